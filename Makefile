@@ -19,9 +19,11 @@ test: $(VENV)/.test
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
 
-# One after another: they bring many processes of their own, or measure what this one holds.
+# One after another: they bring many processes of their own, or measure what this one holds. Then
+# every property once more, on six times as many drawn examples.
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "hypothesis and not slow" -n $(WORKERS) --hypothesis-profile=deep
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/million.py

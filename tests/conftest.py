@@ -9,10 +9,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes is the machine's affair, on which two other processes are at work. A
-# gate says the same of the same code; whoever works on it draws new examples every time.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# gate says the same of the same code; whoever works on it draws new examples every time. The slow
+# tests draw many of each (`make test-slow`).
+settings.register_profile(
+    "house", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("house")
 settings.register_profile("gate", parent=settings.get_profile("house"), derandomize=True)
+settings.register_profile("deep", parent=settings.get_profile("house"), max_examples=150)
 
 # Compiling a plan, and Java itself, takes longer than walking through so few rows.
 FOR_FEW_ROWS = {

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -68,7 +68,6 @@ class TestConcordance:
     """The same as session by session."""
 
     @given(seed=st.integers(0, 10_000), gaps=st.booleans())
-    @settings(max_examples=60, deadline=None)
     def test_it_is_that_of_each_session(self, seed, gaps):
         """With ties and gaps, and candidates that nobody ranks."""
         rng = np.random.default_rng(seed)

@@ -116,6 +116,7 @@ def test_nothing_to_compare():
 class TestGoingOn:
     """Whoever counts is asked again and again whether to go on."""
 
+    @pytest.mark.slow
     def test_no_piece_of_the_work_is_long(self):
         """A thousand sessions under three rules are asked about in small pieces."""
         cast = [
@@ -133,6 +134,7 @@ class TestGoingOn:
 
         assert np.diff(times).max() < 0.15 * (times[-1] - times[0])
 
+    @pytest.mark.slow
     def test_it_takes_time_by_the_number_of_sessions(self):
         """Eight times as many sessions take about eight times as long to look through."""
         graded = [name for name, rule in RULES.items() if rule.needs == "grades"]

@@ -5,7 +5,7 @@ import math
 import evalica
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.core.stats.comparisons import (
@@ -34,7 +34,6 @@ class TestEncoding:
 
     @pytest.mark.parametrize("form", COLUMNS)
     @given(data=st.data())
-    @settings(max_examples=30, deadline=None)
     def test_every_form_of_a_column_is_read_alike(self, form, data):
         """Codes point back to the names and words of the rows."""
         text = st.text("ab/é𝔸 ", min_size=1, max_size=9).map(lambda name: f"{name}.")

@@ -7,7 +7,7 @@ from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from elections import ballot, ballots
@@ -123,7 +123,6 @@ class TestNoCompletionChangesTheLeader:
 
     @pytest.mark.parametrize("rule", RANKINGS)
     @given(election=elections())
-    @settings(max_examples=40, deadline=None)
     def test_whatever_order_comes(self, rule, election):
         """Every weak order over any part of a sheet, and every abstention."""
         cast, missing, roster = election
@@ -136,7 +135,6 @@ class TestNoCompletionChangesTheLeader:
 
     @pytest.mark.parametrize("rule", ["range", "hybrid"])
     @given(election=elections(graded=True))
-    @settings(max_examples=30, deadline=None)
     def test_whatever_grades_come(self, rule, election):
         """The highest and the lowest grade, and none, for anyone."""
         cast, missing, roster = election
@@ -169,7 +167,6 @@ class TestNoCompletionChangesTheLeader:
         unranked=st.sampled_from(["skip", "last"]),
         failed=st.sampled_from([None, "a", "b"]),
     )
-    @settings(max_examples=40, deadline=None)
     def test_under_every_way_of_counting(
         self, rule, parameters, election, weights, tie_break, unranked, failed
     ):
@@ -194,7 +191,6 @@ class TestNoCompletionChangesTheLeader:
 
 @pytest.mark.parametrize("rule", EXACT)
 @given(election=elections())
-@settings(max_examples=30, deadline=None)
 def test_what_is_not_decided_can_still_change(rule, election):
     """Where the worst ballot can be cast, nothing is held open that is decided."""
     cast, missing, roster = election

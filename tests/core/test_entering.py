@@ -211,7 +211,7 @@ class TestAgreesWithTheTally:
     @pytest.mark.parametrize("rule", SESSION_RULES)
     def test_standings(self, rule):
         """Scores of whom met a rival, votes and wins are those of the outcome, by kind."""
-        for cast in random_casts(60):
+        for cast in random_casts(25):
             entries = entries_of(cast, rules=(rule,))
             for kind in ("model", "human"):
                 mine = [one for one in cast.ballots if one.kind == kind]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from elections import ballots
@@ -59,7 +59,6 @@ def means(found: Step, names: list[str]) -> list[float | None]:
 
 
 @pytest.mark.parametrize(("rule", "parameters"), AVERAGES)
-@settings(max_examples=40, deadline=None)
 @given(cast=councils())
 def test_the_mean_of_the_table_is_the_score(rule, parameters, cast):
     """Adding up the ballots by hand gives what the rule computed, for both first lines."""
@@ -73,7 +72,6 @@ def test_the_mean_of_the_table_is_the_score(rule, parameters, cast):
             assert mean == pytest.approx(line.score, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
 @given(cast=councils())
 def test_chains_make_the_schulze_score(cast):
     """The share of rivals whose chain is no stronger than the chain back is the score."""

@@ -6,7 +6,7 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.core.rubric import (
@@ -199,7 +199,6 @@ class TestOverall:
 class TestOverallArray:
     """Arrays of grades are weighed by the same definition."""
 
-    @settings(max_examples=200)
     @given(graded())
     def test_the_same_numbers(self, case):
         """An array gives exactly what one call per ballot gives, missing grades included."""

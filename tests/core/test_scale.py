@@ -306,7 +306,8 @@ class TestReviewersApart:
         evidence = Evidence()
         for ballot in cast:
             evidence.add(ballot)
-        return {ballot.reviewer: str(evidence.scales().of(ballot.reviewer)) for ballot in cast}
+        scales = evidence.scales()
+        return {ballot.reviewer: str(scales.of(ballot.reviewer)) for ballot in cast}
 
     @pytest.mark.parametrize(
         ("sheets", "scales"),

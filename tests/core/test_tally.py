@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from elections import ballot, ballots
@@ -44,7 +44,6 @@ class TestRecusal:
 
     @pytest.mark.parametrize("rule", EVERY_RULE)
     @given(self_praise=st.integers(1, 10), place=st.integers(0, 3))
-    @settings(max_examples=15, deadline=None)
     def test_self_praise_changes_nothing(self, rule, self_praise, place):
         """Whatever grade and place one gives oneself, every score stays as it was."""
         order = ["b", "c", "d"]
@@ -221,7 +220,6 @@ class TestBallotsToFlip:
     """The fewest ballots the lead hangs on."""
 
     @given(data=st.data())
-    @settings(max_examples=40, deadline=None)
     def test_it_is_the_smallest_number_that_flips(self, data):
         """Every smaller set of removals and reversals keeps the leader; some set of it does not."""
         from itertools import combinations, product

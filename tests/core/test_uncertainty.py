@@ -32,6 +32,8 @@ TIED_AT_THE_TOP = (1.0, 1.0, -1.0, -2.0, -2.0)
 READ = {fit_grades: adjusted_grades, fit_ranks: lambda profile: -profile.ranks}
 CLEAR_LEADER = (3.0, 0.0, 0.0, 0.0, 0.0)
 
+SLOW = pytest.mark.slow
+
 
 def found(gap: float, reviewers: int, others: float, sessions: int = 1_500) -> float:
     """In what share of simulated councils the first two answers are told apart."""
@@ -47,7 +49,9 @@ def found(gap: float, reviewers: int, others: float, sessions: int = 1_500) -> f
     return apart / sessions
 
 
-@pytest.mark.parametrize("reviewers", [4, 5, 6, 7, 9])
+@pytest.mark.parametrize(
+    "reviewers", [4, 7, *(pytest.param(size, marks=SLOW) for size in (5, 6, 9))]
+)
 def test_a_gap_of_the_stated_size_is_found_four_times_of_five(reviewers):
     """Simulated reviewers with own levels, spreads and whole grades find it in 72 to 88 %."""
     gap = separation(reviewers, reviewers).grades
@@ -131,7 +135,7 @@ def leader_declared(fit: AdditiveFit, values: np.ndarray, **borrowed) -> np.ndar
 class TestContrast:
     """The default rule of ties."""
 
-    @pytest.mark.parametrize("reviewers", [3, 4, 5, 7, 9])
+    @pytest.mark.parametrize("reviewers", [3, 5, pytest.param(9, marks=SLOW)])
     @pytest.mark.parametrize("fit", [fit_grades, fit_ranks], ids=["grades", "ranks"])
     def test_a_leader_is_seldom_declared_between_equals(self, fit, reviewers):
         """Two candidates equal at the top are told apart in at most 7 % of sessions."""
@@ -195,7 +199,7 @@ class TestContrast:
         assert 0.93 <= covered <= 0.97
 
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
-    @pytest.mark.parametrize("candidates", [5, 8, 12])
+    @pytest.mark.parametrize("candidates", [5, pytest.param(12, marks=SLOW)])
     def test_coin_flips_above_a_fixed_order_are_no_lead(self, candidates, reviewers):
         """However clearly the others are ordered, two in coin-flip order seldom make a leader."""
         rng = np.random.default_rng(candidates * reviewers)
@@ -272,6 +276,7 @@ class TestBorrowedStrength:
         assert prior is not None
         return prior
 
+    @SLOW
     def test_it_finds_more_at_three_reviewers_and_keeps_its_level(self):
         """With a history, three reviewers find a clear leader more often, at no more than 7 %."""
         rng = np.random.default_rng(3)
@@ -286,7 +291,7 @@ class TestBorrowedStrength:
         assert size <= 0.07 + SLACK
         assert power > alone + 0.1
 
-    @pytest.mark.parametrize("reviewers", [3, 5])
+    @pytest.mark.parametrize("reviewers", [3, pytest.param(5, marks=SLOW)])
     def test_the_hierarchical_p_best_seldom_declares_between_equals(self, reviewers):
         """P(best) ≥ .95 with a history falls on one of two equals in at most 8 % of sessions."""
         rng = np.random.default_rng(6)

@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.core.ballot import Ballot
@@ -507,7 +507,6 @@ BITS = st.sampled_from(
 class TestAnyText:
     """Whatever a model writes, the reader answers with a ballot or with its one error."""
 
-    @settings(max_examples=400, deadline=None)
     @given(
         reply=st.text(max_size=60) | st.lists(BITS, max_size=30).map("".join),
         graded=st.booleans(),
@@ -524,7 +523,6 @@ class TestAnyText:
         assert len(named) == len(set(named))
         assert {*named, *review.ballot.grades} <= set(SHEET.candidates)
 
-    @settings(max_examples=100, deadline=None)
     @given(value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
         | st.sampled_from(["A", "b", "Response C", "8/10"]),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from witan.deliberation.money import Purse, most_input_tokens
@@ -212,7 +212,6 @@ class TestHolding:
     @given(calls=CALLS, ceiling=st.floats(0, 10))
     @example(calls=[("left", 900, 1.0, 0, 1)] * 6, ceiling=3.0)
     @example(calls=[("billed", 900, 1.0, late, 1) for late in range(0, 12, 2)], ceiling=3.0)
-    @settings(max_examples=200, deadline=None)
     def test_the_ceiling_holds(self, calls, ceiling):
         """If no call costs more than its worst case, the sum of all bills is within the ceiling."""
         purse = Purse(ceiling)

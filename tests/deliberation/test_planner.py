@@ -6,7 +6,7 @@ from itertools import count
 
 import anyio
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calling import LoopClock
@@ -289,7 +289,6 @@ class TestReality:
     @example(n=6, chaired=False, procedure=WHOLE)
     @example(n=3, chaired=True, procedure=PLAIN)
     @example(n=2, chaired=True, procedure=PLAIN | {"holistic": True})
-    @settings(max_examples=25, deadline=None)
     def test_it_keeps_within_its_plan(self, n, chaired, procedure):
         """Its calls are as many as planned, and none of its figures exceeds the plan's."""
         options = Options(system="Be brief.")

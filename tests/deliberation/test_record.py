@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.core.ballot import Ballot
@@ -191,7 +191,6 @@ class TestRoundTrip:
         assert '"at": "2026-11-02T14:00:00.250000+02:00"' in event_to_json(event)
         assert event_from_json(event_to_json(event)) == event
 
-    @settings(max_examples=100, deadline=None)
     @given(
         text=st.text(),
         names=st.lists(st.text(), unique=True, max_size=3),
@@ -363,7 +362,6 @@ class TestBroken:
 
         assert session_from_json(broken(add)) == session
 
-    @settings(max_examples=150, deadline=None)
     @given(data=st.data())
     def test_any_damage(self, data):
         """Whatever is put in the place of whatever, the record is read or refused by its error."""

@@ -6,7 +6,7 @@ from itertools import pairwise
 from time import process_time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from councils import council, member
@@ -153,7 +153,6 @@ class TestSplitting:
         st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
         st.integers(1, 250),
     )
-    @settings(max_examples=300)
     @example("<think>", 'It is "</think>" so ' + "." * 210 + "</think>Four.", 1)
     def test_no_cut_changes_anything(self, start, rest, size):
         """Whatever a text consists of and wherever it is cut, the whole and the pieces agree."""

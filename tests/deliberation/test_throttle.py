@@ -3,7 +3,7 @@
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
@@ -150,7 +150,6 @@ class TestBucket:
         per_minute=st.floats(0.5, 600),
         gaps=st.lists(st.floats(0, 30), min_size=1, max_size=25),
     )
-    @settings(max_examples=50, deadline=None)
     def test_no_stretch_of_time_sees_more_than_its_share(self, per_minute, gaps):
         """However calls arrive, w seconds see at most rate·w of them and one second's worth."""
         times = []

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from elections import ballot, ballots
@@ -191,25 +191,21 @@ class TestSafety:
 class TestRoundTrip:
     """What is written is read again, exactly."""
 
-    @settings(max_examples=60, deadline=None)
     @given(cast=st.lists(whole_ballots | comparisons(), max_size=4))
     def test_json_lines(self, cast):
         """JSON Lines hold every ballot there is."""
         assert round_trip(cast, "votes.jsonl") == cast
 
-    @settings(max_examples=60, deadline=None)
     @given(cast=st.lists(whole_ballots, max_size=4, unique_by=lambda b: (b.session, b.reviewer)))
     def test_long_csv(self, cast):
         """A long table holds every ballot but comparisons, one per reviewer and session."""
         assert round_trip(cast, "votes.csv") == cast
 
-    @settings(max_examples=60, deadline=None)
     @given(cast=st.lists(comparisons(), max_size=4))
     def test_pairs_csv(self, cast):
         """A table of pairs holds every comparison."""
         assert round_trip(cast, "pairs.csv", format="csv-pairs") == cast
 
-    @settings(max_examples=30, deadline=None)
     @given(cast=st.lists(whole_ballots | comparisons(), max_size=4))
     def test_parquet(self, cast):
         """Parquet holds every ballot there is."""
@@ -217,7 +213,6 @@ class TestRoundTrip:
 
         assert round_trip(cast, "votes.parquet") == cast
 
-    @settings(max_examples=60, deadline=None)
     @given(data=st.data(), session=sessions)
     def test_preflib(self, data, session):
         """PrefLib holds rankings and the session, grouped by count and without names."""

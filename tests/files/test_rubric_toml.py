@@ -99,7 +99,7 @@ def rubrics(draw) -> Rubric:
     return Rubric(draw(WORDS), criteria, tuple(ceilings))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rubrics())
 def test_any_rubric_round_trips(load, made):
     """Whatever the names and texts hold, writing and reading give an equal rubric."""

@@ -337,6 +337,7 @@ async def test_who_counts_sessions_and_fails_harms_none(tmp_path, where, caplog)
     assert "Failing failed" in caplog.text
 
 
+@pytest.mark.slow
 async def test_what_ended_last_is_at_hand_longest(tmp_path):
     """However early a session was opened, it is there when it has ended."""
     file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
@@ -563,6 +564,7 @@ class TestMoney:
 class TestMemory:
     """What a service holds of sessions that are over."""
 
+    @pytest.mark.slow
     async def test_long_sessions_are_let_go_before_many_are_held(self, tmp_path, history):
         """What is held is bounded by its length; the latest is at hand, the others are recorded."""
         file = write_config(tmp_path, answer=[{"text": "Ada says " + "so" * 700_000}])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.core.comparison import Comparison
@@ -263,7 +263,6 @@ class TestStandings:
 
         assert spec["datasets"]["lines"][0]["p_best"] == printed
 
-    @settings(deadline=None)
     @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
     def test_every_dot_and_interval_end_lies_within_the_plot(self, scores):
         """No score falls outside the axis, whatever the scores are and however many."""

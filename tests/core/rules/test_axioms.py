@@ -11,9 +11,7 @@ from witan.core.profile import Profile, matchups
 from witan.core.rules import RULES, Axiom, Rule
 
 PER_SESSION = [rule for rule in RULES.values() if rule.needs != "history"]
-QUICK = settings(
-    max_examples=60,
-    deadline=None,
+FILTERED = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
@@ -51,7 +49,7 @@ def leaders(rule: Rule, profile: Profile) -> np.ndarray:
 
 @pytest.mark.parametrize("rule", satisfying(Axiom.ANONYMITY), ids=str)
 @given(profile=profiles(), data=st.data())
-@QUICK
+@FILTERED
 def test_anonymity(rule, profile, data):
     """Whose ballot is which changes no score."""
     profile = with_grades(profile, data.draw)
@@ -62,7 +60,7 @@ def test_anonymity(rule, profile, data):
 
 @pytest.mark.parametrize("rule", satisfying(Axiom.NEUTRALITY), ids=str)
 @given(profile=profiles(), data=st.data())
-@QUICK
+@FILTERED
 def test_neutrality(rule, profile, data):
     """Renaming the candidates renames the scores and does nothing else."""
     profile = with_grades(profile, data.draw)
@@ -74,7 +72,7 @@ def test_neutrality(rule, profile, data):
 
 @pytest.mark.parametrize("rule", satisfying(Axiom.UNANIMITY), ids=str)
 @given(profile=profiles(ties=False, partial=False))
-@QUICK
+@FILTERED
 def test_unanimity(rule, profile):
     """Who is above a rival on every ballot does not score below it."""
     scores = rule(graded_alike(profile)).score[:, 0] * (-1 if rule.lower_is_better else 1)
@@ -86,7 +84,7 @@ def test_unanimity(rule, profile):
 
 @pytest.mark.parametrize("rule", satisfying(Axiom.CONDORCET), ids=str)
 @given(profile=profiles())
-@QUICK
+@FILTERED
 def test_condorcet_consistency(rule, profile):
     """Who beats every rival head to head leads alone."""
     margins = matchups(profile).margins[:, :, 0].astype(int)
@@ -98,7 +96,7 @@ def test_condorcet_consistency(rule, profile):
 
 @pytest.mark.parametrize("rule", satisfying(Axiom.MONOTONICITY), ids=str)
 @given(profile=profiles(ties=False, partial=False), data=st.data())
-@QUICK
+@FILTERED
 def test_monotonicity(rule, profile, data):
     """Raising a leader on one ballot, the others' order kept, does not cost it the lead."""
     profile = graded_alike(profile)
@@ -115,7 +113,7 @@ def test_monotonicity(rule, profile, data):
 
 @pytest.mark.parametrize("rule", satisfying(Axiom.CLONES), ids=str)
 @given(profile=profiles(candidates=(2, 4), ties=False, partial=False), data=st.data())
-@QUICK
+@FILTERED
 def test_clone_independence(rule, profile, data):
     """A twin next to a candidate on every ballot neither makes nor spoils a leader."""
     ranks = profile.ranks[:, :, 0]
@@ -154,7 +152,7 @@ class TestCounterExamples:
 
 @pytest.mark.parametrize("rule", PER_SESSION, ids=str)
 @given(profile=profiles(sessions=(1, 4)), data=st.data())
-@QUICK
+@FILTERED
 def test_a_batch_is_its_sessions(rule, profile, data):
     """Many sessions at once score as each does alone."""
     profile = with_grades(profile, data.draw)

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from elections import election, profiles, random_profile
@@ -145,7 +145,6 @@ class TestPublishedElections:
 class TestBruteForce:
     """A recount in fractions gives the same."""
 
-    @settings(max_examples=300, deadline=None)
     @given(profile=profiles(candidates=(1, 5)))
     def test_it_equals_following_every_tie(self, profile):
         """Scores, and whether Borda decided, equal those of a recursive recount."""
@@ -159,7 +158,6 @@ class TestBruteForce:
         assert outcome.details["decided_by_borda"].tolist() == [twin.by_borda]
         assert outcome.seat_order_decided.tolist() == [False]
 
-    @settings(max_examples=80, deadline=None)
     @given(profile=profiles(candidates=(7, 8), reviewers=(1, 5)))
     def test_beyond_six_candidates_the_later_seat_goes(self, profile):
         """Scores, and who decided, equal a recount; with votes for six at most all is followed."""
@@ -247,7 +245,6 @@ class TestLimits:
 class TestRounds:
     """The eliminations of one session, laid open."""
 
-    @settings(max_examples=100, deadline=None)
     @given(profile=profiles(candidates=(2, 8)))
     def test_who_is_never_eliminated_has_won(self, profile):
         """Rounds eliminate all but one candidate with votes, whose score is 1."""
@@ -258,7 +255,6 @@ class TestRounds:
         assert len(out) == len(rounds) == max(voted(profile).sum() - 1, 0)
         assert [irv(profile).score[c, 0] for c in left] == [1.0] * min(1, voted(profile).sum())
 
-    @settings(max_examples=100, deadline=None)
     @given(profile=profiles(candidates=(2, 8)))
     def test_every_ballot_is_counted_or_exhausted(self, profile):
         """First places and exhausted ballots sum to the ballots that rank anybody."""
@@ -296,7 +292,6 @@ def test_a_batch_is_scored_as_one_session_is(n_candidates, ties):
             assert together.details[name][k] == alone[k].details[name][0]
 
 
-@settings(max_examples=80, deadline=None)
 @given(profile=profiles(), data=st.data())
 def test_a_weight_of_three_is_three_ballots(profile, data):
     """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
@@ -311,7 +306,6 @@ def test_a_weight_of_three_is_three_ballots(profile, data):
 
 
 @pytest.mark.parametrize("n_candidates", [(2, 5), (6, 6)])
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_candidate_without_votes_changes_nothing(n_candidates, data):
     """It has NaN itself, and the others score as if it did not stand."""

@@ -6,7 +6,7 @@ from statistics import fmean, pstdev, variance
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from elections import profiles
@@ -130,7 +130,6 @@ class TestRange:
         """A grade capped to 0 by the gate is a grade, not a missing one."""
         assert column(range_(graded([0.0, 8.0], [0.0, 9.0])).score) == [0.0, 8.5]
 
-    @settings(max_examples=80, deadline=None)
     @given(data=st.data(), fractional=st.booleans(), weighted=st.booleans())
     def test_plain_python(self, data, fractional, weighted):
         """Score and error equal the definition, for any grades and weights."""
@@ -222,7 +221,6 @@ class TestNormalizedScores:
             first, second, third, _ = column(normalized_scores(profile).score)
             assert first == second == third
 
-    @settings(max_examples=100, deadline=None)
     @given(data=st.data(), fractional=st.booleans(), weighted=st.booleans())
     def test_plain_python(self, data, fractional, weighted):
         """Scores, errors and fallback equal the listing's arithmetic done with dicts."""
@@ -244,7 +242,6 @@ class TestNormalizedScores:
                 known = pytest.approx(error, rel=1e-5, abs=1e-6, nan_ok=True)
                 assert scores.std_error[c, s] == known
 
-    @settings(max_examples=60, deadline=None)
     @given(profile=graded_profiles(), data=st.data())
     def test_shifting_and_stretching_ballots_changes_nothing(self, profile, data):
         """Each ballot's a·s + b gives the same scores, errors and fallback."""
@@ -303,7 +300,6 @@ class TestHybrid:
         with pytest.raises(InvalidParameter, match="alpha"):
             hybrid(graded([8, 4]), alpha=alpha)
 
-    @settings(max_examples=60, deadline=None)
     @given(data=st.data(), alpha=st.sampled_from([0.0, 0.3, 0.5, 1.0]), weighted=st.booleans())
     def test_blend_of_its_two_parts(self, data, alpha, weighted):
         """Score and error are the blend of Borda's and the range's, Borda alone where ungraded."""
@@ -330,7 +326,6 @@ class TestEveryGradedRule:
     """What holds of all three."""
 
     @pytest.mark.parametrize("rule", GRADED, ids=str)
-    @settings(max_examples=50, deadline=None)
     @given(profile=graded_profiles())
     def test_whole_and_float_grades_agree(self, rule, profile):
         """Bytes with 0 for none and floats with NaN for none give the same scores and errors."""
@@ -340,7 +335,6 @@ class TestEveryGradedRule:
         assert bytes_.std_error == pytest.approx(floats.std_error, abs=1e-6, nan_ok=True)
 
     @pytest.mark.parametrize("rule", GRADED, ids=str)
-    @settings(max_examples=40, deadline=None)
     @given(profile=graded_profiles())
     def test_equal_weights_change_nothing(self, rule, profile):
         """Weights of 2 for everybody give the scores and errors of no weights."""
@@ -377,7 +371,6 @@ class TestEveryGradedRule:
             if one.fell_back is not None:
                 assert batch.fell_back[session] == one.fell_back[0]
 
-    @settings(max_examples=30, deadline=None)
     @given(profile=profiles())
     def test_without_grades_nobody_is_graded(self, profile):
         """Without grades the range knows nothing and the others have Borda, and say so."""

@@ -4,7 +4,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pref_voting.other_methods import kemeny_young_rankings
 from pref_voting.profiles import Profile as LinearOrders
@@ -125,7 +125,6 @@ class TestTwins:
     """Small elections, solved again by trying every ranking."""
 
     @given(profile=profiles())
-    @settings(max_examples=150, deadline=None)
     def test_every_ranking_tried(self, profile):
         """Distance, number of optima and mean places are those of exhaustive search."""
         places, distance, optima = twin(profile)
@@ -142,7 +141,6 @@ class TestTwins:
         profile=profiles(candidates=(2, 4)),
         weights=st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3, 1.7]), min_size=6, max_size=6),
     )
-    @settings(max_examples=150, deadline=None)
     def test_every_ranking_tried_with_weights(self, profile, weights):
         """Weights whose sums differ by rounding alone leave level rankings level."""
         weighted = profile.reweighted(np.array(weights[: profile.n_reviewers])[:, np.newaxis])
@@ -291,7 +289,16 @@ class TestManyCandidates:
 
         assert kemeny(profile).details["distance"][0] == pytest.approx(least_distance(over))
 
-    @pytest.mark.parametrize(("ballots", "seed"), [(5, 1), (5, 7), (101, 9), (101, 18)])
+    @pytest.mark.parametrize(
+        ("ballots", "seed"),
+        [
+            (5, 1),
+            *(
+                pytest.param(*case, marks=pytest.mark.slow)
+                for case in [(5, 7), (101, 9), (101, 18)]
+            ),
+        ],
+    )
     def test_fifty_candidates(self, ballots, seed):
         """Fifty candidates in cycles are ranked so that no move of one candidate improves."""
         profile = random_profile(np.random.default_rng(seed), (ballots, 50, 1))
@@ -320,6 +327,7 @@ class TestManyCandidates:
         assert scores.details["unique"].tolist() == [False]
         assert scores.seat_order_decided.tolist() == [True]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("weighted", [False, True])
     def test_two_ballots_leave_borda_to_choose(self, weighted):
         """Two equal ballots leave optima beyond counting; none is nearer to Borda than ours."""
@@ -336,6 +344,7 @@ class TestManyCandidates:
         assert scores.details["optima"].tolist() == [0]
         assert not any(target[b, a] for a, b in combinations(order, 2))
 
+    @pytest.mark.slow
     def test_sparse_ballots(self):
         """Short ballots over many candidates, most pairs never compared, are still ranked."""
         rng = np.random.default_rng(5)
@@ -377,7 +386,6 @@ class TestParts:
     """What the exact search rests on."""
 
     @given(seed=st.integers(0, 10_000), size=st.integers(3, 9), ballots=st.integers(1, 8))
-    @settings(max_examples=40, deadline=None)
     def test_a_bound_and_its_excess_make_up_the_cost(self, seed, size, ballots):
         """Bound, penalties and tolls sum to what any ranking costs, and none is negative."""
         rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from itertools import combinations, permutations
 import choix
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from elections import election, profiles, random_profile
@@ -347,7 +347,6 @@ class TestTies:
 
     @BOTH
     @given(profile=profiles(reviewers=(1, 4), candidates=(2, 4)))
-    @settings(max_examples=40, deadline=None)
     def test_twins_have_exactly_the_same_score(self, rule, profile):
         """Adding every ballot again with two candidates swapped makes these two a dead heat."""
         places = profile.places
@@ -378,7 +377,6 @@ class TestBatch:
     """A batch is its sessions, a weight a number of ballots."""
 
     @given(data=st.data())
-    @settings(max_examples=25, deadline=None)
     def test_two_candidates_are_one_comparison(self, data):
         """On strict ballots of two candidates both rules are the same rule."""
         profile = data.draw(profiles(candidates=(2, 2), sessions=(1, 3), ties=False))

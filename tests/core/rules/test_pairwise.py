@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from elections import election, profiles, random_profile
@@ -132,7 +132,6 @@ class TestTournament:
         assert np.flatnonzero(leads == leads.max()).tolist() == [0, 3]
         assert Axiom.CLONES not in tournament.satisfies
 
-    @settings(max_examples=150, deadline=None)
     @given(profile=profiles())
     def test_it_equals_playing_every_matchup_by_hand(self, profile):
         """Scores equal those of a plain count, on tied and partial ballots too."""
@@ -153,7 +152,6 @@ class TestSchulze:
         assert scores.tolist() == [0.75, 0.25, 0.5, 0.0, 1.0]
 
     @pytest.mark.parametrize("strength", ["winning_votes", "margins"])
-    @settings(max_examples=100, deadline=None)
     @given(profile=profiles())
     def test_it_equals_walking_every_path(self, strength, profile):
         """Scores equal those from an enumeration of all paths, ties and partial ballots too."""
@@ -161,7 +159,6 @@ class TestSchulze:
 
         np.testing.assert_allclose(scores, schulze_by_hand(profile, strength), atol=1e-12)
 
-    @settings(max_examples=100, deadline=None)
     @given(profile=profiles(sessions=(1, 3)))
     def test_somebody_always_has_exactly_one(self, profile):
         """Wherever a ballot ranks anybody, the best score is exactly 1."""
@@ -210,7 +207,6 @@ class TestBoth:
         np.testing.assert_array_equal(together[:, ::50], np.concatenate(alone, axis=1))
 
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
-    @settings(max_examples=60, deadline=None)
     @given(profile=profiles(), data=st.data())
     def test_a_weight_of_three_is_three_ballots(self, rule, profile, data):
         """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
@@ -233,7 +229,6 @@ class TestBoth:
         assert scores[0] == scores[1]
 
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
-    @settings(max_examples=60, deadline=None)
     @given(profile=profiles())
     def test_a_candidate_without_votes_changes_nothing(self, rule, profile):
         """It has NaN itself, and the others score as if it did not stand."""

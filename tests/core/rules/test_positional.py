@@ -5,7 +5,7 @@ from math import isnan, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from elections import election, profiles, random_profile
@@ -207,7 +207,6 @@ class TestAgainstPlainPython:
     """Every rule equals its definition written as loops, and equal scores are equal bit by bit."""
 
     @pytest.mark.parametrize("variant", VARIANTS)
-    @settings(max_examples=80, deadline=None)
     @given(profile=profiles(sessions=(1, 3)))
     def test_borda_is_the_nearest_double_to_the_exact_fraction(self, variant, profile):
         """Unweighted Borda is exact, so candidates with equal true scores cannot differ."""
@@ -217,7 +216,6 @@ class TestAgainstPlainPython:
             exact = exact_borda(profile, s, variant)
             assert scores[:, s].tolist() == [float(value) for value in exact]
 
-    @settings(max_examples=80, deadline=None)
     @given(profile=profiles(sessions=(1, 3)))
     def test_mean_rank_is_the_nearest_double_to_the_exact_fraction(self, profile):
         """Unweighted mean rank is exact, NaN where nobody ranks the candidate."""
@@ -233,7 +231,6 @@ class TestAgainstPlainPython:
                 plain = plain_error([p / 2 for p in held], [1.0] * len(held), [1 / 12] * len(held))
                 assert error[c, s] == pytest.approx(plain, rel=1e-5, nan_ok=True)
 
-    @settings(max_examples=80, deadline=None)
     @given(profile=profiles(sessions=(1, 2)), data=st.data())
     def test_weights(self, profile, data):
         """Weighted Borda and mean rank equal their loops; a weight of 0 is no vote."""
@@ -253,7 +250,6 @@ class TestAgainstPlainPython:
                 error = plain_error(values, mass, [1 / 12] * len(values))
                 assert ranks.std_error[c, s] == pytest.approx(error, rel=1e-5, nan_ok=True)
 
-    @settings(max_examples=80, deadline=None)
     @given(profile=profiles(sessions=(1, 2)), data=st.data(), weigh=st.booleans())
     def test_borda_errors(self, profile, data, weigh):
         """The error of Borda equals its definition, with and without weights."""
@@ -288,7 +284,6 @@ class TestAgainstPlainPython:
 class TestProperties:
     """What holds of every profile."""
 
-    @settings(max_examples=60, deadline=None)
     @given(profile=profiles(sessions=(1, 3), partial=False))
     def test_borda_is_the_row_sum_of_the_pairwise_matrix(self, profile):
         """On complete ballots points per ballot are the rivals beaten, ties half a rival each."""
@@ -301,7 +296,6 @@ class TestProperties:
 
         assert score * (profile.n_candidates - 1) == pytest.approx(beaten)
 
-    @settings(max_examples=40, deadline=None)
     @given(profile=profiles(sessions=(1, 2), partial=False))
     def test_variants_agree_on_complete_ballots(self, profile):
         """Where every ballot ranks everyone the three variants are one rule."""
@@ -309,7 +303,6 @@ class TestProperties:
 
         assert first.tolist() == second.tolist() == third.tolist()
 
-    @settings(max_examples=40, deadline=None)
     @given(profile=profiles(sessions=(1, 2)), data=st.data())
     def test_reliability_multiplies_the_weights(self, profile, data):
         """Weighted Borda is Borda under the product; without reliability it is Borda."""

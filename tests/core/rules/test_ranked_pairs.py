@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from elections import election, profiles, random_profile
@@ -93,7 +93,6 @@ def with_margins(margins: np.ndarray) -> np.ndarray:
 class TestUpToSixCandidates:
     """Every way of breaking ties between equal margins is followed."""
 
-    @settings(max_examples=250, deadline=None)
     @given(profile=profiles())
     def test_it_equals_following_every_tie(self, profile):
         """Scores equal those from locking pairs in under all tie orders, partial ballots too."""
@@ -101,7 +100,6 @@ class TestUpToSixCandidates:
 
         np.testing.assert_allclose(scores, ranked_pairs_by_hand(profile), atol=1e-12)
 
-    @settings(max_examples=25, deadline=None)
     @given(profile=profiles(reviewers=(3, 5), candidates=(6, 6), ties=False, partial=False))
     def test_six_candidates_are_followed_too(self, profile):
         """At six candidates the scores still equal those under all tie orders."""
@@ -248,7 +246,6 @@ def test_a_batch_is_scored_as_one_session_is(n_candidates):
         assert together.seat_order_decided[k] == alone[k].seat_order_decided[0]
 
 
-@settings(max_examples=60, deadline=None)
 @given(profile=profiles(), data=st.data())
 def test_a_weight_of_three_is_three_ballots(profile, data):
     """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
@@ -263,7 +260,6 @@ def test_a_weight_of_three_is_three_ballots(profile, data):
 
 
 @pytest.mark.parametrize("n_candidates", [(2, 5), (6, 6)])
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_a_candidate_without_votes_changes_nothing(n_candidates, data):
     """It has NaN itself; the others score as if it did not stand."""

@@ -4,8 +4,8 @@ from dataclasses import fields
 
 from witan.core.interpretation import Counting
 from witan.core.settings import Settings
-from witan.service.counting import USUAL, BallotSettings
 from witan.service.operations.tally import TallyParameters
+from witan.service.settings import USUAL, BallotSettings
 
 
 def test_what_help_names_as_usual_is_what_a_count_takes():

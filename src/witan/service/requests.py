@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Lt, MaxLen
 
 from witan.errors import InvalidParameter
-from witan.service.council_settings import CouncilSettings, JurySettings
 from witan.service.parameters import Doc, OneOrSeveral, Parameters
+from witan.service.settings import CouncilSettings, JurySettings
 from witan.service.stored_sessions import NUL_FREE, Name, SessionName, Text
 
 QUESTION, SEATS, SESSION = "Question", "Seats", "Session"

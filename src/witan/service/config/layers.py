@@ -31,8 +31,8 @@ from witan.service.config.schema import (
     fixed_keys,
     within,
 )
-from witan.service.council_settings import CouncilSettings
-from witan.service.parameters import parameters_of
+from witan.service.parameters import parameters_of, scalar_of
+from witan.service.settings import CouncilSettings
 
 PREFIX = "WITAN_"
 
@@ -256,11 +256,7 @@ def _value(variable: str, text: str) -> object:
         except ValueError as error:
             raise ConfigError(variable, "", f"is not JSON: {error}") from None
     if variable.startswith(f"{PREFIX}RULE_PARAMETERS_"):
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return text
-        return value if isinstance(value, bool | int | float) else text
+        return scalar_of(text)
     return text
 
 

@@ -1,41 +1,33 @@
-"""What can be configured, as data: the same model for files, variables and overrides.
+"""The schema of the configuration: one model for files, variables and overrides.
 
-Types are checked here. What a value means, such as whether a rule exists, is checked where it is
-used, so that reading a configuration does not wait for the parts that count ballots.
+The settings of a council are those that requests take, `CouncilSettings`. Types are checked here.
+What a value means, such as whether a rule exists, is checked where it is used, so that reading a
+configuration does not wait for the parts that count ballots.
 """
 
 import re
 from collections.abc import Mapping
 from ipaddress import ip_network
 from types import MappingProxyType
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Effort
-
-__all__ = [
-    "NAME_TABLES",
-    "OPEN_TABLES",
-    "PLAIN_TABLES",
-    "PROFILES",
-    "SEATS",
-    "TABLES",
-    "TOKENS",
-    "Document",
-    "Key",
-    "MemberTable",
-    "ProfileTable",
-    "ProviderTable",
-    "ServeTable",
-    "TokenTable",
-    "fixed_keys",
-    "within",
-]
+from witan.service.parameters import Parameter, Parameters, parameters_of
+from witan.service.settings import CouncilSettings, CountingSettings, LimitSettings
 
 Key = tuple[str, ...]
-"""Where a value stands: ``("limits", "call_seconds")``."""
+"""The place of a value: ``("limits", "call_seconds")``."""
 
 _VARIABLE = re.compile(r"(?!(?=.*[0-9])[A-Z0-9]{16,}$)[A-Z_][A-Z0-9_]*")
 """A name in capitals; sixteen or more of them with digits and no underscore are rather a key."""
@@ -145,7 +137,7 @@ class MemberTable(_Table):
 
 
 class ProviderTable(_Table):
-    """How one provider is reached, and how often."""
+    """Address, key and rate limits of a provider."""
 
     concurrency: int | None = None
     per_minute: float | None = None
@@ -153,37 +145,35 @@ class ProviderTable(_Table):
     url: str | None = None
 
 
-class LimitsTable(_Table):
-    """Time, attempts and money."""
-
-    call_seconds: float | None = None
-    stage_seconds: float | None = None
-    session_seconds: float | None = None
-    grace_seconds: float | None = None
-    attempts: int | None = None
-    hedge_seconds: float | None = None
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
+def _field(setting: Parameter) -> Any:
+    """Type and default of a setting in a table; bounds and choices are checked where it is used."""
+    if setting.many:
+        bounds: Any = setting.bounds
+        entry = Annotated[setting.kind, Field(**bounds)] if bounds else setting.kind
+        return dict[str, entry], {}  # type: ignore[valid-type]
+    kind = Annotated[float | str, Field(union_mode="left_to_right")]
+    return (setting.kind if setting.parser is None else kind) | None, None
 
 
-class CountingTable(_Table):
-    """How ballots are counted."""
+def _fields(declared: type[Parameters]) -> dict[str, Any]:
+    return {each.name: _field(each) for each in parameters_of(declared)}
 
-    recusal: str | None = None
-    unranked: str | None = None
-    ties: str | None = None
-    level: float | None = None
-    threshold: float | None = None
-    tie_break: str | None = None
-    rho: Annotated[float | str, Field(union_mode="left_to_right")] | None = None
-    prior: str | None = None
-    flips: bool | None = None
-    weights: dict[str, NonNegative] = {}
-    reliability: dict[str, NonNegative] = {}
+
+_COUNTING = _fields(CountingSettings)
+
+_LIMITS = _fields(LimitSettings) | {"grace_seconds": _fields(CouncilSettings)["grace_seconds"]}
+
+LimitsTable = create_model(
+    "LimitsTable", __base__=_Table, __doc__="Time, attempts and money.", **_LIMITS
+)
+
+CountingTable = create_model(
+    "CountingTable", __base__=_Table, __doc__="Weights and ties of the count.", **_COUNTING
+)
 
 
 class HistoryTable(_Table):
-    """Where sessions are kept, and how long."""
+    """Place of the history, and how long it stores sessions."""
 
     url: str | None = None
     keep_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
@@ -191,7 +181,7 @@ class HistoryTable(_Table):
 
 
 class TokenTable(_Table):
-    """Who may ask the server, how often and for how much."""
+    """A token of the server, with its limits."""
 
     key: TokenVariable | None = None
     sha256: Digest | None = None
@@ -209,7 +199,7 @@ class TokenTable(_Table):
 
 
 class ServeTable(_Table):
-    """How the council is served."""
+    """Settings of the server."""
 
     host: Host | None = None
     port: Annotated[int, Field(ge=0, le=65535)] | None = None
@@ -236,36 +226,34 @@ Seat = Annotated[MemberTable, BeforeValidator(_seat)]
 Seats = Annotated[tuple[Seat, ...], BeforeValidator(_several)]
 
 
-class CouncilTable(_Table):
-    """Who sits, and how they deliberate."""
+class SeatsTable(_Table):
+    """The seats of a council."""
 
     members: Seats = ()
     jury: Seats = ()
     chairman: Seat | None = None
     chairmen: Seats = ()
-    mode: str | None = None
-    rule: str | None = None
-    rule_parameters: dict[str, bool | int | float | str] = {}
-    rubric: str | None = None
-    rubric_weights: dict[str, NonNegative] = {}
-    rubric_scoring: bool | None = None
-    holistic: bool | None = None
-    synthesis: bool | None = None
-    self_review: bool | None = None
-    mirrored: bool | None = None
-    review_rounds: int | None = None
-    debate_rounds: int | None = None
-    stop_when_decided: bool | None = None
-    safety: bool | None = None
-    safety_cap: float | None = None
-    enough: int | None = None
-    quorum: int | None = None
-    limits: LimitsTable = LimitsTable()
-    counting: CountingTable = CountingTable()
+
+
+if TYPE_CHECKING:
+    CouncilTable = SeatsTable
+else:
+    CouncilTable = create_model(
+        "CouncilTable",
+        __base__=SeatsTable,
+        __doc__="The seats and settings of a council.",
+        **{
+            name: field
+            for name, field in _fields(CouncilSettings).items()
+            if name not in (*_LIMITS, *_COUNTING)
+        },
+        limits=(LimitsTable, LimitsTable()),
+        counting=(CountingTable, CountingTable()),
+    )
 
 
 class ProfileTable(CouncilTable):
-    """What of a council is otherwise under this name."""
+    """A council under a name of its own: what differs from the configured one."""
 
     about: str | None = None
 
@@ -276,8 +264,8 @@ class ProfileTable(CouncilTable):
         return self
 
 
-class Document(CouncilTable):
-    """Everything that can be set, all of it optional."""
+class Document(CouncilTable, _Table):
+    """All settings, each optional."""
 
     history: HistoryTable = HistoryTable()
     serve: ServeTable = ServeTable()
@@ -324,7 +312,7 @@ TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
         "providers": ProviderTable,
     }
 )
-"""What stands in a setting that is not a plain value."""
+"""Model of each setting that is not a plain value."""
 
 
 def within(key: Key) -> Key:

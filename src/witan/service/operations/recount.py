@@ -14,10 +14,10 @@ from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NothingToCount
 from witan.history import History
 from witan.service.catalogue import operation, public
-from witan.service.counting import COUNTING, BallotSettings
 from witan.service.operations.imported_sessions import as_it_came, imported_outcomes
 from witan.service.outcome_records import OutcomeJson
 from witan.service.parameters import Doc
+from witan.service.settings import COUNTING, BallotSettings
 from witan.service.stored_sessions import Name, SessionName, SessionStore
 from witan.version import __version__
 

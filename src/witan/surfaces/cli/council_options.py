@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.council_settings import CouncilSettings, JurySettings
 from witan.service.requests import QuestionRequest, RejudgeRequest
+from witan.service.settings import CouncilSettings, JurySettings
 from witan.surfaces.cli.generated import parameter_options, take_parameters
 from witan.surfaces.cli.history_options import config_option, recording_options
 from witan.surfaces.cli.session import Say

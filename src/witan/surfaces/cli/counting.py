@@ -9,7 +9,7 @@ import click
 
 from witan.service.ballots import SECTION, BallotParameters
 from witan.service.catalogue import Operation
-from witan.service.counting import COUNTING
+from witan.service.settings import COUNTING
 from witan.surfaces.cli.generated import (
     named_options,
     parameter_options,

@@ -8,7 +8,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Message
-from witan.service.council_settings import CouncilSettings
 from witan.service.parameters import Doc
 from witan.service.requests import (
     Category,
@@ -18,6 +17,7 @@ from witan.service.requests import (
     QuestionRequest,
     Turn,
 )
+from witan.service.settings import CouncilSettings
 from witan.service.stored_sessions import Name, Text
 from witan.surfaces.openai.models import Offered
 

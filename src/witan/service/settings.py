@@ -1,11 +1,11 @@
-"""How ballots are counted: every setting declared once, for whatever counts them."""
+"""Settings of counts and of councils, each declared once for every surface."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from witan.errors import InvalidParameter
 from witan.service.parameters import Doc, Parameters, Parser, Scalar, given_values
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from witan.core.rubric import Rubric
     from witan.core.settings import Settings
 
-COUNTING, TIES = "Counting", "Ties and intervals"
+DELIBERATION, COUNTING = "Deliberation", "Counting"
+TIES, LIMITS = "Ties and intervals", "Time and money"
 
 
 def _read_rho(text: str) -> float | str:
@@ -68,7 +69,9 @@ ANSWERS = Parser(
     load=_load_answers,
 )
 
+Switch = bool | None
 Weights = Mapping[str, Annotated[float, Ge(0)]] | None
+Seconds = Annotated[float | None, Gt(0)]
 
 AUTO = "auto"
 
@@ -90,9 +93,9 @@ USUAL: Mapping[str, Any] = MappingProxyType(
 """What the counting takes for a setting that is not given."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CountingSettings(Parameters):
-    """How votes are weighed and lines told apart; None: as usual, or as it was configured."""
+    """Weights and ties of a count; None: the usual value, or the configured one."""
 
     recusal: Annotated[
         Literal["before", "after", "off"] | None,
@@ -123,7 +126,7 @@ class CountingSettings(Parameters):
         ),
     ] = None
     flips: Annotated[
-        bool | None, Doc("Search for the fewest ballots that would end the lead.", COUNTING)
+        Switch, Doc("Search for the fewest ballots that would end the lead.", COUNTING)
     ] = None
     ties: Annotated[
         Literal["contrast", "intervals"] | None,
@@ -156,7 +159,7 @@ class CountingSettings(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class BallotSettings(CountingSettings):
-    """How given ballots are counted; None: as usual."""
+    """Settings for a count of given ballots; None: the usual value."""
 
     parameters: Annotated[
         Mapping[str, Scalar] | None,
@@ -223,3 +226,136 @@ class BallotSettings(CountingSettings):
         from witan.core.settings import Settings
 
         return Settings.of(rule, **self.counted())
+
+
+@dataclass(frozen=True)
+class DeliberationSettings(Parameters):
+    """Settings of reviews and of the final answer; None: the configured value."""
+
+    mode: Annotated[
+        Literal["consensus", "best", "verdict"] | None,
+        Doc(
+            "End with one common answer, with the best answer, or by approving or rejecting.",
+            DELIBERATION,
+        ),
+    ] = None
+    rule: Annotated[
+        str | None, Doc("Count ballots by this rule; `rules` lists them.", DELIBERATION)
+    ] = None
+    rubric: Annotated[
+        str | None, Doc("Have answers graded by this rubric.", DELIBERATION, "NAME|FILE.toml")
+    ] = None
+    rubric_scoring: Annotated[
+        Switch, Doc("Have reviewers grade by the rubric, or only rank.", DELIBERATION)
+    ] = None
+    rubric_weights: Annotated[
+        Weights,
+        Doc(
+            "Weigh a criterion of the rubric.",
+            DELIBERATION,
+            "CRITERION=NUMBER",
+            option="rubric-weight",
+        ),
+    ] = None
+    holistic: Annotated[
+        Switch, Doc("Have reviewers also give each answer one overall grade.", DELIBERATION)
+    ] = None
+    mirrored: Annotated[
+        Switch,
+        Doc("Ask every reviewer a second time, with the answers in reverse order.", DELIBERATION),
+    ] = None
+    review_rounds: Annotated[
+        int | None,
+        Ge(1),
+        Le(2),
+        Doc("With 2, reviewers see the others' grades and may revise.", DELIBERATION),
+    ] = None
+    stop_when_decided: Annotated[
+        Switch, Doc("Stop waiting once no ballot could change the leader.", DELIBERATION)
+    ] = None
+    safety: Annotated[Switch, Doc("Pass answers through the safety gate.", DELIBERATION)] = None
+    safety_cap: Annotated[
+        float | None,
+        Ge(0),
+        Le(10),
+        Doc("Highest grade of an answer that fails the safety gate.", DELIBERATION),
+    ] = None
+    synthesis: Annotated[
+        Switch, Doc("Write a final answer, or end with the standings.", DELIBERATION)
+    ] = None
+    quorum: Annotated[
+        int | None, Ge(1), Doc("Fewest ballots for which an outcome is declared.", DELIBERATION)
+    ] = None
+
+    rule_parameters: Annotated[
+        Mapping[str, Scalar] | None,
+        Doc(
+            "Set a parameter of the rule, such as variant=roster.",
+            COUNTING,
+            "NAME=VALUE",
+            option="param",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class LimitSettings(Parameters):
+    """Limits on time, attempts and money; None: the configured ones."""
+
+    max_cost_usd: Annotated[
+        float | None,
+        Ge(0),
+        Doc(
+            "US dollars to spend; no call is made that could exceed them.",
+            LIMITS,
+            option="max-cost",
+        ),
+    ] = None
+    max_tokens: Annotated[int | None, Ge(1), Doc("Most tokens in one reply.", LIMITS)] = None
+    call_seconds: Annotated[Seconds, Doc("Seconds for one call, retries included.", LIMITS)] = None
+    stage_seconds: Annotated[
+        Seconds, Doc("Seconds for one round of answers or reviews.", LIMITS)
+    ] = None
+    session_seconds: Annotated[Seconds, Doc("Seconds for the whole session.", LIMITS)] = None
+    attempts: Annotated[
+        int | None, Ge(1), Doc("Attempts at each call, the first one included.", LIMITS)
+    ] = None
+    hedge_seconds: Annotated[
+        Seconds, Doc("Seconds of silence after which a call is made a second time.", LIMITS)
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class JurySettings(LimitSettings, CountingSettings, DeliberationSettings):
+    """Settings of a jury: reviews, count, final answer, and limits."""
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that were given, by name, as the configuration takes them."""
+        return given_values(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CouncilSettings(JurySettings):
+    """Settings of a council: those of a jury, and of the answers."""
+
+    self_review: Annotated[
+        Switch,
+        Doc(
+            "Show reviewers their own answers, too, though their grades for them never count.",
+            DELIBERATION,
+        ),
+    ] = None
+    debate_rounds: Annotated[
+        int | None,
+        Ge(0),
+        Le(5),
+        Doc("Rounds in which members see the others' answers and revise.", DELIBERATION),
+    ] = None
+    enough: Annotated[
+        int | None,
+        Ge(2),
+        Doc("Wait only `grace_seconds` more once this many have answered.", LIMITS),
+    ] = None
+    grace_seconds: Annotated[
+        float | None, Ge(0), Doc("Seconds to wait for stragglers, with `enough`.", LIMITS)
+    ] = None

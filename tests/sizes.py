@@ -1,4 +1,4 @@
-"""How often a leader is declared, wrongly and rightly: the figures of docs/uncertainty.md."""
+"""How often a leader is declared, wrongly and rightly: the figures of docs/benchmarks.md."""
 
 from collections.abc import Callable
 

@@ -272,7 +272,7 @@ class TestFigures:
     def test_the_table_of_sizes_is_what_simulation_gives(self, reviewers):
         """Each figure lies within four standard errors of a fresh simulation."""
         rows: dict[str, list[str]] = {}
-        for row in rows_of(DOCS / "uncertainty.md"):
+        for row in rows_of(DOCS / "benchmarks.md"):
             rows.setdefault(row[0], row[1:])  # our own tables come before the specification's
         column = {3: 0, 4: 1, 5: 2, 7: 3}[reviewers]
         prior = history(reviewers, np.random.default_rng(reviewers))

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from schema_docs import describe
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.parameters import Parameter, adapter_of, parameters_of
+from witan.surfaces.http.openapi import describe_fields
 
 _HEAD = """\
 # Reference of operations
@@ -88,7 +88,7 @@ def _section(
 def _result(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
     if operation.kind == "session":
         return "a session that is under way"
-    schema = describe(adapter_of(operation.result).json_schema(mode="serialization"))
+    schema = describe_fields(adapter_of(operation.result).json_schema(mode="serialization"))
     defined = schema.pop("$defs", {})
     types |= {name: defined[name] for name in _described(schema, defined)}
     name = schema.get("title", "")

@@ -7,9 +7,6 @@ from typing import Annotated, Any, ClassVar
 from witan.core.outcome import BallotNote, Confidence, Interval, Outcome, Prior, TiesRule, Unit
 from witan.core.scale import Scale
 
-Detail = str | float | bool | tuple[Any, ...] | Mapping[str, Any] | None
-"""A rule's own number, or several; see the page of the rule."""
-
 
 @dataclass(frozen=True, slots=True)
 class StandingRecord:
@@ -160,7 +157,7 @@ class OutcomeRecord:
 
     session: str
     rule: str
-    parameters: Mapping[str, Detail]
+    parameters: Mapping[str, Any]
     why: str
     interpretation: str
     standings: tuple[StandingRecord, ...]

@@ -86,15 +86,18 @@ KINDS = {name: kind for name, kind in EVENTS.items() if not issubclass(kind, DEL
 """Events that a record has: the event that ends a text holds all of it."""
 
 
+@dataclass(frozen=True, slots=True)
 class _EventSchema:
-    """The schema of events: one of their kinds, which the field ``event`` names."""
+    """The schema of events: one of these kinds, which the field ``event`` names."""
+
+    kinds: Mapping[str, type[Event]]
 
     def __get_pydantic_core_schema__(self, _: Any, handler: "GetCoreSchemaHandler") -> Any:
-        return handler.generate_schema(Union[tuple(KINDS.values())])  # noqa: UP007
+        return handler.generate_schema(Union[tuple(self.kinds.values())])  # noqa: UP007
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: "GetJsonSchemaHandler") -> Any:
         found = handler(schema)
-        for ref, kind in zip(found["anyOf"], KINDS, strict=True):
+        for ref, kind in zip(found["anyOf"], self.kinds, strict=True):
             shape = handler.resolve_ref_schema(ref)
             properties = shape["properties"]
             properties.pop("provisional", None)
@@ -104,6 +107,10 @@ class _EventSchema:
                 properties[name] = {**properties[name], "description": said}
             shape["required"] = ["event", *shape["required"]]
         return found
+
+
+StreamedEvent = Annotated[Event, _EventSchema(EVENTS)]
+"""Any event, as a stream tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +184,7 @@ class SessionRecord:
     synthesis: Synthesis | None
     cost: Cost
     seconds: float
-    events: tuple[Annotated[Event, _EventSchema()], ...]
+    events: tuple[Annotated[Event, _EventSchema(KINDS)], ...]
     under_way: bool
     trust: str | None
     record_problem: str | None

@@ -154,7 +154,8 @@ class TestDocument:
         for path, method, operation in _operations(document):
             if path.startswith("/api"):
                 assert {"401", "403", "422", "429", "503"} <= set(operation["responses"]), path
-                refused = operation["responses"]["422"]["content"]
+                name = operation["responses"]["422"]["$ref"].rpartition("/")[2]
+                refused = document["components"]["responses"][name]["content"]
                 assert list(refused) == ["application/problem+json"], f"{method} {path}"
 
     def test_what_it_shows_of_a_session_is_what_there_is(self, document, url):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -10,24 +11,33 @@ from starlette.exceptions import HTTPException
 from witan.errors import WitanError
 from witan.service.config.serve import ServeSettings
 from witan.service.sessions import Service
-from witan.surfaces.http import counting, health, reports, sessions
+from witan.surfaces.http import routes
 from witan.surfaces.http.door import Door, Passed
-from witan.surfaces.http.event_stream import Streams
+from witan.surfaces.http.events import Streams
 from witan.surfaces.http.logs import passed
 from witan.surfaces.http.metrics import Metrics
 from witan.surfaces.http.model_context import lifespan, mount
+from witan.surfaces.http.openapi import complete_document
 from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
 from witan.surfaces.http.tokens import Clients
-from witan.surfaces.openai import chat, models
-from witan.surfaces.web import routes
+from witan.surfaces.openai import routes as openai_routes
+from witan.surfaces.web import routes as page_routes
 from witan.surfaces.web.feed import Feeds
 from witan.version import __version__
-
-__all__ = ["create_app"]
 
 ABOUT = "Several models answer a question and review each other blind; the ballots say how sure."
 
 NOTHING: Mapping[str, str] = {}
+
+
+class Application(FastAPI):
+    """The application of FastAPI, with a document whose every field is typed."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        if self.openapi_schema is None:
+            self.openapi_schema = complete_document(super().openapi())
+        return self.openapi_schema
 
 
 def create_app(
@@ -50,7 +60,7 @@ def create_app(
     ConfigError
         If a token is not there, is too short, or is another's, too.
     """
-    app = FastAPI(
+    app = Application(
         title="Witan",
         summary=ABOUT,
         version=__version__,
@@ -67,14 +77,11 @@ def create_app(
     app.state.feeds = Feeds()
     app.state.created = int(time.time())
     app.state.metrics = Metrics() if metrics is None else metrics
-    app.include_router(health.router)
-    app.include_router(sessions.router)
-    app.include_router(reports.router)
-    app.include_router(counting.router)
-    app.include_router(chat.router)
-    app.include_router(models.router)
-    mount(app, service, settings)
+    app.include_router(routes.server_router)
     app.include_router(routes.router)
+    app.include_router(openai_routes.router)
+    mount(app, service, settings)
+    app.include_router(page_routes.router)
     app.add_exception_handler(WitanError, tell_error)
     app.add_exception_handler(RequestValidationError, tell_invalid)
     app.add_exception_handler(HTTPException, tell_refused)

@@ -23,7 +23,7 @@ from witan.models.loop_guard import MOST_HOPS, through
 from witan.service.config.serve import ServeSettings
 from witan.service.error_boundary import contain_errors
 from witan.service.sessions import Client
-from witan.surfaces.http.parameters import matched_path
+from witan.surfaces.http.addresses import matched_path
 from witan.surfaces.http.problems import TITLES, problem
 from witan.surfaces.http.tokens import COOKIE, Clients
 from witan.surfaces.openai.errors import openai_problem

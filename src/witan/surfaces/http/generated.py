@@ -3,22 +3,98 @@
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import MISSING, Field, field, fields, make_dataclass
 from inspect import Parameter, Signature
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
-from fastapi import APIRouter, Body, Path, Query, Request, Response
+import anyio
+from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
 from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from starlette.requests import ClientDisconnect
 
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
+from witan.service.json_output import to_json
 from witan.service.operations.ask import ClientService
 from witan.service.parameters import Parameter as Declared
 from witan.service.parameters import Parameters, adapter_of, parameters_of, public_name
 from witan.service.request_texts import read_texts
-from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
-from witan.surfaces.http.documents import Responses, refused
-from witan.surfaces.http.parameters import check_parameters
-from witan.surfaces.http.replies import reply
-from witan.surfaces.http.staying import while_there
+from witan.service.sessions import Client, Service
+from witan.surfaces.http.addresses import check_parameters, known_parameters
+from witan.surfaces.http.openapi import Responses, problem_responses
+
+T = TypeVar("T")
+
+TOKEN = HTTPBearer(
+    scheme_name="token",
+    description="Where the server has tokens: one of them. `X-Api-Key` takes it, too.",
+    auto_error=False,
+)
+"""How clients identify themselves; the door has checked it before."""
+
+
+# Coroutines: FastAPI runs a plain function that a route depends on in a thread.
+async def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+async def _client(request: Request) -> Client:
+    client: Client = request.scope["witan.client"]
+    return client
+
+
+async def _hops(request: Request) -> tuple[str, ...]:
+    hops: tuple[str, ...] = request.scope["witan.hops"]
+    return hops
+
+
+ServiceOf = Annotated[Service, Depends(_service)]
+ClientOf = Annotated[Client, Depends(_client)]
+Hops = Annotated[tuple[str, ...], Depends(_hops)]
+"""The councils that the request came through."""
+
+
+def api_router() -> APIRouter:
+    """Make a router of the native API; any of its requests may be refused."""
+    return APIRouter(
+        prefix="/api",
+        dependencies=[Depends(TOKEN), Depends(known_parameters)],
+        responses=problem_responses(400, 401, 403, 413, 422, 429, 503, 508),
+    )
+
+
+def reply(value: object) -> Response:
+    """Reply with a value as JSON."""
+    return Response(to_json(value), media_type="application/json")
+
+
+async def while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
+    """Do some work for a client, and cancel it when the client disconnects.
+
+    The body of the request has to be read before.
+
+    Raises
+    ------
+    ClientDisconnect
+        If the client disconnected.
+    """
+    found: list[T] = []
+    try:
+        async with anyio.create_task_group() as group:
+
+            async def leave() -> None:
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+            group.start_soon(leave)
+            found.append(await work())
+            group.cancel_scope.cancel()
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None  # what the work raises, without its group
+    if not found:
+        raise ClientDisconnect
+    return found[0]
 
 
 def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
@@ -32,7 +108,7 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
         request: Request, service: ServiceOf, client: ClientOf, **given: Any
     ) -> Response:
         parameters = _parameters(operation, given)
-        return await while_there(
+        return await while_connected(
             request, lambda: dispatch(operation, service, client, parameters, reply)
         )
 
@@ -47,7 +123,10 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
         summary=operation.summary,
         description=operation.description,
         operation_id=operation.name,
-        responses={200: {"model": operation.result}, **refused(*([404] if in_path else []), 409)},
+        responses={
+            200: {"model": operation.result},
+            **problem_responses(*([404] if in_path else []), 409),
+        },
         route_class_override=_file_route(operation, file) if file else None,
         openapi_extra=_file_document(operation.parameters) if file else None,
     )
@@ -111,7 +190,7 @@ def _file_route(operation: Operation[Any, Any], file: Declared) -> type[APIRoute
         content: Any = file.content
         given = read_texts(declared, query, {file.name: content(await request.body())})
         service, client = request.app.state.service, request.scope["witan.client"]
-        return await while_there(
+        return await while_connected(
             request, lambda: dispatch(operation, service, client, given, reply)
         )
 
@@ -135,7 +214,10 @@ FILES = {
 
 
 def _file_document(declared: type[Parameters]) -> dict[str, Any]:
-    """Document a body that is a file, with the other parameters in the address."""
+    """Document a body that is a file, with the other parameters in the address.
+
+    Without their defaults: a client that sends those would send them beside a JSON body, too.
+    """
     shapes = adapter_of(declared).json_schema()["properties"]
     written = {"type": "array", "items": {"type": "string"}}
     return {
@@ -154,7 +236,9 @@ def _file_document(declared: type[Parameters]) -> dict[str, Any]:
                 "schema": written
                 if each.many or "$ref" in str(shapes[each.name])
                 else {
-                    key: value for key, value in shapes[each.name].items() if key != "description"
+                    key: value
+                    for key, value in shapes[each.name].items()
+                    if key not in ("default", "description")
                 },
             }
             for each in parameters_of(declared)

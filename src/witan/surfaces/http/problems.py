@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Mapping
 from math import ceil
-from typing import Any
+from typing import NotRequired
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
+from typing_extensions import TypedDict
 
 from witan.errors import (
     Busy,
@@ -31,7 +32,7 @@ from witan.errors import (
 from witan.service.error_boundary import refusal
 from witan.service.json_output import to_json
 from witan.service.parameters import refusal_in
-from witan.surfaces.http.parameters import shown_path
+from witan.surfaces.http.addresses import shown_path
 from witan.surfaces.openai.errors import (
     fault_of,
     openai_error,
@@ -40,17 +41,6 @@ from witan.surfaces.openai.errors import (
     speaks_openai,
 )
 from witan.surfaces.web.responses import problem_page, site_of, wants_page
-
-__all__ = [
-    "TITLES",
-    "first_fault",
-    "problem",
-    "said_of",
-    "status_of",
-    "tell_error",
-    "tell_invalid",
-    "tell_refused",
-]
 
 STATUSES: Mapping[type[WitanError], int] = {
     Busy: 429,
@@ -99,6 +89,42 @@ SESSIONS = "/api/sessions/"
 _log = logging.getLogger("witan.server")
 
 
+class Fault(TypedDict):
+    """A field that is not accepted.
+
+    Parameters
+    ----------
+    where
+        The field.
+    problem
+        What is wrong with it.
+    """
+
+    where: str
+    problem: str
+
+
+class Problem(TypedDict):
+    """Why a request is refused (RFC 9457).
+
+    Parameters
+    ----------
+    title
+        Its kind.
+    status
+        The status of the response.
+    detail
+        What happened, and what to do.
+    faults
+        What is wrong with the fields of the request, where that is why.
+    """
+
+    title: str
+    status: int
+    detail: str
+    faults: NotRequired[list[Fault]]
+
+
 def status_of(error: Exception) -> int:
     """The status that tells an error."""
     if isinstance(error, UnknownName) and error.kind == "session":
@@ -109,10 +135,16 @@ def status_of(error: Exception) -> int:
 
 
 def problem(
-    status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    faults: list[Fault] | None = None,
 ) -> Response:
-    """A problem as a response."""
-    body = {"title": TITLES.get(status, "Refused"), "status": status, "detail": detail, **more}
+    """Make the response of a problem."""
+    title = TITLES.get(status, "Refused")
+    body: Problem = {"title": title, "status": status, "detail": detail}
+    if faults is not None:
+        body["faults"] = faults
     return Response(to_json(body), status, dict(headers or {}), "application/problem+json")
 
 
@@ -128,7 +160,9 @@ async def tell_error(request: Request, error: Exception) -> Response:
     if wants_page(request.scope):
         return _page(request, status, words, headers)
     if isinstance(error, InvalidParameter):
-        faults = [{"where": error.name, "problem": words.removeprefix(f"{error.name} ")}]
+        faults: list[Fault] = [
+            {"where": error.name, "problem": words.removeprefix(f"{error.name} ")}
+        ]
         return problem(status, words, headers, faults=faults)
     return problem(status, words, headers)
 
@@ -153,7 +187,7 @@ async def tell_invalid(request: Request, error: Exception) -> Response:
     if wants_page(request.scope):
         return _page(request, 422, first_fault(error))
     told = map(fault_of, error.errors())
-    faults = [{"where": where, "problem": words} for where, words in told]
+    faults: list[Fault] = [{"where": where, "problem": words} for where, words in told]
     return problem(422, first_fault(error), faults=faults)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from witan.errors import (
     InvalidParameter,
@@ -16,15 +17,6 @@ from witan.errors import (
 )
 from witan.service.json_output import to_json
 from witan.service.request_texts import fault_place, fault_words
-
-__all__ = [
-    "error_object",
-    "fault_of",
-    "openai_error",
-    "openai_invalid",
-    "openai_problem",
-    "speaks_openai",
-]
 
 KINDS: Mapping[int, str] = {
     401: "authentication_error",
@@ -41,6 +33,39 @@ MOST_TOLD = 5
 """Faults of one request that are told."""
 
 
+class ErrorObject(TypedDict):
+    """What went wrong, as OpenAI's protocol says it.
+
+    Parameters
+    ----------
+    message
+        What happened, and what to do.
+    type
+        Its kind.
+    param
+        The parameter that it is about; null: none.
+    code
+        What programs read; null: the status says it.
+    """
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class OpenAIError(TypedDict):
+    """An error of OpenAI's protocol.
+
+    Parameters
+    ----------
+    error
+        What went wrong.
+    """
+
+    error: ErrorObject
+
+
 def speaks_openai(path: str) -> bool:
     """Whether who asks for this path reads errors in this shape."""
     return path == "/v1" or path.startswith("/v1/")
@@ -48,8 +73,8 @@ def speaks_openai(path: str) -> bool:
 
 def error_object(
     status: int, message: str, code: str | None = None, param: str | None = None
-) -> dict[str, object]:
-    """An error as the protocol writes it."""
+) -> OpenAIError:
+    """Return an error as the protocol writes it."""
     kind = KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 

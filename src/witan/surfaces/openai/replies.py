@@ -1,34 +1,238 @@
-"""What came of a session, as a chat completion tells it."""
+"""Sessions as chat completions, whole or in chunks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from witan.deliberation import events as e
-from witan.deliberation.session import Session
+from witan.deliberation.session import Session, State
 from witan.errors import WitanError
-from witan.service.operations.results import verdict_object
+from witan.service.json_output import to_json
+from witan.service.operations.results import OutcomeSummary, summarize_outcome
 from witan.service.redaction import public_error
-from witan.service.sessions import RunningSession
+from witan.service.sessions import RunningSession, StreamMessage
+from witan.service.text import clean
 from witan.service.trust import session_trust
 from witan.surfaces.http.problems import status_of
+from witan.surfaces.openai.errors import error_object
+from witan.surfaces.text.progress import Progress
 from witan.surfaces.text.session import legend_text
 
-__all__ = [
-    "Ending",
-    "Refusal",
-    "completion",
-    "council_object",
-    "finish_reason",
-    "refusal",
-    "usage_of",
-]
+DONE = b"data: [DONE]\n\n"
 
 SPENDING = (
     e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.SynthesisFailedOver
     | e.SynthesisDone
 )  # fmt: skip
 """Events that end a call."""
+
+FinishReason = Literal["stop", "length"]
+
+
+class CompletionMessage(TypedDict):
+    """The reply of the council.
+
+    Parameters
+    ----------
+    role
+        Always ``assistant``.
+    content
+        The final answer.
+    refusal
+        Always null.
+    reasoning_content
+        What the council did, a line each.
+    """
+
+    role: Literal["assistant"]
+    content: str
+    refusal: None
+    reasoning_content: str
+
+
+class CompletionChoice(TypedDict):
+    """The only choice of a completion.
+
+    Parameters
+    ----------
+    index
+        Always 0.
+    message
+        The reply of the council.
+    finish_reason
+        ``length``: the text was cut.
+    logprobs
+        Always null.
+    """
+
+    index: int
+    message: CompletionMessage
+    finish_reason: FinishReason
+    logprobs: None
+
+
+class TokenUsage(TypedDict):
+    """The tokens of all calls of a session.
+
+    Parameters
+    ----------
+    prompt_tokens, completion_tokens, total_tokens
+        Read, written, and both.
+    cost
+        US dollars, where they are known.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cost: NotRequired[float]
+
+
+class CouncilReply(TypedDict):
+    """The session behind a completion.
+
+    Parameters
+    ----------
+    session, status, simulated
+        Its name, how it ended, and whether scripts sat in it.
+    missing
+        What a complete session would have had, a sentence each.
+    trust
+        Who voted, what is too close to call, what it cost and what is missing.
+    leaders
+        Who shares the first rank.
+    outcome
+        What the ballots come to; null: fewer than the quorum.
+    chairman
+        Who wrote the final answer; null: nobody.
+    labels
+        Label of the final answer to the seat that it stands for.
+    approved
+        Whether the verdict approves; null: there is no verdict.
+    unanswered
+        Seat to why it has no answer.
+    cost_usd, known_usd
+        What it cost, null where a price is unknown; and what is known of it.
+    seconds
+        How long it took.
+    record_problem
+        Why it is not in the history; null: it is.
+    rankings
+        The ranking before, and now, of a session that another jury judged.
+    ignored
+        Parameters of the request that changed nothing.
+    """
+
+    session: str
+    status: State
+    simulated: bool
+    missing: Sequence[str]
+    trust: str
+    leaders: Sequence[str]
+    outcome: OutcomeSummary | None
+    chairman: str | None
+    labels: Mapping[str, str]
+    approved: bool | None
+    unanswered: Mapping[str, str]
+    cost_usd: float | None
+    known_usd: float
+    seconds: float
+    record_problem: str | None
+    rankings: NotRequired[Mapping[str, Sequence[Sequence[str]]]]
+    ignored: Sequence[str]
+
+
+class Completion(TypedDict):
+    """A chat completion.
+
+    Parameters
+    ----------
+    id, created, model
+        Its name, when the session was opened, and the model as it was requested.
+    object
+        Always ``chat.completion``.
+    choices
+        One.
+    usage
+        The tokens of all calls, where they are known.
+    witan
+        The session behind it.
+    """
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[CompletionChoice]
+    usage: NotRequired[TokenUsage]
+    witan: CouncilReply
+
+
+class Delta(TypedDict):
+    """A piece of a reply.
+
+    Parameters
+    ----------
+    role
+        Of the first piece.
+    content
+        Text of the final answer.
+    reasoning_content
+        What the council did.
+    """
+
+    role: NotRequired[Literal["assistant"]]
+    content: NotRequired[str]
+    reasoning_content: NotRequired[str]
+
+
+class ChunkChoice(TypedDict):
+    """The only choice of a chunk.
+
+    Parameters
+    ----------
+    index
+        Always 0.
+    delta
+        The next piece.
+    finish_reason
+        Why the text ended; null: it goes on.
+    logprobs
+        Always null.
+    """
+
+    index: int
+    delta: Delta
+    finish_reason: FinishReason | None
+    logprobs: None
+
+
+class CompletionChunk(TypedDict):
+    """A chunk of a streamed completion.
+
+    Parameters
+    ----------
+    id, created, model
+        As of the whole completion.
+    object
+        Always ``chat.completion.chunk``.
+    choices
+        One; none in the chunk that says the usage.
+    usage
+        The tokens of all calls, in the last chunk, where the request wants them.
+    witan
+        The session behind it, in the chunk that ends the text.
+    """
+
+    id: str
+    object: Literal["chat.completion.chunk"]
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    usage: NotRequired[TokenUsage | None]
+    witan: NotRequired[CouncilReply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +269,34 @@ class Ending:
 
 def completion(
     running: RunningSession, model: str, reasoning: str, *, ending: Ending, ignored: list[str]
-) -> dict[str, Any]:
-    """The whole reply, for a session that came to a text."""
+) -> Completion:
+    """Return the whole reply, for a session that came to a text."""
     session = running.session
     assert session.text is not None  # noqa: S101 - else it was refused
-    message = {
+    message: CompletionMessage = {
         "role": "assistant",
         "content": session.text + ending.of(session),
         "refusal": None,
         "reasoning_content": reasoning,
     }
     reason = finish_reason(session)
-    choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
-    usage = usage_of(session)
-    return {
+    choice: CompletionChoice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": reason,
+        "logprobs": None,
+    }
+    found: Completion = {
         "id": f"chatcmpl-{session.id}",
         "object": "chat.completion",
         "created": int(session.opened.at.timestamp()),
         "model": model,
         "choices": [choice],
-        **({} if usage is None else {"usage": usage}),
-        "witan": council_object(running, ignored),
+        "witan": council_reply(running, ignored),
     }
+    if (usage := usage_of(session)) is not None:
+        found["usage"] = usage
+    return found
 
 
 def refusal(running: RunningSession) -> Refusal | None:
@@ -111,8 +321,8 @@ def refusal(running: RunningSession) -> Refusal | None:
     return Refusal(502, words, "no_text")
 
 
-def finish_reason(session: Session) -> str:
-    """Whether the text is whole."""
+def finish_reason(session: Session) -> FinishReason:
+    """Say whether the text is whole."""
     held = session.synthesis
     if held is not None and held.chairman is not None:
         return "length" if held.cut else "stop"
@@ -121,7 +331,7 @@ def finish_reason(session: Session) -> str:
     return "length" if cut else "stop"
 
 
-def usage_of(session: Session) -> dict[str, Any] | None:
+def usage_of(session: Session) -> TokenUsage | None:
     """The tokens of all calls, with what they cost where that is known; None: they are not."""
     spent = [event.spent for event in session.events if isinstance(event, SPENDING)]
     made = [each.usage for each in spent if each.calls]
@@ -131,18 +341,169 @@ def usage_of(session: Session) -> dict[str, Any] | None:
     )
     if read is None or written is None:
         return None
-    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-    cost = session.cost.total_usd
-    return usage if cost is None else {**usage, "cost": cost}
+    usage: TokenUsage = {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+    }
+    if (cost := session.cost.total_usd) is not None:
+        usage["cost"] = cost
+    return usage
 
 
-def council_object(running: RunningSession, ignored: list[str]) -> dict[str, Any]:
-    """What only a council has to say of its text."""
-    told = verdict_object(running.session, running.problem)
-    del told["text"]  # it is the content of the message
-    return {**told, "ignored": ignored}
+def council_reply(running: RunningSession, ignored: list[str]) -> CouncilReply:
+    """Return what only a council has to say of its text."""
+    session, outcome = running.session, running.session.outcome
+    closing = session.synthesis
+    found: CouncilReply = {
+        "session": session.id,
+        "status": session.status,
+        "simulated": session.simulated,
+        "missing": session.missing,
+        "trust": session_trust(session),
+        "leaders": () if outcome is None else outcome.leaders,
+        "outcome": None if outcome is None else summarize_outcome(outcome),
+        "chairman": None if closing is None else closing.chairman,
+        "labels": {} if closing is None else closing.labels,
+        "approved": None if closing is None else closing.approved,
+        "unanswered": session.unanswered,
+        "cost_usd": session.cost.total_usd,
+        "known_usd": session.cost.known_usd,
+        "seconds": session.seconds,
+        "record_problem": running.problem,
+        "ignored": ignored,
+    }
+    if session.rankings:
+        found["rankings"] = session.rankings
+    return found
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
     known = [*numbers]
     return None if None in known else sum(number for number in known if number is not None)
+
+
+class Frames:
+    """The chunks of one session, for one reader.
+
+    Parameters
+    ----------
+    model
+        What it was asked for as.
+    usage
+        Whether a last chunk says what it took.
+    ending
+        The paragraphs below the final answer.
+    ignored
+        What was asked for and changed nothing.
+    """
+
+    def __init__(
+        self,
+        running: RunningSession,
+        model: str,
+        *,
+        usage: bool,
+        ending: Ending,
+        ignored: list[str],
+    ) -> None:
+        self._usage, self._ending, self._ignored = usage, ending, ignored
+        self._progress, self._voice = Progress(), _Voice()
+        self._id, self._model = f"chatcmpl-{running.id}", model
+        self._created = int(running.session.opened.at.timestamp())
+
+    def opening(self) -> bytes:
+        """The chunk that comes first."""
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def frame(self, told: StreamMessage) -> bytes:
+        """What there is to say of an event: of progress, of the text, or nothing."""
+        said = self._progress.after(told.event)
+        chunks = [self._chunk({"reasoning_content": f"{said}\n"})] if said else []
+        if text := self._voice.after(told.event):
+            chunks.append(self._chunk({"content": text}))
+        return b"".join(chunks)
+
+    def ending(self, running: RunningSession) -> bytes:
+        """The rest of the text, why it ended, and what it took; or the error that ended it."""
+        refused = refusal(running)
+        if refused is not None:
+            return _data(error_object(refused.status, refused.message, refused.code))
+        session = running.session
+        last = self._voice.rest(session.text or "") + self._ending.of(session)
+        chunks = [self._chunk({"content": last})] if last else []
+        reply = council_reply(running, self._ignored)
+        chunks.append(self._chunk({}, finish_reason(session), reply))
+        if self._usage:
+            chunks.append(_data({**self._make(), "usage": usage_of(session)}))
+        return b"".join((*chunks, DONE))
+
+    def _chunk(
+        self, delta: Delta, finish: FinishReason | None = None, reply: CouncilReply | None = None
+    ) -> bytes:
+        choice: ChunkChoice = {
+            "index": 0,
+            "delta": delta,
+            "finish_reason": finish,
+            "logprobs": None,
+        }
+        chunk = self._make(choice)
+        if self._usage:
+            chunk["usage"] = None
+        if reply is not None:
+            chunk["witan"] = reply
+        return _data(chunk)
+
+    def _make(self, *choices: ChunkChoice) -> CompletionChunk:
+        return {
+            "id": self._id,
+            "object": "chat.completion.chunk",
+            "created": self._created,
+            "model": self._model,
+            "choices": [*choices],
+        }
+
+
+class _Voice:
+    """Says the final answer as it is written; what was said cannot be taken back."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def after(self, event: e.Event) -> str:
+        """What to say next."""
+        match event:
+            case e.SynthesisDelta():
+                self._said += event.text
+                return event.text
+            case e.SynthesisFailedOver():
+                return self._start_again(f"{event.chairman} failed: {event.reason}")
+            case e.CallRetried(stage="synthesis"):
+                return self._start_again(f"attempt {event.attempt} failed: {event.reason}")
+            case e.TextWithdrawn(stage="synthesis"):
+                return self._start_again(f"so far {event.seat} was reasoning")
+            case e.SynthesisDone():
+                return self.rest(event.text)
+            case _:
+                return ""
+
+    def rest(self, text: str) -> str:
+        """What of the text that counts was not said yet."""
+        said, self._said = self._said, text
+        if text.startswith(said):
+            return text[len(said) :]
+        if text.strip() == said.strip():
+            return ""
+        return f"{_broken_off('the text that counts follows')}{text}"
+
+    def _start_again(self, why: str) -> str:
+        said, self._said = self._said, ""
+        return _broken_off(f"{why}; it starts again") if said else ""
+
+
+def _broken_off(why: str) -> str:
+    return f"\n\n[interrupted: {clean(why)}]\n\n"
+
+
+def _data(value: object) -> bytes:
+    return f"data: {to_json(value)}\n\n".encode()

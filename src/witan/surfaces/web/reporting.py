@@ -12,8 +12,8 @@ from starlette.responses import Response
 from witan.errors import NothingToCount, WitanError
 from witan.service.text import clean
 from witan.service.worker_pool import once
+from witan.surfaces.http.generated import while_connected
 from witan.surfaces.http.problems import said_of, status_of
-from witan.surfaces.http.staying import while_there
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.responses import Page, site_of
 
@@ -85,7 +85,7 @@ async def reported(
         if show not in (PART, WHOLE):
             return Page(report.render(template, site, waiting=_waiting(request, report, site)))
         wanted = (request.app.state.service, report.page, tuple(_query(request)))
-        view = await while_there(request, lambda: once(wanted, count))
+        view = await while_connected(request, lambda: once(wanted, count))
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:
         return Page(report.render(template, site, empty=clean(said_of(request, error))))

@@ -6,9 +6,8 @@ from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from witan.errors import UnknownName
-from witan.surfaces.http.parameters import known_parameters
+from witan.surfaces.http.addresses import known_parameters
 from witan.surfaces.web import (
-    exporting,
     routes_asking,
     routes_plans,
     routes_reports,
@@ -20,16 +19,13 @@ from witan.surfaces.web import (
 from witan.surfaces.web.assets import ASSETS, asset
 from witan.surfaces.web.responses import Compressed
 
-__all__ = ["router"]
-
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 """What an asset holds is part of its address."""
 
-router = APIRouter()
-pages = APIRouter(include_in_schema=False, dependencies=[Depends(known_parameters)])
+router = APIRouter(include_in_schema=False, dependencies=[Depends(known_parameters)])
 
 
-@pages.get("/assets/{name}")
+@router.get("/assets/{name}")
 async def asset_named(
     name: str, digest: Annotated[str | None, Query(alias="v")] = None
 ) -> Response:
@@ -41,13 +37,11 @@ async def asset_named(
     return Compressed(asset(name), headers=headers, media_type=ASSETS[name])
 
 
-pages.include_router(signing_in.router)
-pages.include_router(routes_asking.router)
-pages.include_router(routes_reports.router)
-pages.include_router(routes_tally.router)
+router.include_router(signing_in.router)
+router.include_router(routes_asking.router)
+router.include_router(routes_reports.router)
+router.include_router(routes_tally.router)
 # Last, as names of sessions may hold anything.
-pages.include_router(routes_votes.router)
-pages.include_router(routes_plans.router)
-pages.include_router(routes_sessions.router)
-router.include_router(exporting.router)
-router.include_router(pages)
+router.include_router(routes_votes.router)
+router.include_router(routes_plans.router)
+router.include_router(routes_sessions.router)

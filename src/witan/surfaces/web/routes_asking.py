@@ -17,7 +17,7 @@ from witan.service.operations.plan import ServedPlanner
 from witan.service.requests import QuestionRequest
 from witan.service.sessions import DEMO, Service
 from witan.service.text import clean, listed
-from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
+from witan.surfaces.http.generated import ClientOf, Hops, ServiceOf
 from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.sessions import SessionRow, latest_rows
 from witan.surfaces.web.asking import given_in, read_question, refused

@@ -12,7 +12,7 @@ from witan.service.operations.plan import PlanSummary, ServedPlanner
 from witan.service.requests import RejudgeRequest
 from witan.service.sessions import DEMO
 from witan.service.text import clean
-from witan.surfaces.http.access import ClientOf, ServiceOf
+from witan.surfaces.http.generated import ClientOf, ServiceOf
 from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.asking import given_in, read_rejudging, read_retry, refused

@@ -21,7 +21,7 @@ from witan.service.operations.leaderboard import (
 from witan.service.operations.session_list import sessions
 from witan.service.operations.sessions import history_of
 from witan.service.text import clean
-from witan.surfaces.http.access import ClientOf, ServiceOf
+from witan.surfaces.http.generated import ClientOf, ServiceOf
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.views.audit import audit_view
 from witan.surfaces.views.leaderboard import board_view

@@ -19,8 +19,8 @@ from witan.service.operations.recount import Recount, RecountParameters, recount
 from witan.service.operations.sessions import imported_of
 from witan.service.redaction import public_error
 from witan.service.sessions import LOCAL, RunningSession, Service
-from witan.surfaces.http.access import ClientOf, Hops, ServiceOf
-from witan.surfaces.http.event_stream import AFTER, streamed
+from witan.surfaces.http.events import AFTER, streamed
+from witan.surfaces.http.generated import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.asking import given_in, read_rejudging, read_resume, read_retry, refused

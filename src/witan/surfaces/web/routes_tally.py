@@ -16,9 +16,8 @@ from witan.service.error_boundary import as_form
 from witan.service.operations.tally import Tally, TallyParameters, tally
 from witan.service.request_texts import read_texts
 from witan.service.text import clean
-from witan.surfaces.http.access import ClientOf, ServiceOf
+from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
 from witan.surfaces.http.problems import said_of, status_of
-from witan.surfaces.http.staying import while_there
 from witan.surfaces.views.tally import TallyView, tally_view
 from witan.surfaces.web.forms import sent_of
 from witan.surfaces.web.generated import form_fields
@@ -49,7 +48,7 @@ async def count(request: Request, service: ServiceOf, client: ClientOf) -> Respo
         def show(result: Tally) -> str:
             return _page(request, texts, view=tally_view(result))
 
-        html = await while_there(request, lambda: dispatch(tally, service, client, given, show))
+        html = await while_connected(request, lambda: dispatch(tally, service, client, given, show))
     except WitanError as error:
         return Page(
             _page(request, texts, problem=as_form(said_of(request, error))), status_of(error)

@@ -14,7 +14,7 @@ from witan.service.catalogue import redact
 from witan.service.dispatch import ServedSessions
 from witan.service.operations.voting import cast_vote, check_unvoted, paper_for, reveal_paper
 from witan.service.stored_sessions import SessionStore
-from witan.surfaces.http.access import ClientOf, ServiceOf
+from witan.surfaces.http.generated import ClientOf, ServiceOf
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.rendering import render, render_reveal, render_vote

@@ -1,11 +1,21 @@
 """What a chat completion is asked for with: OpenAI's protocol becomes a question to a council."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    WithJsonSchema,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
 
 from witan.deliberation.ports import Message
 from witan.service.parameters import Doc
@@ -19,14 +29,26 @@ from witan.service.requests import (
 )
 from witan.service.settings import CouncilSettings
 from witan.service.stored_sessions import Name, Text
-from witan.surfaces.openai.models import Offered
-
-__all__ = ["ChatBody", "CouncilBody", "MessageBody"]
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "refusal": "refusal"}
 """Kind of a part of a message to the field that holds its text."""
 
 CALLS_NOTHING = "the council calls no tools and no functions; leave this out"
+
+
+@dataclass(frozen=True, slots=True)
+class CouncilModel:
+    """A council under the name of a model.
+
+    Parameters
+    ----------
+    options
+        What the name says of how it deliberates.
+    """
+
+    name: str
+    profile: str
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def _joined(content: object) -> object:
@@ -49,7 +71,44 @@ def _part(part: object) -> str:
     return text
 
 
-Content = Annotated[Text, BeforeValidator(_joined, json_schema_input_type=str | list[Any] | None)]
+class ContentPart(TypedDict):
+    """A part of a message; the council reads text alone.
+
+    Parameters
+    ----------
+    type
+        Its kind; a refusal holds its text in the field of that name.
+    text, refusal
+        Its text.
+    """
+
+    type: Literal["text", "input_text", "refusal"]
+    text: NotRequired[str]
+    refusal: NotRequired[str]
+
+
+Content = Annotated[
+    Text, BeforeValidator(_joined, json_schema_input_type=str | list[ContentPart] | None)
+]
+
+
+def _only(accepted: Any) -> WithJsonSchema:
+    """Say in the schema what is accepted, where a validator refuses the rest in its own words."""
+    return WithJsonSchema(TypeAdapter(accepted).json_schema())
+
+
+NoTools = Annotated[Any, _only(Annotated[list[str], Field(max_length=0)] | None)]
+
+TextFormat = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "type": ["object", "null"],
+            "required": ["type"],
+            "properties": {"type": {"const": "text", "type": "string"}},
+        }
+    ),
+]
 
 
 class _Lenient(BaseModel):
@@ -133,12 +192,12 @@ class ChatBody(BaseModel):
         int | None, Field(ge=1, description="The most tokens of every reply, reviews included.")
     ] = None
     seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
-    n: Any = None
-    tools: Any = None
-    functions: Any = None
-    response_format: Any = None
-    modalities: Any = None
-    logprobs: Any = None
+    n: Annotated[Any, _only(Literal[1] | None)] = None
+    tools: NoTools = None
+    functions: NoTools = None
+    response_format: TextFormat = None
+    modalities: Annotated[Any, _only(list[Literal["text"]] | None)] = None
+    logprobs: Annotated[Any, _only(Literal[False] | None)] = None
     witan: Annotated[
         CouncilBody, Field(description="Counts before what the name of the model says.")
     ] = CouncilBody()
@@ -146,30 +205,30 @@ class ChatBody(BaseModel):
     @field_validator("n")
     @classmethod
     def _one(cls, n: object) -> object:
-        return _only(n, n in (None, 1), "the council gives one text; ask once for each, or n = 1")
+        return _check(n, n in (None, 1), "the council gives one text; ask once for each, or n = 1")
 
     @field_validator("tools", "functions")
     @classmethod
     def _no_tools(cls, tools: object) -> object:
-        return _only(tools, not tools, CALLS_NOTHING)
+        return _check(tools, not tools, CALLS_NOTHING)
 
     @field_validator("response_format")
     @classmethod
     def _as_text(cls, form: object) -> object:
         plain = form is None or (isinstance(form, dict) and form.get("type") == "text")
         words = "a chairman writes prose, which nothing holds to a response_format; leave this out"
-        return _only(form, plain, words)
+        return _check(form, plain, words)
 
     @field_validator("modalities")
     @classmethod
     def _no_voice(cls, modalities: object) -> object:
-        return _only(modalities, modalities in (None, ["text"]), "the council writes text alone")
+        return _check(modalities, modalities in (None, ["text"]), "the council writes text alone")
 
     @field_validator("logprobs")
     @classmethod
     def _no_odds(cls, logprobs: object) -> object:
         words = "a text of several models has no probabilities of tokens; leave this out"
-        return _only(logprobs, not logprobs, words)
+        return _check(logprobs, not logprobs, words)
 
     @field_validator("messages")
     @classmethod
@@ -186,14 +245,14 @@ class ChatBody(BaseModel):
         """What was asked for and changes nothing: how each member is called is configured."""
         return sorted(name for name, value in (self.model_extra or {}).items() if value is not None)
 
-    def asked(self, offered: Offered) -> QuestionRequest:
-        """The same as a service takes it."""
+    def question_for(self, model: CouncilModel) -> QuestionRequest:
+        """Return the request as a service takes it."""
         council = self.witan
-        profile = council.profile or offered.profile
+        profile = council.profile or model.profile
         seed = self.seed if council.seed is None else council.seed
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         limit = {} if most is None else {"max_tokens": most}
-        options = {**offered.options, **limit, **council.options.given()}
+        options = {**model.options, **limit, **council.options.given()}
         question, conversation = self._said()
         return QuestionRequest(
             question,
@@ -218,8 +277,8 @@ class ChatBody(BaseModel):
         return self.messages[last].content, tuple(_turns(before))
 
 
-def _only(value: object, taken: bool, words: str) -> object:
-    if not taken:
+def _check(value: object, accepted: bool, words: str) -> object:
+    if not accepted:
         raise PydanticCustomError("not_taken", words)
     return value
 

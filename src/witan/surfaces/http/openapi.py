@@ -1,0 +1,260 @@
+"""The OpenAPI document: what answers are beside the types that routes return."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from pydantic import TypeAdapter
+
+from witan.deliberation.session import State
+from witan.service.session_records import StreamedEvent
+from witan.surfaces.http.problems import TITLES, Problem
+from witan.surfaces.openai.errors import OpenAIError, error_object
+from witan.surfaces.openai.replies import CompletionChunk
+
+_HEADING = re.compile(r"\n\n?([A-Z][a-z]+)\n-{3,}\n")
+
+Responses: TypeAlias = dict[int | str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """The data of the last message of an event stream.
+
+    Parameters
+    ----------
+    session
+        Name of the session.
+    status
+        How it ended.
+    failure
+        The error that ended it; null: none did.
+    """
+
+    session: str
+    status: State
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerHealth:
+    """State of a server.
+
+    Parameters
+    ----------
+    status
+        ``ok``, or ``stopping`` once it takes no more questions.
+    witan
+        Its version.
+    under_way
+        How many sessions are under way.
+    """
+
+    status: Literal["ok", "stopping"]
+    witan: str
+    under_way: int
+
+
+COMPONENTS: Mapping[str, Any] = {
+    "Problem": Problem,
+    "OpenAIError": OpenAIError,
+    "StreamedEvent": StreamedEvent,
+    "SessionEnd": SessionEnd,
+    "CompletionChunk": CompletionChunk,
+}
+"""Types that no route names as its model: of problems and of streams."""
+
+
+def _any_of(*shapes: dict[str, Any]) -> dict[str, Any]:
+    cells = [{"type": kind} for kind in ("string", "number", "boolean", "null")]
+    return {"anyOf": [*cells, *shapes]}
+
+
+def _list_of(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def reference(name: str) -> dict[str, str]:
+    """Refer to the schema of a component."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+# Generators of clients know no type that holds itself: rules nest no deeper than this.
+RULE_DETAILS: Mapping[str, Any] = {
+    "DetailCells": {
+        "description": "Numbers of a rule by name, such as votes by candidate.",
+        "type": "object",
+        "additionalProperties": _any_of(),
+    },
+    "DetailRow": {
+        "description": "Numbers of a rule by name, such as one round of an elimination.",
+        "type": "object",
+        "additionalProperties": _any_of(_list_of(_any_of()), reference("DetailCells")),
+    },
+    "Detail": {
+        "description": "A rule's own number, or several; see the page of the rule.",
+        **_any_of(
+            _list_of(_any_of(_list_of(_any_of()), reference("DetailRow"))), reference("DetailRow")
+        ),
+    },
+}
+"""Types of fields that may have any name."""
+
+DETAILS: Mapping[int, str] = {
+    400: "There was an error parsing the body",
+    401: "a token is needed; send one: Authorization: Bearer TOKEN",
+    402: "the calls that this needs could cost $0.31, more than the $0.25 that are left",
+    403: "a page of https://elsewhere.example may not ask this",
+    404: "unknown session 'nope'; none are known",
+    409: "the session 20261122-043640-acfc3ee97f is under way; let it end, or cancel it, first",
+    413: "the request is longer than 4,194,304 bytes; send less, or raise serve.body_bytes",
+    422: "question: Field required",
+    429: "ada may begin 60 sessions in a minute; ask again in 12 s",
+    501: "the server needs an extra: pip install 'witan[serve]'",
+    502: "the session came to no text: ada: the call failed",
+    503: "the server is about to stop; ask again when it is back",
+    508: "this council would be a member of itself: a → b → a; seat another model",
+}
+
+
+def event_stream(*data: str, example: Mapping[str, str]) -> dict[str, Any]:
+    """Describe a stream of server-sent events whose data are JSON of one of these components."""
+    shapes = [reference(name) for name in data]
+    content = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
+    data_field = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": content,
+    }
+    fields = {name: {"type": "string"} for name in example} | {"data": data_field}
+    shape = {"type": "object", "required": ["data"], "properties": fields}
+    return {"text/event-stream": {"itemSchema": shape, "example": dict(example)}}
+
+
+def text_response(description: str, media_type: str, example: str) -> dict[str, Any]:
+    """Describe an answer that is text."""
+    content = {media_type: {"schema": {"type": "string"}, "example": example}}
+    return {"description": description, "content": content}
+
+
+def problem_responses(*statuses: int) -> Responses:
+    """Describe answers that are problems, by their statuses."""
+    return {
+        status: {
+            "description": TITLES[status],
+            "content": {
+                "application/problem+json": {
+                    "schema": reference("Problem"),
+                    "example": {
+                        "title": TITLES[status],
+                        "status": status,
+                        "detail": DETAILS[status],
+                    },
+                }
+            },
+        }
+        for status in statuses
+    }
+
+
+def openai_error_responses(*statuses: int) -> Responses:
+    """Describe answers that are errors of OpenAI's protocol, by their statuses."""
+    return {
+        status: {
+            "description": TITLES[status],
+            "content": {
+                "application/json": {
+                    "schema": reference("OpenAIError"),
+                    "example": error_object(status, DETAILS[status]),
+                }
+            },
+        }
+        for status in statuses
+    }
+
+
+def complete_document(document: dict[str, Any]) -> dict[str, Any]:
+    """Add components that no route names, and descriptions of fields; simplify the rest."""
+    components = document["components"]["schemas"]
+    for name, kind in COMPONENTS.items():
+        schema = TypeAdapter(kind).json_schema(
+            mode="serialization", ref_template="#/components/schemas/{model}"
+        )
+        for inner, shape in schema.pop("$defs", {}).items():
+            components.setdefault(inner, shape)
+        components.setdefault(name, schema)
+    components |= RULE_DETAILS
+    document["components"]["responses"] = _share_refusals(document["paths"])
+    completed: dict[str, Any] = describe_fields(document)
+    _simplify(completed)
+    return completed
+
+
+def describe_fields(schema: Any) -> Any:
+    """Move what numpydoc says of the fields of a class to the properties of its schema."""
+    if isinstance(schema, list):
+        return [describe_fields(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: describe_fields(value) for name, value in schema.items()}
+    text = found.get("description")
+    if isinstance(text, str) and isinstance(found.get("properties"), dict):
+        about, *headings = _HEADING.split(text)
+        texts = dict(zip(headings[::2], headings[1::2], strict=True))
+        found["description"] = " ".join(about.split()).replace("None", "null")
+        for names, words in _field_texts(texts.get("Parameters", "")).items():
+            for name in names.split(", "):
+                if isinstance(field := found["properties"].get(name), dict):
+                    field.setdefault("description", words)
+    return found
+
+
+def _field_texts(text: str) -> dict[str, str]:
+    """Name, or names with commas between, to the sentence below it."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line[:1].strip():
+            lines = found.setdefault(line.partition(":")[0].strip(), [])
+        else:
+            lines.append(line.strip())
+    return {
+        names: " ".join(words).strip().replace("None", "null") for names, words in found.items()
+    }
+
+
+def _simplify(schema: Any) -> None:
+    """Say in simpler terms what generators of clients misread.
+
+    Fields of any name are numbers of rules. Names that must match a pattern are described apart
+    from the type of what they name. An empty list is no default of a field that takes text, too.
+    """
+    if isinstance(schema, list):
+        for each in schema:
+            _simplify(each)
+    elif isinstance(schema, dict):
+        if schema.get("additionalProperties") is True:
+            schema["additionalProperties"] = reference("Detail")
+        if "patternProperties" in schema:
+            [(pattern, value)] = schema.pop("patternProperties").items()
+            schema["additionalProperties"] = value
+            schema["propertyNames"] = {**schema.get("propertyNames", {}), "pattern": pattern}
+        if schema.get("default") in ([], {}):
+            del schema["default"]
+        for each in schema.values():
+            _simplify(each)
+
+
+def _share_refusals(paths: Mapping[str, Any]) -> dict[str, Any]:
+    """Have operations refer to refusals, which are the same for all; return those by name."""
+    shared: dict[str, Any] = {}
+    for operation in (each for methods in paths.values() for each in methods.values()):
+        for status, response in operation["responses"].items():
+            [media] = response["content"].values() if status >= "4" else [{}]
+            kind = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
+            if kind in ("Problem", "OpenAIError"):
+                shared[f"{kind}{status}"] = response
+                reference = {"$ref": f"#/components/responses/{kind}{status}"}
+                operation["responses"][status] = reference
+    return shared

@@ -1,0 +1,309 @@
+"""The native API: operations of the catalogue, streams of events, health and metrics."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import anyio
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+
+from witan.deliberation.session import Session
+from witan.service.catalogue import CATALOGUE, find_operation
+from witan.service.dispatch import dispatch
+from witan.service.json_output import to_json
+from witan.service.operations.sessions import imported_of
+from witan.service.operations.show import ShowParameters, show
+from witan.service.session_records import CouncilSession
+from witan.service.sessions import RunningSession, StreamMessage, heard
+from witan.surfaces.http.events import AFTER, event_frame, frames, streamed
+from witan.surfaces.http.generated import (
+    ClientOf,
+    ServiceOf,
+    add_session_route,
+    add_value_route,
+    api_router,
+    reply,
+)
+from witan.surfaces.http.metrics import MEDIA_TYPE
+from witan.surfaces.http.openapi import (
+    Responses,
+    ServerHealth,
+    SessionEnd,
+    event_stream,
+    problem_responses,
+    text_response,
+)
+from witan.surfaces.web.assets import style_source, styles
+from witan.surfaces.web.beside import beside
+from witan.surfaces.web.rendering import export_html, export_imported_html
+from witan.surfaces.web.responses import Compressed
+from witan.version import __version__
+
+router = api_router()
+server_router = APIRouter(tags=["server"])
+
+SessionNamed = Annotated[
+    str,
+    Path(
+        description="Its name, an unambiguous beginning of it, or `last`.",
+        openapi_examples={"the latest": {"value": "last"}},
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLinks:
+    """Where a session is read, followed, stopped and shown.
+
+    Parameters
+    ----------
+    self
+        Its record.
+    events
+        Its events, as they happen.
+    cancel
+        Stops it.
+    page
+        Its page, for people.
+    """
+
+    self: str
+    events: str
+    cancel: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartedSession:
+    """A session that is under way.
+
+    Parameters
+    ----------
+    session
+        Its name.
+    under_way
+        Always true; a session that ended within `wait` is answered with its record.
+    links
+        Where it is read, followed, stopped and shown.
+    """
+
+    session: str
+    under_way: bool
+    links: SessionLinks
+
+
+STARTED: Responses = {
+    200: {"model": CouncilSession},
+    202: {"model": StartedSession, "headers": {"Location": {"schema": {"type": "string"}}}},
+    **problem_responses(402, 404, 409),
+}
+
+EVENTS: Responses = {
+    200: {
+        "description": "Every event, and at last how the session ended.",
+        "content": event_stream(
+            "StreamedEvent",
+            "SessionEnd",
+            example={
+                "id": "1-9f31ab02",
+                "event": "session_opened",
+                "data": '{"event": "session_opened", "seq": 1, "question": "Is it so?"}',
+            },
+        ),
+    },
+    **problem_responses(404, 409),
+}
+
+HEALTH: Responses = {
+    200: {"model": ServerHealth},
+    503: {"model": ServerHealth, "description": "It is about to stop."},
+    **problem_responses(403, 413, 508),
+}
+
+METRICS: Responses = {
+    200: text_response(
+        "Every counter.",
+        "text/plain",
+        "# HELP witan_streams Readers of events.\n# TYPE witan_streams gauge\nwitan_streams 12.0\n",
+    ),
+    **problem_responses(401, 403, 413, 429, 508),
+}
+
+HTML: Responses = {
+    200: text_response("The page.", "text/html", "<!doctype html>…"),
+    **problem_responses(404, 409),
+}
+
+After = Annotated[
+    str,
+    Query(
+        pattern=AFTER,
+        description="Tell only of events after this one: its `id`, or its number.",
+        openapi_examples={"an id": {"value": "17-9f31ab02"}, "a number": {"value": "17"}},
+    ),
+]
+
+
+@router.get(
+    "/sessions/{session:quoted}/events",
+    operation_id="events",
+    tags=["sessions"],
+    summary="A session's events, as they happen",
+    response_class=Response,
+    responses=EVENTS,
+)
+async def follow(
+    request: Request,
+    session: SessionNamed,
+    service: ServiceOf,
+    after: After = "0",
+    last_event_id: Annotated[
+        str | None, Header(description="Likewise, by a browser; stronger than `after`.")
+    ] = None,
+) -> Response:
+    """Stream server-sent events: what has happened, then what happens.
+
+    Of each, `id` is its number in the session and a mark, `event` its kind, and `data` itself as
+    JSON. The last one is `end`, and says how the session ended. A stream that breaks off is taken
+    up with the last `id` in `Last-Event-ID`. Where that event is not in the session any more, as
+    it was resumed from before it, everything is told from the beginning.
+    """
+    last = last_event_id or after
+    whole = await service.named(session)
+    running = service.running(whole)
+    if running is None:
+        return streamed(request, _kept(await service.session(whole), last))
+    heartbeat: float = request.app.state.settings.heartbeat_seconds
+    begun = running.stream.heard(last)
+    return streamed(request, frames(running, begun, heartbeat, ending=_ending))
+
+
+@router.post(
+    "/sessions/{session:quoted}/cancel",
+    operation_id="cancel",
+    tags=["sessions"],
+    summary="Stop a session",
+    responses={200: {"model": show.result}, **problem_responses(404, 409)},
+)
+async def cancel(session: SessionNamed, service: ServiceOf, client: ClientOf) -> Response:
+    """Cancel every call of a session; what came in is kept, and it can be resumed.
+
+    A session that is over stays as it is, and its record is the answer.
+    """
+    whole = await service.named(session)
+    running = service.running(whole)
+    if running is None:
+        return await dispatch(show, service, client, ShowParameters(whole), reply)
+    running.cancel()
+    return _record(await running.ended(), running)
+
+
+async def _started(running: RunningSession, wait: float) -> Response:
+    """Where a session is; or all of it, if it ends soon."""
+    with anyio.move_on_after(wait):
+        return _record(await running.ended(), running)
+    page = f"/sessions/{quote(running.id, safe='')}"
+    here = f"/api{page}"
+    links = SessionLinks(here, f"{here}/events", f"{here}/cancel", page)
+    started = StartedSession(running.id, under_way=True, links=links)
+    return Response(to_json(started), 202, {"Location": here}, "application/json")
+
+
+def _record(session: Session, running: RunningSession) -> Response:
+    """Reply with a session as far as it came."""
+    problem = running.problem
+    return reply(CouncilSession(session, under_way=running.under_way, record_problem=problem))
+
+
+async def _kept(session: Session, last: str) -> AsyncGenerator[bytes, None]:
+    """The events of a session that is over, after what was heard last."""
+    told = [StreamMessage(event, simulated=session.simulated) for event in session.events]
+    after = heard(told, last)
+    for each in told:
+        if each.seq > after:
+            yield event_frame(each)
+    yield _end(session, None)
+
+
+def _ending(running: RunningSession) -> bytes:
+    return _end(running.session, running.stream.failure)
+
+
+def _end(session: Session, failure: str | None) -> bytes:
+    end = SessionEnd(session.id, session.status, failure)
+    return f"event: end\ndata: {to_json(end)}\n\n".encode()
+
+
+@router.get(
+    "/sessions/{session:quoted}/export.html",
+    operation_id="export",
+    tags=["sessions"],
+    summary="A session as one HTML file",
+    responses=HTML,
+    response_class=Response,
+)
+async def export(
+    session: SessionNamed,
+    service: ServiceOf,
+    reveal: Annotated[bool, Query(description="Say who wrote what.")] = True,
+) -> Response:
+    """Give a session as a page that stands alone: its own styles, no script, nothing fetched."""
+    imported = await imported_of(service, session)
+    if imported is not None:
+        html = await anyio.to_thread.run_sync(export_imported_html, imported)
+        return _file(html, imported.about.session)
+    found = await service.session(session)
+    known = await beside(service, found.id)
+
+    def write() -> str:
+        return export_html(found, revealed=reveal, children=known.children, votes=known.votes)
+
+    return _file(await anyio.to_thread.run_sync(write), found.id)
+
+
+def _file(html: str, session: str) -> Response:
+    name = "".join(c if (c.isascii() and c.isalnum()) or c in "-_" else "-" for c in session)
+    policy = f"sandbox; default-src 'none'; style-src {style_source(styles())}"
+    headers = {
+        "Content-Disposition": f'attachment; filename="witan-{name}.html"',
+        "Content-Security-Policy": policy,
+        "Cache-Control": "private, no-cache",
+    }
+    return Compressed(html, headers=headers, media_type="text/html")
+
+
+@server_router.get(
+    "/healthz",
+    operation_id="health",
+    summary="Whether the server takes questions",
+    response_class=Response,
+    responses=HEALTH,
+)
+async def health(service: ServiceOf) -> Response:
+    """Answer 200 while questions are taken, 503 once the server is about to stop."""
+    status: Any = "stopping" if service.draining else "ok"
+    answer = reply(ServerHealth(status, __version__, len(service.under_way)))
+    answer.status_code = 503 if service.draining else 200
+    return answer
+
+
+@server_router.get(
+    "/metrics",
+    operation_id="metrics",
+    summary="What the server has counted",
+    response_class=Response,
+    responses=METRICS,
+)
+async def metrics(request: Request, service: ServiceOf) -> Response:
+    """Give every counter in the text format of Prometheus."""
+    state = request.app.state
+    text = state.metrics.text(len(service.under_way), state.streams.open)
+    return Response(text, media_type=MEDIA_TYPE)
+
+
+for operation in map(find_operation, CATALOGUE):
+    if operation.kind == "session":
+        add_session_route(router, operation, _started, STARTED)
+    else:
+        add_value_route(router, operation)

@@ -1,0 +1,269 @@
+"""Councils as models of OpenAI's protocol: ``/v1/models`` and ``/v1/chat/completions``."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+import anyio
+from fastapi import APIRouter, Depends, Path, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from typing_extensions import TypedDict
+
+from witan.errors import UnknownName
+from witan.service.sessions import DEMO, Profile, RunningSession, Service
+from witan.surfaces.http.events import admitted, check_room, frames
+from witan.surfaces.http.generated import TOKEN, ClientOf, Hops, ServiceOf, reply
+from witan.surfaces.http.openapi import Responses, event_stream, openai_error_responses
+from witan.surfaces.openai.errors import openai_problem
+from witan.surfaces.openai.replies import Completion, Ending, Frames, completion, refusal
+from witan.surfaces.openai.requests import ChatBody, CouncilModel
+from witan.surfaces.text.progress import told_in_short
+
+NAME = "witan"
+
+BEST = f"{NAME}/best"
+"""The configured council, whose best answer stands for the final answer."""
+
+router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(TOKEN)])
+
+ModelNamed = Annotated[str, Path(openapi_examples={"the demonstration": {"value": "witan/demo"}})]
+
+
+class ModelCouncil(TypedDict):
+    """The council behind a model.
+
+    Parameters
+    ----------
+    about
+        A sentence on what it is for.
+    mode
+        How it comes to its final answer; null: it cannot be told.
+    members, jury, chairmen
+        Who answers, who reviews in their place, and who writes the final answer.
+    simulated
+        Scripts sit in it.
+    """
+
+    about: str
+    mode: str | None
+    members: list[str]
+    jury: list[str]
+    chairmen: list[str]
+    simulated: bool
+
+
+class ModelObject(TypedDict):
+    """A council as a model.
+
+    Parameters
+    ----------
+    id
+        What `model` takes.
+    object
+        Always ``model``.
+    created
+        When the server started, in seconds since 1970.
+    owned_by
+        Always ``witan``.
+    witan
+        The council behind it.
+    """
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    witan: ModelCouncil
+
+
+class ModelList(TypedDict):
+    """The councils that can be asked.
+
+    Parameters
+    ----------
+    object
+        Always ``list``.
+    data
+        What is configured apart from any profile comes first.
+    """
+
+    object: Literal["list"]
+    data: list[ModelObject]
+
+
+ERRORS = openai_error_responses(400, 401, 403, 413, 429, 503, 508)
+"""Any request may be refused so."""
+
+COMPLETION: Responses = {
+    200: {
+        "model": Completion,
+        "description": "The final answer, whole; or, with `stream`, what happens as it happens.",
+        "content": event_stream(
+            "CompletionChunk",
+            example={
+                "data": '{"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": '
+                '[{"index": 0, "delta": {"content": "No: not where"}, "finish_reason": null}]}'
+            },
+        ),
+    },
+    **ERRORS,
+    **openai_error_responses(402, 404, 409, 422, 502),
+}
+
+
+@router.post(
+    "/chat/completions",
+    operation_id="complete",
+    summary="Ask the council as OpenAI clients ask a model",
+    responses=COMPLETION,
+)
+async def complete(
+    request: Request, body: ChatBody, service: ServiceOf, client: ClientOf, hops: Hops
+) -> Response:
+    """Put the last message of the user to the council, after the conversation before it.
+
+    Streamed, what the council does comes as `reasoning_content`, then the final answer as it is
+    written. Who goes away before the end breaks the session off.
+    """
+    question = body.question_for(find_model(service, body.model))
+    if body.stream:
+        check_room(request)
+    running = await service.ask(question, client, hops)
+    if body.stream:
+        return _Followed(admitted(request, _chunks(request, running, body)), running)
+    await _ended(request, running)
+    refused = refusal(running)
+    if refused is not None:
+        return openai_problem(refused.status, refused.message, code=refused.code)
+    reasoning = told_in_short(running.session.events)
+    ending = Ending(body.witan.mark, body.witan.legend)
+    return reply(completion(running, body.model, reasoning, ending=ending, ignored=body.ignored))
+
+
+async def _ended(request: Request, running: RunningSession) -> None:
+    """Wait for the end of a session, and break it off if whoever asked goes away."""
+    async with anyio.create_task_group() as group:
+
+        async def attend() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            running.cancel()
+
+        group.start_soon(attend)
+        with suppress(Exception):  # it is told as the refusal that it is
+            await running.ended()
+        group.cancel_scope.cancel()
+
+
+async def _chunks(
+    request: Request, running: RunningSession, body: ChatBody
+) -> AsyncGenerator[bytes, None]:
+    options = body.stream_options
+    made = Frames(
+        running,
+        body.model,
+        usage=options is not None and options.include_usage is True,
+        ending=Ending(body.witan.mark, body.witan.legend),
+        ignored=body.ignored,
+    )
+    yield made.opening()
+    heartbeat: float = request.app.state.settings.heartbeat_seconds
+    async with aclosing(frames(running, 0, heartbeat, made.frame, made.ending)) as told:
+        async for piece in told:
+            yield piece
+
+
+class _Followed(Response):
+    """A stream whose session is interrupted once its reader is gone."""
+
+    def __init__(self, stream: Response, running: RunningSession) -> None:
+        super().__init__()
+        self._stream, self._running = stream, running
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._stream(scope, receive, send)
+        finally:
+            if self._running.under_way:
+                self._running.cancel()
+
+
+def find_model(service: Service, name: str) -> CouncilModel:
+    """Find the council that goes by this name.
+
+    Raises
+    ------
+    UnknownName
+        If there is none; one that cannot be asked is there, and says why when it is.
+    """
+    known = {each.name: each for each in _all(service)}
+    if name not in known:
+        raise UnknownName("model", name, [each.name for each in _askable(service)])
+    return known[name]
+
+
+@router.get(
+    "/models",
+    operation_id="models",
+    summary="The councils that can be asked, as models",
+    responses={200: {"model": ModelList}, **ERRORS},
+)
+async def models(request: Request, service: ServiceOf) -> Response:
+    """List the configured council, its profiles and the demonstration."""
+    shown = [_model(request, service, each) for each in _askable(service)]
+    return reply(ModelList(object="list", data=shown))
+
+
+@router.get(
+    "/models/{model:path}",
+    operation_id="model",
+    summary="One of them",
+    responses={200: {"model": ModelObject}, **ERRORS, **openai_error_responses(404, 422)},
+)
+async def model(request: Request, model: ModelNamed, service: ServiceOf) -> Response:
+    """Show one council that can be asked."""
+    found = {each.name: each for each in _askable(service)}
+    if model not in found:
+        raise UnknownName("model", model, found)
+    return reply(_model(request, service, found[model]))
+
+
+def _all(service: Service) -> list[CouncilModel]:
+    profiles = [CouncilModel(f"{NAME}/{name}", name) for name in service.profiles if name]
+    return [
+        CouncilModel(NAME, ""),
+        CouncilModel(BEST, "", MappingProxyType({"mode": "best"})),
+        *profiles,
+    ]
+
+
+def _askable(service: Service) -> list[CouncilModel]:
+    return [each for each in _all(service) if service.profiles[each.profile].problem is None]
+
+
+def _model(request: Request, service: Service, model: CouncilModel) -> ModelObject:
+    profile = service.profiles[model.profile]
+    return {
+        "id": model.name,
+        "object": "model",
+        "created": request.app.state.created,
+        "owned_by": NAME,
+        "witan": _council(profile, model),
+    }
+
+
+def _council(profile: Profile, model: CouncilModel) -> ModelCouncil:
+    about = profile.about or f"the profile {profile.name}"
+    if not profile.name:
+        about = "the council as it is configured"
+    mode = None if profile.procedure is None else profile.procedure.mode
+    return {
+        "about": "a demonstration: scripts answer" if profile.name == DEMO else about,
+        "mode": model.options.get("mode", mode),
+        "members": [seat.name for seat in profile.seats],
+        "jury": [seat.name for seat in profile.jury],
+        "chairmen": [seat.name for seat in profile.chairmen],
+        "simulated": profile.simulated,
+    }

@@ -31,6 +31,9 @@ ballots = [Ballot("x", groups=(("a",), ("b",))), Ballot("y", grades={"a": 8, "b"
 
 outcome = witan.tally(ballots, rule="borda", level=0.9)
 assert_type(outcome, Outcome)
+witan.tally(ballots, rule="borda", variant="roster", recusal="off", parameters={})
+witan.tally(ballots, levle=0.9)  # type: ignore[call-arg]
+witan.tally(ballots, ties="never")  # type: ignore[arg-type]
 assert_type(outcome.standings, tuple[Standing, ...])
 assert_type(outcome.standings[0].score, float | None)
 assert_type(outcome.condorcet_winner, str | None)
@@ -119,3 +122,4 @@ assert_type(witan.ask("Which?"), Session)
 assert_type(witan.ask("Which?", ["ada=openai:MODEL", mine], rule="borda"), Session)
 assert_type(Council.from_config(mode="best"), Council)
 witan.ask("Which?", [7, 8])  # type: ignore[list-item]
+witan.ask("Which?", mod="best")  # type: ignore[call-arg]

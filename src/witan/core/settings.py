@@ -2,17 +2,52 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from witan.core.gate import Gate
-from witan.core.interpretation import Counting
+from witan.core.interpretation import Counting, Recusal, Unranked
 from witan.core.outcome import Prior, TiesRule, check_level
 from witan.core.placing import TieBreak
+from witan.core.rubric import Rubric
 from witan.core.rules import RULES
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter, UnknownOption
 
 AUTO = "auto"
+
+
+class CountOptions(TypedDict, total=False):
+    """Keywords that counts and councils share: settings, and parameters of the built-in rules."""
+
+    kind: Literal["all", "model", "human"]
+    ties: TiesRule
+    level: float
+    threshold: float
+    tie_break: TieBreak | None
+    weights: Mapping[str, float]
+    reliability: Mapping[str, float] | None
+    gates: Mapping[str, Gate]
+    flips: bool
+    recusal: Recusal
+    unranked: Unranked
+    variant: str
+    alpha: float
+    strength: str
+    ghost_wins: float
+    k: float
+    base: float
+    initial: float
+
+
+class SettingOptions(CountOptions, total=False):
+    """Keywords of a count; parameters of a rule of one's own go into `parameters`."""
+
+    parameters: Mapping[str, Any]
+    counting: Counting
+    rubric: Rubric
+    scale: Scale | str | None
+    rho: float | Literal["learn"] | None
+    prior: Prior | Literal["learn"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +123,9 @@ class Settings:
             raise InvalidParameter("prior", self.prior, "a Prior, 'learn' or None")
 
     @classmethod
-    def of(cls, rule: str = AUTO, **given: Any) -> "Settings":
-        """Sort keywords into settings, ways of counting, and parameters of the rule."""
+    def of(cls, rule: str = AUTO, **options: Unpack[SettingOptions]) -> "Settings":
+        """Make settings from keywords: fields, those of `Counting`, parameters of the rule."""
+        given: dict[str, Any] = {**options}
         counting = {f.name: given.pop(f.name) for f in fields(Counting) if f.name in given}
         own = {f.name: given.pop(f.name) for f in fields(cls) if f.name in given}
         if counting:

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from witan.core.outcome_builder import report
 from witan.core.profile import Profile
 from witan.core.rules import RULES
 from witan.core.scale_recognition import recognised, rescaled
-from witan.core.settings import AUTO, Settings
+from witan.core.settings import AUTO, SettingOptions, Settings
 from witan.core.stats.learning import borrow, learn_weights
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
@@ -31,7 +31,7 @@ OnUnsuitable = Callable[[UnsuitableBallots], None]
 def tally(
     ballots: Iterable[Ballot],
     rule: str = AUTO,
-    **settings: Any,
+    **settings: Unpack[SettingOptions],
 ) -> Outcome:
     """Count the ballots of one session. Pure: ballots in, outcome out.
 

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import fsum
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from witan.core.ballot import Ballot
 from witan.core.display import Displayed, brief, quoted
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome, listed
 from witan.core.rules import RULES
-from witan.core.settings import AUTO, Settings
+from witan.core.settings import AUTO, SettingOptions, Settings
 from witan.core.stats.approval import Approval, approval
 from witan.core.stats.calibration import reliability_of
 from witan.core.stats.measures import Measure
@@ -396,7 +396,11 @@ class Session(Displayed):
         return replace(self.opened.procedure.counting, gates={self.id: gate} if self.failed else {})
 
     def recount(
-        self, rule: str | None = None, *, without: Sequence[str] = (), **overrides: Any
+        self,
+        rule: str | None = None,
+        *,
+        without: Sequence[str] = (),
+        **overrides: Unpack[SettingOptions],
     ) -> Outcome:
         """Count the stored ballots again, under another rule or without some reviewers.
 
@@ -429,20 +433,21 @@ class Session(Displayed):
         [outcome] = tally_sessions(ballots, self._recount_settings(rule, overrides))
         return outcome
 
-    def _recount_settings(self, rule: str | None, overrides: Mapping[str, Any]) -> Settings:
+    def _recount_settings(self, rule: str | None, overrides: SettingOptions) -> Settings:
         settings = self.settings
         if rule is None and not overrides:
             return settings
         same = rule in (None, settings.rule)
         requested = Settings.of(rule or settings.rule, **overrides)
-        counting = {"recusal", "unranked", "rubric"} & overrides.keys()
+        given: Mapping[str, Any] = overrides
+        counting = {"recusal", "unranked", "rubric"} & given.keys()
         merged = replace(
             settings,
             rule=requested.rule,
             parameters={**(settings.parameters if same else {}), **requested.parameters},
-            counting=replace(settings.counting, **{name: overrides[name] for name in counting}),
+            counting=replace(settings.counting, **{name: given[name] for name in counting}),
         )
-        own = {name: getattr(requested, name) for name in overrides if name in Settings.__slots__}
+        own = {name: getattr(requested, name) for name in given if name in Settings.__slots__}
         return replace(merged, **{name: own[name] for name in own if name != "counting"})
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 
 import anyio
 from anyio.from_thread import start_blocking_portal
@@ -47,7 +47,12 @@ from witan.service.council_discovery import (
     shared_votes,
 )
 from witan.service.history_access import history_place
-from witan.service.procedure_options import build_procedure, locate_error, procedure_of
+from witan.service.procedure_options import (
+    CouncilOptions,
+    build_procedure,
+    locate_error,
+    procedure_of,
+)
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -178,6 +183,25 @@ NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 T = TypeVar("T")
 
 
+class ConfigOptions(CouncilOptions, total=False):
+    """Keywords that override a configuration: seats, prices, settings of the council."""
+
+    members: Sequence[str]
+    chairmen: Sequence[str]
+    price: Mapping[str, Rate]
+
+
+class AskOptions(CouncilOptions, total=False):
+    """Keywords of `ask`: settings of the council, and what seats and records it."""
+
+    path: str | Path | None
+    profile: str
+    environment: Mapping[str, str] | None
+    procedure: Procedure | None
+    history: "Where"
+    price: Mapping[str, Rate]
+
+
 class Council(deliberation.Council):
     """Members, their chairmen, and how they deliberate.
 
@@ -211,8 +235,7 @@ class Council(deliberation.Council):
     price
         Seat, by its name or as it is written → US dollars per million tokens read and written.
     **options
-        Fields of `Procedure`, `Limits` and `Settings` by name, parameters of the rule, and
-        `rubric` as a name, a path or a `Rubric`, with `rubric_weights`.
+        Settings of the council, as the configuration has them, and parameters of the rule.
 
     Raises
     ------
@@ -238,10 +261,10 @@ class Council(deliberation.Council):
         teacher: Teacher | None = None,
         throttles: Throttles | None = None,
         price: Mapping[str, Rate] = NO_PRICES,
-        **options: Any,
+        **options: Unpack[CouncilOptions],
     ) -> None:
         if procedure is not None and options:
-            raise InvalidParameter(min(options), options[min(options)], "either it or a procedure")
+            raise _doubly_given(options)
         arranged = build_procedure(options) if procedure is None else procedure
         connections, providers = Connections(), Providers()
         # A default value would be printed with the signature, keys and all.
@@ -356,7 +379,7 @@ class Council(deliberation.Council):
         procedure: Procedure | None = None,
         history: "Where" = None,
         profile: str = "",
-        **overrides: Any,
+        **overrides: Unpack[ConfigOptions],
     ) -> "Council":
         """Seat the configured council, or else one of what is found, as ``witan ask`` does.
 
@@ -380,10 +403,9 @@ class Council(deliberation.Council):
             Settings by the last word of their key, parameters of the rule, and `providers`;
             stronger than files and variables.
         """
-        arranged = overrides.keys() - {"members", "chairmen"}
+        arranged = {k: v for k, v in overrides.items() if k not in ("members", "chairmen")}
         if procedure is not None and arranged:
-            name = min(arranged)
-            raise InvalidParameter(name, overrides[name], "either it or a procedure")
+            raise _doubly_given(arranged)
         known = os.environ if environment is None else environment
         chairmen = _listed(chairman)
         given = _configurable(overrides)
@@ -510,7 +532,7 @@ def ask(  # noqa: PLR0913 - all but three by name
     category: str | None = None,
     parent: str | None = None,
     listener: Listener | None = None,
-    **options: Any,
+    **options: Unpack[AskOptions],
 ) -> Session:
     """Put a question to a council and wait for everything that comes of it.
 
@@ -521,7 +543,8 @@ def ask(  # noqa: PLR0913 - all but three by name
     if members is None:
         council = Council.from_config(jury=jury, chairman=chairman, **options)
     else:
-        council = Council(members, chairman, jury=jury, **options)
+        given: dict[str, Any] = {**options}  # a profile is refused here, by its name
+        council = Council(members, chairman, jury=jury, **given)
 
     async def put() -> Session:
         async with council:
@@ -546,6 +569,11 @@ def _blocking(work: Callable[[], Awaitable[T]]) -> T:
         return anyio.run(work)
     with start_blocking_portal() as portal:
         return portal.call(work)
+
+
+def _doubly_given(options: Mapping[str, object]) -> InvalidParameter:
+    """The error of options beside a procedure, which holds them all."""
+    return InvalidParameter(min(options), options[min(options)], "either it or a procedure")
 
 
 def _configurable(overrides: Mapping[str, Any]) -> dict[str, Any]:

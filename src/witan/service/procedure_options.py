@@ -9,10 +9,11 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from witan.core.interpretation import Counting
+from witan.core.outcome import Prior
 from witan.core.rubric import RUBRICS, Rubric, find_rubric
 from witan.core.rules import RULES
-from witan.core.settings import AUTO, Settings
-from witan.deliberation.procedure import Limits, Procedure, Throttling
+from witan.core.settings import AUTO, CountOptions, Settings
+from witan.deliberation.procedure import Limits, Mode, Procedure, Throttling
 from witan.errors import ConfigError, InvalidParameter, InvalidRubric, UnknownName, UnknownOption
 from witan.files.rubric_toml import load_rubric
 from witan.service.config.configuration import Config
@@ -20,18 +21,45 @@ from witan.service.config.layers import as_option, dotted
 
 __all__ = ["build_procedure", "locate_error", "procedure_of"]
 
-_SETTINGS = {f.name for f in (*fields(Settings), *fields(Counting))} - {
-    "counting",
-    "parameters",
-    "scale",
-}
+_SETTINGS = {f.name for f in (*fields(Settings), *fields(Counting))}
 _LIMITS = {f.name for f in fields(Limits)} - {"providers"}
 _PROCEDURE = {f.name for f in fields(Procedure)} - {"counting", "limits"}
 _TABLE_OF = {"criterion": "rubric_weights", "parameter": "rule_parameters"}
 _SETTING_OF = {"the rule": "rule", "the number of members that only rank": "members"}
 """What an error calls a setting, and what the setting is called."""
 
-_OWN = {"providers", "rubric", "rubric_weights", "rule_parameters"}
+
+class CouncilOptions(CountOptions, total=False):
+    """Keywords of a council: how it deliberates, within which limits, and counts its ballots."""
+
+    mode: Mode
+    rule: str
+    rule_parameters: Mapping[str, Any]
+    rubric: str | PathLike[str] | Rubric
+    rubric_weights: Mapping[str, float]
+    rubric_scoring: bool
+    holistic: bool
+    synthesis: bool
+    self_review: bool
+    mirrored: bool
+    review_rounds: int
+    debate_rounds: int
+    stop_when_decided: bool
+    safety: bool
+    safety_cap: float
+    enough: int | None
+    quorum: int
+    rho: float | Literal["learn", "none"] | None
+    prior: Prior | Literal["learn", "none"] | None
+    call_seconds: float
+    stage_seconds: float
+    session_seconds: float
+    grace_seconds: float
+    attempts: int
+    hedge_seconds: float | None
+    max_tokens: int
+    max_cost_usd: float | None
+    providers: Mapping[str, Throttling | Mapping[str, Any]]
 
 
 def build_procedure(options: Mapping[str, Any]) -> Procedure:
@@ -40,9 +68,7 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
     Parameters
     ----------
     options
-        Fields of `Procedure`, `Limits`, `Settings` and `Counting` by name; parameters of the rule;
-        `rubric` as a name, a path or a `Rubric`; `rubric_weights` and `rule_parameters` as tables;
-        `providers` from name to `Throttling` or its fields.
+        As `CouncilOptions`, and the parameters of the rule.
 
     Raises
     ------
@@ -56,7 +82,7 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
     check_type("rule", options.get("rule", AUTO), str)
     rule = options.get("rule", AUTO)
     parameters = dict(RULES[rule].parameters) if rule != AUTO else {}
-    known = _SETTINGS | _LIMITS | _PROCEDURE | _OWN | parameters.keys()
+    known = _types().keys() | parameters.keys()
     for name in options:
         if name not in known:
             raise UnknownOption(name, sorted(known))
@@ -83,25 +109,17 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
 
 @cache
 def _types() -> Mapping[str, Any]:
-    """What each option accepts, as the dataclasses that it ends up in are annotated."""
-    return {
-        **{k: t for kind in (Settings, Counting, Limits, Procedure) for k, t in _hints(kind)},
-        "providers": Mapping[str, Throttling | Mapping[str, Any]],
-        "rubric": str | PathLike | Rubric,
-        "rubric_weights": Mapping[str, float],
-        "rule_parameters": Mapping[str, Any],
-    }
-
-
-def _hints(kind: type) -> list[tuple[str, Any]]:
-    return list(get_type_hints(kind).items())
+    """Return the type of each option that does not depend on the rule."""
+    of_rules = {name for rule in RULES.values() for name in rule.parameters} - _SETTINGS
+    hints = get_type_hints(CouncilOptions)
+    return {name: hint for name, hint in hints.items() if name not in of_rules}
 
 
 def _throttling(given: Throttling | Mapping[str, Any]) -> Throttling:
     """The limits of one provider, from its fields by name."""
     if isinstance(given, Throttling):
         return given
-    types = dict(_hints(Throttling))
+    types = get_type_hints(Throttling)
     for name, value in given.items():
         if name not in types:
             raise UnknownName("setting of a provider", name, types)

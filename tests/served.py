@@ -18,9 +18,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from witan.service.config.serve import ServeSettings
 from witan.service.sessions import Councils, Service
 from witan.surfaces.http.app import create_app
-from witan.surfaces.http.listening import Server
 from witan.surfaces.http.metrics import Metrics
-from witan.surfaces.serving import bound
+from witan.surfaces.http.server import Server, bound
 
 __all__ = ["Served", "free_port", "served", "serving_process"]
 

@@ -13,8 +13,8 @@ from served import served
 from services import councils, write_config
 from witan.errors import ConfigError
 from witan.service.config.serve import ServeSettings, TokenSettings
-from witan.surfaces.http.tokens import Clients
-from witan.surfaces.serving import bound
+from witan.surfaces.http.door import Clients
+from witan.surfaces.http.server import bound
 
 ADA, BOB = "ada-has-a-long-token", "bob-has-a-long-token"
 

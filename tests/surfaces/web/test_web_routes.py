@@ -23,7 +23,7 @@ from witan.history import History, Imported
 from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.service.demonstration import SEED, demonstration
 from witan.service.requests import QuestionRequest
-from witan.surfaces.http.tokens import COOKIE
+from witan.surfaces.http.door import COOKIE
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 

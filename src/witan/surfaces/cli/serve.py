@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from witan.service.config.serve import ServeSettings
     from witan.service.history_access import RecordingPlace
     from witan.service.sessions import Service
-    from witan.surfaces.serving import Say
+    from witan.surfaces.http.server import Say
 
 __all__ = ["command"]
 
@@ -66,7 +66,7 @@ def command(**options: Any) -> int:
     from witan.service.config.serve import token_digests
     from witan.service.history_access import configured
     from witan.surfaces.http.logs import log_to_stderr, said
-    from witan.surfaces.serving import bound
+    from witan.surfaces.http.server import bound
 
     config = _with_options(configured(options["config"], options["history"]), options)
     say = said if config.serve.log == "json" else _say
@@ -103,7 +103,7 @@ async def _served(
     from witan.service.session_service import councils_of, open_service, spent_path
     from witan.surfaces.http.logs import SessionLog
     from witan.surfaces.http.metrics import Metrics
-    from witan.surfaces.serving import serve
+    from witan.surfaces.http.server import serve
 
     settings = config.serve
     metrics = Metrics()

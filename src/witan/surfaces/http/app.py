@@ -1,31 +1,36 @@
 """The server: one service, and every door to it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from witan.errors import WitanError
+from witan.errors import MissingExtra, WitanError
 from witan.service.config.serve import ServeSettings
 from witan.service.sessions import Service
 from witan.surfaces.http import routes
-from witan.surfaces.http.door import Door, Passed
+from witan.surfaces.http.door import Clients, Door, Passed
 from witan.surfaces.http.events import Streams
 from witan.surfaces.http.logs import passed
 from witan.surfaces.http.metrics import Metrics
-from witan.surfaces.http.model_context import lifespan, mount
 from witan.surfaces.http.openapi import complete_document
 from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
-from witan.surfaces.http.tokens import Clients
 from witan.surfaces.openai import routes as openai_routes
 from witan.surfaces.web import routes as page_routes
 from witan.surfaces.web.feed import Feeds
 from witan.version import __version__
 
 ABOUT = "Several models answer a question and review each other blind; the ballots say how sure."
+
+MCP_PATH = "/mcp"
 
 NOTHING: Mapping[str, str] = {}
 
@@ -92,3 +97,30 @@ def create_app(
 
     app.add_middleware(Door, settings=settings, clients=clients, name=service.name, heard=heard)
     return app
+
+
+def mount(app: FastAPI, service: Service, settings: ServeSettings) -> None:
+    """Have the protocol spoken at its path, for the lifespan of the application."""
+    app.state.model_context = None
+    if find_spec("mcp") is None:
+        app.router.routes.append(Route(MCP_PATH, _missing, methods=["GET", "POST", "DELETE"]))
+        return
+    from witan.surfaces.mcp.mounting import Mounted
+
+    app.state.model_context = mounted = Mounted(MCP_PATH, service, settings)
+    app.router.routes.append(mounted.route)
+
+
+async def _missing(request: Request) -> Response:  # noqa: ARG001 - as every route
+    raise MissingExtra("the Model Context Protocol", "mcp")
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
+    """Keep what the protocol needs while the application is served."""
+    mounted = app.state.model_context
+    if mounted is None:
+        yield
+        return
+    async with mounted.run():
+        yield

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from witan.surfaces.http.tokens import COOKIE, Clients
+from witan.surfaces.http.door import COOKIE, Clients
 from witan.surfaces.web.forms import form_of
 from witan.surfaces.web.rendering import render
 from witan.surfaces.web.responses import Page, redirect, site_of

@@ -100,9 +100,14 @@ def __dir__() -> list[str]:
     return [*__all__, *_SUBJECTS, "__version__"]
 
 
-def _report_html(result: object) -> str | None:
-    html: str | None = import_module("witan.surfaces.notebook").report_html(result)
+def _result_html(result: object) -> str | None:
+    html: str | None = import_module("witan.surfaces.notebook").result_html(result)
     return html
 
 
-_render_by(_report_html)
+def _result_markdown(result: object) -> str | None:
+    markdown: str | None = import_module("witan.surfaces.notebook").result_markdown(result)
+    return markdown
+
+
+_render_by(html=_result_html, markdown=_result_markdown)

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.service.text import Page, clean, counted, decimals, listed, number, shorten, span
-from witan.surfaces.text.tables import Column, table
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable
 LONGEST = 48
 """Characters of a text that a line quotes."""
 
-_renderers: list[Callable[[object], str | None]] = []
+Renderer = Callable[[object], str | None]
+
+_renderers: dict[str, Renderer] = {}
 
 
 class Displayed:
@@ -14,12 +16,15 @@ class Displayed:
     __slots__ = ()
 
     def _repr_html_(self) -> str | None:
-        return _renderers[-1](self) if _renderers else None
+        return _renderers["html"](self) if _renderers else None
+
+    def _repr_markdown_(self) -> str | None:
+        return _renderers["markdown"](self) if _renderers else None
 
 
-def render_by(renderer: Callable[[object], str | None]) -> None:
-    """Have reports of results made by this; None stands for none, then the line is shown."""
-    _renderers.append(renderer)
+def render_by(*, html: Renderer, markdown: Renderer) -> None:
+    """Register what renders results; either returns None for what the other renders."""
+    _renderers.update(html=html, markdown=markdown)
 
 
 def brief(text: str) -> str:

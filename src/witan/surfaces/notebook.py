@@ -1,4 +1,4 @@
-"""Results in a notebook: the page of a session in a frame of its own, else the report as text."""
+"""Results in a notebook: reports as Markdown, the page of a session in a frame, others as text."""
 
 from collections.abc import Iterable
 from html import escape
@@ -7,13 +7,12 @@ from witan.analytics.audits import AuditReport
 from witan.core.comparison import Comparison
 from witan.core.explanation import Explanation
 from witan.core.outcome import Outcome
-from witan.core.stats.leaderboard import Leaderboard
 from witan.deliberation.plan import Plan
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra
 from witan.service.text import Page, readable
-
-__all__ = ["report_html"]
+from witan.surfaces.report import has_report, report_of
+from witan.surfaces.report.markdown import report_markdown
 
 PAGE = Page(ruled=True)
 
@@ -21,8 +20,13 @@ SESSIONS_SHOWN = 5
 """Sessions of a comparison that have a table each."""
 
 
-def report_html(result: object) -> str | None:
-    """Render a result as HTML for a notebook; None for what has no report."""
+def result_markdown(result: object) -> str | None:
+    """Render the report of a result as Markdown; None for what has none."""
+    return report_markdown(report_of(result)) if has_report(type(result)) else None
+
+
+def result_html(result: object) -> str | None:
+    """Render a result without a report as HTML; None for what is shown otherwise."""
     if isinstance(result, Session):
         return _framed(result)
     lines = _lines(result)
@@ -42,7 +46,7 @@ def _framed(session: Session) -> str:
     return f'<iframe {attributes} srcdoc="{escape(page)}"></iframe>'
 
 
-def _lines(result: object) -> Iterable[str] | None:  # noqa: PLR0911 - one a kind
+def _lines(result: object) -> Iterable[str] | None:
     match result:
         case Outcome():
             from witan.surfaces.text.outcome import outcome_text
@@ -56,10 +60,6 @@ def _lines(result: object) -> Iterable[str] | None:  # noqa: PLR0911 - one a kin
             from witan.surfaces.text.explanation import explanation_text
 
             return explanation_text(PAGE, result)
-        case Leaderboard():
-            from witan.surfaces.text.leaderboard import leaderboard_text
-
-            return leaderboard_text(PAGE, result)
         case AuditReport():
             from witan.surfaces.text.audit import audit_text
 

@@ -118,7 +118,8 @@ def _verdict(page: Page, found: "Diagnosis") -> Iterator[str]:
 
 def _settings(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
     """The settings that a file, a variable or an option gave; with defaults all of them."""
-    from witan.surfaces.text.tables import Column, table
+    from witan.surfaces.report.document import Column
+    from witan.surfaces.report.text import table
 
     files = listed(found.files) or "none"
     yield page.sentence(f"Configuration files read: {files}", "bold")
@@ -139,7 +140,8 @@ def _settings(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterato
 
 
 def _seats(page: Page, title: str, seats: Sequence["SeatFinding"]) -> Iterator[str]:
-    from witan.surfaces.text.tables import Column, table
+    from witan.surfaces.report.document import Column
+    from witan.surfaces.report.text import table
 
     yield page.sentence(title, "bold")
     columns = [

@@ -23,6 +23,7 @@ from witan.service.parameters import (
 from witan.service.text import Page
 from witan.surfaces.cli.options import chart_option, json_option
 from witan.surfaces.cli.stacking import Decorator, SectionedCommand, section, stacked
+from witan.surfaces.report import report_of
 from witan.surfaces.terminal import echo
 
 P = TypeVar("P", bound=Parameters)
@@ -41,7 +42,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
     operation: Operation[Any, R],
     open_service: Open = lambda _: nullcontext(),
     *,
-    text: Text[R],
+    text: Text[R] | None = None,
     options: Sequence[Decorator[Any]] = (),
     without: Collection[str] = (),
     take: Callable[[type[Any], dict[str, Any]], Any] | None = None,
@@ -56,6 +57,8 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
 
     Parameters
     ----------
+    text
+        Renders the result; None: as its report.
     options
         Options that say what the operation works on, which `open_service` reads.
     without
@@ -91,7 +94,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         elif wanted:
             echo(formats[wanted[0]][1](result))
         else:
-            for line in text(Page.of(sys.stdout), result):
+            for line in (text or render_report)(Page.of(sys.stdout), result):
                 echo(line)
             for remark in remarks(result):
                 words = with_options(remark, operation.parameters)
@@ -116,6 +119,19 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         help=f"{with_options(operation.description, operation.parameters)}\n\n{notes}",
         epilog=examples,
     )(decorated)
+
+
+def render_report(page: Page, result: object) -> Iterator[str]:
+    """Render a result as its report.
+
+    Raises
+    ------
+    TypeError
+        If its type has none.
+    """
+    from witan.surfaces.report.text import report_text
+
+    return report_text(page, report_of(result))
 
 
 def _format_option(name: str, words: str) -> Decorator[Any]:

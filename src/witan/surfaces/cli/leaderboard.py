@@ -4,7 +4,6 @@ from witan.service.operations.leaderboard import leaderboard
 from witan.surfaces.charts import cost_chart, leaderboard_chart, strength_chart
 from witan.surfaces.cli.generated import value_command
 from witan.surfaces.cli.source_options import open_reports, source_options
-from witan.surfaces.text.leaderboard import leaderboard_text
 
 EXAMPLES = """\b
 Examples:
@@ -17,7 +16,6 @@ Examples:
 command = value_command(
     leaderboard,
     open_reports,
-    text=leaderboard_text,
     options=[source_options],
     charts={
         "--plot": (

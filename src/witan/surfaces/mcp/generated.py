@@ -8,13 +8,15 @@ from witan.service.dispatch import dispatch
 from witan.service.parameters import adapter_of
 from witan.service.text import Page
 from witan.surfaces.mcp.calls import Call, Reply, Tool
+from witan.surfaces.report import report_of
+from witan.surfaces.report.markdown import report_markdown
 
 PAGE = Page()
 
 
 def value_tool(
     operation: Operation[Any, Any],
-    text: Callable[[Page, Any], Iterator[str]],
+    text: Callable[[Page, Any], Iterator[str]] | None = None,
     *,
     summary: Callable[[Any], Any] | None = None,
 ) -> Tool[Any]:
@@ -22,6 +24,8 @@ def value_tool(
 
     Parameters
     ----------
+    text
+        Renders the result; None: as its report, in Markdown.
     summary
         Reduces a large result to a smaller type, which it is annotated with; None: it is told.
     """
@@ -29,7 +33,8 @@ def value_tool(
     async def work(call: Call, given: Any) -> Reply:
         def render(result: Any) -> Reply:
             told = result if summary is None else summary(result)
-            return Reply("\n".join(text(PAGE, result)), told)
+            said = report_markdown(report_of(result)) if text is None else _joined(text, result)
+            return Reply(said, told)
 
         return await dispatch(operation, call.service, call.client, given, render)
 
@@ -46,6 +51,10 @@ def value_tool(
             operation.result if summary is None else summary.__annotations__["return"]
         ),
     )
+
+
+def _joined(text: Callable[[Page, Any], Iterator[str]], result: object) -> str:
+    return "\n".join(text(PAGE, result))
 
 
 UNSAID = ("title", "description", "default", "required")

@@ -20,7 +20,6 @@ from witan.service.text import Page, clean, listed
 from witan.surfaces.mcp.calls import Tool
 from witan.surfaces.mcp.generated import value_tool
 from witan.surfaces.text.audit import audit_text
-from witan.surfaces.text.leaderboard import leaderboard_text
 from witan.surfaces.text.profiles import profiles_text
 from witan.surfaces.text.rubrics import rubrics_text
 from witan.surfaces.text.rules import rules_text
@@ -148,7 +147,7 @@ def _brief_profiles(found: ProfileList) -> _ProfilesBrief:
 
 REPORTS: tuple[Tool[Any], ...] = (
     value_tool(sessions, _list_text, summary=_brief_sessions),
-    value_tool(leaderboard, leaderboard_text, summary=_brief_leaderboard),
+    value_tool(leaderboard, summary=_brief_leaderboard),
     value_tool(audit, audit_text, summary=_brief_audit),
     value_tool(paper, _paper_text),
     value_tool(vote, vote_text),

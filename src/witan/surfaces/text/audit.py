@@ -15,7 +15,8 @@ from witan.service.audit_words import (
     Word,
 )
 from witan.service.text import UNKNOWN, Page, counted, number
-from witan.surfaces.text.tables import Column, table
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 
 if TYPE_CHECKING:
     from witan.analytics.audits import AuditReport, CriterionReport, Grader

@@ -6,8 +6,9 @@ from witan.core.comparison import Comparison
 from witan.core.outcome import Outcome
 from witan.service.operations.compare import RuleComparison
 from witan.service.text import UNKNOWN, Page, counted, decimals, number
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 from witan.surfaces.text.outcomes import SHOWN, unread_text
-from witan.surfaces.text.tables import Column, table
 
 
 def comparison_text(page: Page, comparison: Comparison, shown: Sequence[str]) -> Iterator[str]:

@@ -7,8 +7,9 @@ from witan.core.steps import Cell, Step
 from witan.service.operations.explain import Explained
 from witan.service.text import Page, clean, number
 from witan.service.trust import trust_line
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 from witan.surfaces.text.outcomes import unread_text
-from witan.surfaces.text.tables import Column, table
 
 
 def explanation_text(page: Page, explanation: Explanation | Explained) -> Iterator[str]:

@@ -6,7 +6,8 @@ from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, Page, counted, decimals, listed, number
 from witan.service.trust import p_best_text, trust_line
-from witan.surfaces.text.tables import Column, table
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 
 __all__ = ["flips", "outcome_text"]
 

@@ -9,8 +9,9 @@ from witan.service.ballots import Unread
 from witan.service.operations.tally import Tally
 from witan.service.text import UNKNOWN, Page, clean, counted, listed
 from witan.service.trust import p_best_text
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 from witan.surfaces.text.outcome import flips, outcome_text
-from witan.surfaces.text.tables import Column, table
 
 SHOWN = 10
 """Sessions shown in full, and problems that are listed."""

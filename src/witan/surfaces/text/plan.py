@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from witan.service.text import UNKNOWN, Page, counted, listed
 from witan.service.trust import separation_sentence
-from witan.surfaces.text.tables import Column, table
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 
 if TYPE_CHECKING:
     from witan.deliberation.plan import PlanLine

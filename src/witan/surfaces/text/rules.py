@@ -5,8 +5,9 @@ from typing import Any
 
 from witan.service.operations.rules import RuleEntry, RuleList
 from witan.service.text import Page
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 from witan.surfaces.text.rule_guide import SITUATIONS
-from witan.surfaces.text.tables import Column, table
 
 
 def rules_text(page: Page, found: RuleList) -> Iterator[str]:

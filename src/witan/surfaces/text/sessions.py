@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from witan.deliberation.session import Cost
 from witan.service.text import UNKNOWN, Page
 from witan.service.trust import cost_text
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 from witan.surfaces.text.session import relation_text
-from witan.surfaces.text.tables import Column, table
 
 if TYPE_CHECKING:
     from witan.history import SessionSummary

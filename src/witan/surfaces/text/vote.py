@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from witan.service.text import UNKNOWN, Page, counted, listed
-from witan.surfaces.text.tables import Column, table
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 
 if TYPE_CHECKING:
     from witan.core.ballot import Groups

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from witan.service.text import clean
-from witan.surfaces.text.tables import Column
+from witan.surfaces.report.document import Column
 
 __all__ = ["Heading", "Numbers", "numbers"]
 

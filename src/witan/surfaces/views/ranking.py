@@ -8,8 +8,8 @@ from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, decimals, number
 from witan.service.trust import p_best_text
 from witan.surfaces.charts.standings import SCORES
+from witan.surfaces.report.scale import Dot, Scale
 from witan.surfaces.views.naming import Naming
-from witan.surfaces.views.scale import Dot, Scale
 
 __all__ = ["Box", "Line", "Ranking", "ranking"]
 

@@ -8,8 +8,8 @@ from witan.service.error_boundary import as_form
 from witan.service.operations.tally import Tally
 from witan.service.text import UNKNOWN, clean, counted, listed
 from witan.service.trust import p_best_text, trust_line
+from witan.surfaces.report.document import Column
 from witan.surfaces.text.outcomes import Digest
-from witan.surfaces.text.tables import Column
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.views.numbers import Numbers, numbers
 from witan.surfaces.views.ranking import Ranking, ranking

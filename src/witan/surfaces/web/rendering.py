@@ -1,8 +1,10 @@
 """Views to HTML: whole pages, a page that stands alone, and the parts that live pages patch."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -13,6 +15,7 @@ from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.service.requests import QuestionRequest
 from witan.service.text import clean
+from witan.surfaces.report.document import Block, Note
 from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.session import session_view
 from witan.surfaces.views.sessions import SessionRow
@@ -110,8 +113,35 @@ def _environment() -> Environment:
         finalize=finalize,
     )
     environment.globals["style_files"] = STYLES
-    environment.filters |= {"clean": clean, "exact": exact_html}
+    environment.filters |= {
+        "clean": clean,
+        "exact": exact_html,
+        "kind": _kind,
+        "minus": _with_minus,
+        "runs": _runs,
+    }
     return environment
+
+
+_MINUS = re.compile(r"(?<![\w-])-(?=\d)")
+
+
+def _with_minus(text: str) -> str:
+    """Print the minus sign of numbers, where a terminal has a hyphen."""
+    return _MINUS.sub("−", text)
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__.lower()
+
+
+def _runs(blocks: Sequence[Block]) -> list[tuple[str, list[Block]]]:
+    """Group neighbours of one kind: notes make one list, and concerns one."""
+
+    def look(block: Block) -> tuple[str, bool]:
+        return _kind(block), isinstance(block, Note) and block.kind == "concern"
+
+    return [(kind, list(run)) for (kind, _), run in groupby(blocks, key=look)]
 
 
 def render(template: str, /, *, site: Site = SITE, **values: Any) -> str:

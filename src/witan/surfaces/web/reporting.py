@@ -17,14 +17,14 @@ from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.responses import Page, site_of
 
-__all__ = ["Report", "reported"]
+__all__ = ["ReportPage", "reported"]
 
 PART, WHOLE = "part", "whole"
 """What of a report the address asks for: what was counted alone, or a page that waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportPage:
     """A report on its page.
 
     Parameters
@@ -61,7 +61,7 @@ class Waiting:
 
 async def reported(
     request: Request,
-    report: Report,
+    report: ReportPage,
     check: Callable[[], object],
     count: Callable[[], object],
     *,
@@ -95,7 +95,7 @@ async def reported(
     return Page(html)
 
 
-def _waiting(request: Request, report: Report, site: Site) -> Waiting:
+def _waiting(request: Request, report: ReportPage, site: Site) -> Waiting:
     part, whole = (urlencode([*_query(request), ("show", show)]) for show in (PART, WHOLE))
     return Waiting(f"{site.at(report.page)}?{part}", f"{site.at(report.page)}?{whole}")
 

@@ -23,13 +23,13 @@ from witan.service.operations.sessions import history_of
 from witan.service.text import clean
 from witan.surfaces.http.generated import ClientOf, ServiceOf
 from witan.surfaces.http.problems import said_of, status_of
+from witan.surfaces.report.leaderboard import leaderboard_report
 from witan.surfaces.views.audit import audit_view
-from witan.surfaces.views.leaderboard import board_view
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
 from witan.surfaces.web.generated import form_fields, read_query, takes_query
 from witan.surfaces.web.rendering import Site, render
-from witan.surfaces.web.reporting import Report, reported
+from witan.surfaces.web.reporting import ReportPage, reported
 from witan.surfaces.web.responses import Page, site_of
 
 router = APIRouter()
@@ -94,8 +94,8 @@ async def leaderboard_page(
     def count() -> object:
         given = check()
         board = perform(leaderboard, service, client, given)
-        parts = scores_over_time(service.reports, given.terms) if trend else ()
-        return board_view(board, parts)
+        parts = scores_over_time(service.reports, given.terms) if trend else None
+        return leaderboard_report(board, parts)
 
     known = {name: value for name, value in request.query_params.items() if name != "show"}
     rules = tuple(name for name in session_rules() if name != AUTO)
@@ -104,7 +104,7 @@ async def leaderboard_page(
         "trend": trend,
         "with_trend": f"?{urlencode({**known, 'trend': '1'})}#h-trend",
     }
-    report = Report("leaderboard", "parts/leaderboard.html", "Leaderboard", values)
+    report = ReportPage("leaderboard", "parts/leaderboard.html", "Leaderboard", values)
     return await reported(request, report, check, count, show=show)
 
 
@@ -134,5 +134,5 @@ async def audit_page(
         "criterion": criterion,
         "fields": form_fields(audit, query),
     }
-    report = Report("audit", f"parts/{part}.html", title, values)
+    report = ReportPage("audit", f"parts/{part}.html", title, values)
     return await reported(request, report, check, count, show=show)

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from witan.core.outcome import Interval
 
-__all__ = ["Dot", "Scale"]
-
 MARGIN = 3.0
 """Percent of the plot left free at both ends, so that no dot is cut."""
 

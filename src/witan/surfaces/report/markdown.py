@@ -1,0 +1,88 @@
+"""Reports as Markdown, for notebooks and agents."""
+
+import re
+from collections.abc import Iterator
+
+from witan.service.text import clean, readable
+from witan.surfaces.report.document import Block, Cell, Chart, Note, Quote, Report, Sentence, Table
+
+_MARKUP = re.compile(
+    r"[\\`*\[<|~$&]|(?<!\w)_|_(?!\w)|^\s*(?:[-+>]|#+|\d+[.)])(?=\s|$)|:(?=//)|(?<=www)\."
+)
+"""What is markup or becomes a link where it stands; ``_`` and ``-`` within a word are neither."""
+
+
+def to_markdown(text: str) -> str:
+    """Escape a text of one line: its markup, and the characters that steer or hide."""
+    return _MARKUP.sub(_escaped, clean(text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"{found[0][:-1]}\\{found[0][-1]}"
+
+
+def report_markdown(report: Report) -> str:
+    """Write a report as Markdown; charts are left out, and sections of nothing else."""
+    return "\n".join(_lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield f"**{' · '.join(map(to_markdown, (report.title, *report.about)))}**"
+    if report.finding:
+        yield ""
+        yield to_markdown(report.finding)
+    sections = [
+        (section.heading, shown)
+        for section in report.sections
+        if (shown := [block for block in section.blocks if not isinstance(block, Chart)])
+    ]
+    for heading, blocks in sections:
+        if heading is not None and len(sections) > 1:
+            yield ""
+            yield f"### {to_markdown(heading.text)}"
+        before: Block | None = None
+        for block in blocks:
+            if not (isinstance(before, Note) and isinstance(block, Note)):
+                yield ""
+            yield from _block(block)
+            before = block
+
+
+def _block(block: Block) -> Iterator[str]:
+    match block:
+        case Sentence():
+            yield to_markdown(block.text)
+        case Quote():
+            # A fence longer than any run of backticks in the text cannot be ended by it.
+            text = readable(block.text)
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            yield from (fence, text, fence)
+        case Note():
+            start = {"warning": "note: ", "concern": f"{to_markdown(block.subject)}: "}
+            yield f"- {start.get(block.kind, '')}{to_markdown(block.text)}"
+        case Table():
+            yield from _table(block)
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield _row([to_markdown(column.title) for column in table.columns])
+    yield _row(["---:" if column.align == "right" else "---" for column in table.columns])
+    for group in table.groups:
+        if group.label:
+            blank = [""] * (len(table.columns) - 1)
+            yield _row([f"*{to_markdown(group.label)}*", *blank])
+        for row in group.rows:
+            yield _row([_cell(cell) for cell in row.cells])
+    if table.meanings:
+        yield ""
+    for title, meaning in table.meanings:
+        yield f"- {to_markdown(title)}: {to_markdown(meaning)}"
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(cell: Cell) -> str:
+    interval = f" ({cell.interval})" if cell.interval else ""
+    return to_markdown(f"{cell.text}{'!' * cell.marked}{interval}")

@@ -1,0 +1,197 @@
+"""Reports as text, for a terminal or a pipe.
+
+Tables fit the page: names give up their middle first, then the columns needed least are dropped.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from witan.service.text import Page, clean, shorten, span
+from witan.surfaces.report.document import (
+    ALWAYS,
+    NO_LABELS,
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Heading,
+    Note,
+    Quote,
+    Report,
+    Section,
+    Sentence,
+    Table,
+)
+
+GAP = "  "
+
+NARROWEST = 12
+"""Columns to which a name may be shortened before whole columns are dropped."""
+
+MARK = "!"
+"""Stands beside what stands out."""
+
+
+def report_text(page: Page, report: Report) -> Iterator[str]:
+    """Yield the lines of a report; charts are left out, and sections of nothing else."""
+    yield page.sentence(" · ".join((report.title.lower(), *report.about)), "bold", hang=2)
+    if report.finding:
+        yield page.sentence(report.finding)
+    sections = [
+        each
+        for each in report.sections
+        if any(not isinstance(block, Chart) for block in each.blocks)
+    ]
+    for section in sections:
+        yield from _section(page, section, headed=len(sections) > 1)
+
+
+def _section(page: Page, section: Section, *, headed: bool) -> Iterator[str]:
+    before: Block | None = None
+    if headed and section.heading is not None:
+        yield ""
+        yield page.sentence(section.heading.text, "bold")
+        before = section.heading
+    for block in section.blocks:
+        if isinstance(block, Chart):
+            continue
+        if isinstance(before, Table | Quote) or (
+            isinstance(block, Table | Quote) and not isinstance(before, Heading)
+        ):
+            yield ""
+        yield from _block(page, block)
+        before = block
+
+
+def _block(page: Page, block: Block) -> Iterator[str]:
+    match block:
+        case Sentence():
+            yield page.sentence(block.text, "dim" if block.quiet else "plain")
+        case Quote():
+            yield page.prose(block.text)
+        case Note():
+            yield _note(page, block)
+        case Table():
+            yield from _table(page, block)
+
+
+def _note(page: Page, note: Note) -> str:
+    match note.kind:
+        case "warning":
+            return page.sentence(f"note: {note.text}", "warning", hang=2)
+        case "concern":
+            return page.sentence(f"{MARK} {note.subject}: {note.text}", "warning", hang=4)
+        case "reason":
+            return page.sentence(note.text, hang=2)
+        case "hint":
+            return page.sentence(note.text, "dim", hang=2)
+
+
+def _table(page: Page, found: Table) -> Iterator[str]:
+    rows = list(found.rows)
+    starts, at = {}, 0
+    for group in found.groups:
+        starts[at] = group.label
+        at += len(group.rows)
+    yield from table(
+        page,
+        found.columns,
+        [[_cell(cell) for cell in row.cells] for row in rows],
+        breaks=starts.keys() - {0},
+        labels={at: label for at, label in starts.items() if label},
+        bold=[at for at, row in enumerate(rows) if row.strong],
+    )
+    if found.meanings:
+        yield ""
+    for title, meaning in found.meanings:
+        yield page.sentence(f"{title}: {meaning}", "dim", hang=2)
+
+
+def _cell(cell: Cell) -> str:
+    return cell.text + MARK * cell.marked
+
+
+def table(
+    page: Page,
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    *,
+    breaks: Collection[int] = (),
+    labels: Mapping[int, str] = NO_LABELS,
+    bold: Collection[int] = (),
+) -> Iterator[str]:
+    """Yield the lines of a table.
+
+    Parameters
+    ----------
+    breaks
+        Rows that a line is drawn above.
+    labels
+        Labels of groups, above their first row.
+    bold
+        Rows that stand out.
+    """
+    cells = [[clean(cell) for cell in row] for row in rows]
+    titles = [clean(column.title) for column in columns]
+    natural = [
+        max([span(title), *(span(row[index]) for row in cells)])
+        for index, title in enumerate(titles)
+    ]
+    kept = list(range(len(columns)))
+    dropped: list[int] = []
+    while page.width is not None and _least(columns, natural, kept) > page.width:
+        spare = [index for index in kept if columns[index].keep < ALWAYS]
+        if not spare:
+            break
+        goes = min(spare, key=lambda index: (columns[index].keep, -index))
+        kept.remove(goes)
+        dropped.append(goes)
+    widths = _widths(page, columns, natural, kept)
+    yield page.paint(_line(columns, titles, kept, widths), "dim")
+    length = sum(widths.values()) + len(GAP) * (len(kept) - 1)
+    for number, row in enumerate(cells):
+        if number in breaks:
+            yield page.line(length)
+        if number in labels:
+            yield page.sentence(labels[number], "dim", hang=2)
+        yield page.paint(_line(columns, row, kept, widths), "bold" if number in bold else "plain")
+    if dropped:
+        names = ", ".join(titles[index] for index in sorted(dropped))
+        yield page.sentence(f"(too narrow to show: {names})", "dim")
+
+
+def _least(columns: Sequence[Column], natural: Sequence[int], kept: Sequence[int]) -> int:
+    """The narrowest these columns can be."""
+    widths = (
+        min(natural[index], NARROWEST) if columns[index].elastic else natural[index]
+        for index in kept
+    )
+    return sum(widths) + len(GAP) * (len(kept) - 1)
+
+
+def _widths(
+    page: Page, columns: Sequence[Column], natural: Sequence[int], kept: Sequence[int]
+) -> dict[int, int]:
+    """Width per column kept; the widest elastic ones give way until the line fits."""
+    widths = {index: natural[index] for index in kept}
+    if page.width is None:
+        return widths
+    excess = sum(widths.values()) + len(GAP) * (len(kept) - 1) - page.width
+    elastic = [index for index in kept if columns[index].elastic]
+    while excess > 0 and elastic:
+        widest = max(elastic, key=lambda index: widths[index])
+        if widths[widest] <= min(natural[widest], NARROWEST):
+            break
+        widths[widest] -= 1
+        excess -= 1
+    return widths
+
+
+def _line(
+    columns: Sequence[Column], cells: Sequence[str], kept: Sequence[int], widths: dict[int, int]
+) -> str:
+    shown = []
+    for index in kept:
+        cell = shorten(cells[index], widths[index])
+        padding = " " * (widths[index] - span(cell))
+        shown.append(cell + padding if columns[index].align == "left" else padding + cell)
+    return GAP.join(shown).rstrip()

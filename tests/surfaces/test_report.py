@@ -1,0 +1,125 @@
+"""A report document says the same on a terminal and in Markdown, and nothing in it is markup."""
+
+import markdown_it
+
+from witan.service.text import Page
+from witan.surfaces.report.document import (
+    Cell,
+    Column,
+    Heading,
+    Note,
+    Quote,
+    Report,
+    Sentence,
+    table_of,
+)
+from witan.surfaces.report.markdown import report_markdown
+from witan.surfaces.report.text import report_text
+
+NASTY = "\x1b]52;c;aGk=\x07\u202e<b>*a*</b> [x](http://e.x) www.e.x `$x$` | _a_\n# b"
+
+
+def report(name="ada"):
+    """Write a report with a block of each kind, about somebody of that name."""
+    names = table_of(
+        "Names",
+        [
+            (Column("model", "left", elastic=True, heads=True), [name, "bob", "cyd"]),
+            (Column("score", meaning=f"mean, without {name}"), ["1.00", Cell("-0.50", "-1 to 0"),
+                                                                Cell("0.10", marked=True)]),
+            (Column("votes", keep=10), ["3", "3", "2"]),
+        ],
+        breaks={1},
+        labels={2: f"without a rank, unlike {name}"},
+        strong={0},
+    )  # fmt: skip
+    return Report(
+        "Trial",
+        ("borda", name),
+        f"{name} leads.",
+        (
+            Heading("Names", "names"),
+            names,
+            Heading(f"More of {name}", "more"),
+            Sentence(f"{name} is first.", quiet=True),
+            Quote(f"I am {name}"),
+            Note(f"{name} is new", "warning"),
+            Note("prefers itself", "concern", name),
+            Note(f"{name} abstained", "reason"),
+            Note(f"ask {name}", "hint"),
+        ),
+    )
+
+
+def test_a_report_as_text():
+    """Groups are parted by lines and labels, meanings stand below, notes say what they are."""
+    assert list(report_text(Page(), report())) == [
+        "trial · borda · ada",
+        "ada leads.",
+        "",
+        "Names",
+        "model  score  votes",
+        "ada     1.00      3",
+        "-------------------",
+        "bob    -0.50      3",
+        "-------------------",
+        "without a rank, unlike ada",
+        "cyd    0.10!      2",
+        "",
+        "score: mean, without ada",
+        "",
+        "More of ada",
+        "ada is first.",
+        "",
+        "I am ada",
+        "",
+        "note: ada is new",
+        "! ada: prefers itself",
+        "ada abstained",
+        "ask ada",
+    ]
+
+
+def test_a_narrow_page_drops_the_column_needed_least():
+    """It says which one."""
+    lines = list(report_text(Page(width=13), report()))
+
+    assert "model  score" in lines
+    assert "(too narrow" in "\n".join(lines)
+
+
+def test_a_report_as_markdown():
+    """Tables are pipe tables; a label has a row of its own."""
+    assert report_markdown(report()).splitlines()[:12] == [
+        "**Trial · borda · ada**",
+        "",
+        "ada leads.",
+        "",
+        "### Names",
+        "",
+        "| model | score | votes |",
+        "| --- | ---: | ---: |",
+        "| ada | 1.00 | 3 |",
+        "| bob | -0.50 (-1 to 0) | 3 |",
+        "| *without a rank, unlike ada* |  |  |",
+        "| cyd | 0.10! | 2 |",
+    ]
+
+
+def test_names_are_no_markup():
+    """A hostile name makes as many elements of HTML as a plain one, and no link."""
+    parser = markdown_it.MarkdownIt("gfm-like", {"linkify": False}).enable("table")
+    plain, hostile = (
+        [token.type for token in parser.parse(report_markdown(report(name)))]
+        for name in ("ada", NASTY)
+    )
+    inline = {
+        child.type
+        for token in parser.parse(report_markdown(report(NASTY)))
+        for child in token.children or ()
+    }
+
+    assert hostile == plain
+    assert not inline & {"html_inline", "link_open", "em_open_", "code_inline", "image"}
+    assert "\x1b" not in report_markdown(report(NASTY))
+    assert "\u202e" not in report_markdown(report(NASTY))

@@ -1,4 +1,4 @@
-"""Leaderboards and audits: sums in SQL over the views of a history or a lake.
+"""Leaderboards and audits: SQL sums over views of a history or lake.
 
 leaderboards, audits                    what is read off a source
 sources                                 a history, files, or a lake with its engine

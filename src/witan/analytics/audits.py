@@ -57,7 +57,7 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """How one reviewer grades on one criterion.
+    """One reviewer's grading on one criterion.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Grader:
 
 @dataclass(frozen=True, slots=True)
 class CriterionReport:
-    """How reviewers grade on one criterion.
+    """All reviewers' grading on one criterion.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class CriterionReport:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport(Displayed):
-    """How the reviewers of a window judge: all of them, one, or all on one criterion.
+    """Audit of a window: all reviewers, one, or all on one criterion.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class AuditReport(Displayed):
         return f"<AuditReport of {self.sessions} sessions: {reviewers}>"
 
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
-        """The line of one reviewer: a model, a person, or ``people``, who are all of them together.
+        """The line of one reviewer: a model, a person, or all ``people``.
 
         Raises
         ------
@@ -168,12 +168,12 @@ class AuditReport(Displayed):
 
     @property
     def overview(self) -> tuple[ReviewerAudit, ...]:
-        """A line for each model, each person that stands out, and all people together."""
+        """Lines of all models, remarkable persons, and all people together."""
         persons = [each for each in self.persons if self.only or each.reviewer in self.concerns]
         return (*self.reviewers, *persons, *self.lines[len(self.reviewers + self.persons) :])
 
     def on(self, reviewer: str | None = None, criterion: str | None = None) -> "AuditReport":
-        """Return the report on one reviewer, on one criterion, or on one reviewer's use of it.
+        """Return the report on one reviewer, one criterion, or both.
 
         Raises
         ------
@@ -205,7 +205,7 @@ class AuditReport(Displayed):
 
 
 class _UnknownCriterion(UnknownName):
-    """A criterion that nobody graded on; those that there are, are named."""
+    """A criterion without grades; the error names the graded ones."""
 
     def __str__(self) -> str:
         known = ", ".join(self.known) or "none"
@@ -289,7 +289,7 @@ def audit_of(
     families: Mapping[str, Collection[str]] = NO_FAMILIES,
     level: float = 0.95,
 ) -> AuditReport:
-    """Audit a source as it is; the rule is that of the ranking's stability."""
+    """Audit a source as is; `rule` ranks for stability."""
     check_rule(rule)
     family_of = _family_of(families, aliases)
     with source.moment():
@@ -364,7 +364,7 @@ def _audit_tables(
 def _family_of(
     families: Mapping[str, Collection[str]], aliases: Mapping[str, str]
 ) -> dict[str, str]:
-    """Model to family, by the names that models have now."""
+    """Model to family, by present names."""
     family_of: dict[str, str] = {}
     for family, models in families.items():
         for model in models:

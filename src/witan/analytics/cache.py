@@ -35,14 +35,14 @@ WAIT_SECONDS = 1.0
 
 
 class Cell(NamedTuple):
-    """A shard of the sessions of a span of days, counted from 1970."""
+    """A shard of the sessions in a span of days since 1970."""
 
     span: int
     shard: int
 
 
 def _begin(span: int) -> datetime | None:
-    """Return the first moment of a span, None if it is out of range."""
+    """Return the first moment of a span, None if out of range."""
     try:
         return EPOCH + timedelta(days=span * CACHE_DAYS)
     except OverflowError:
@@ -97,7 +97,7 @@ class CachedEngine(SqlEngine):
 
     @contextmanager
     def moment(self) -> Iterator[None]:
-        """Read as of one moment, and store the sums at its end; nested moments join."""
+        """Read as of one moment, then store sums; nested moments join."""
         if self._moment is not None:
             yield
             return
@@ -148,7 +148,7 @@ class CachedEngine(SqlEngine):
         return [_join([parts[cell] for cell in cells])] if cells else []
 
     def _digest(self, query: SumQuery, category: str | None) -> str:
-        """Return a digest of the query, its views and the version of Witan."""
+        """Return a digest of the query, its views and Witan's version."""
         sql = with_views(query.sql, self._database.dialect)
         parts = json.dumps([__version__, sql, sorted(query.params.items()), category])
         return blake2b(parts.encode(), digest_size=12).hexdigest()
@@ -194,7 +194,7 @@ def _read_stored(
 
 
 def _store(database: Database, moment: _Moment) -> None:
-    """Store results, except of cells that have changed meanwhile."""
+    """Store results, except of cells changed meanwhile."""
     columns = ("span", "shard", "query", "state", "body")
     sql = "DELETE FROM cached_sums WHERE query = :query AND span = :span AND shard = :shard"
     with suppress(HistoryError), database.transaction(wait=WAIT_SECONDS):

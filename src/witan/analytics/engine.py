@@ -1,4 +1,4 @@
-"""Engines: SQL over the views of a history, by SQLite, PostgreSQL, DuckDB or Spark.
+"""Engines: SQL over a history's views, by SQLite, PostgreSQL, DuckDB or Spark.
 
     v_sessions   a row per session
     v_standings  per session, kind, rule and model
@@ -45,7 +45,7 @@ class Query(NamedTuple):
 
 
 class SumQuery(NamedTuple):
-    """A query of sums by bucket and other keys, which add up over windows.
+    """A query of sums by bucket and other keys, additive over windows.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class SumQuery(NamedTuple):
     by_span: bool = True
 
     def within(self, window: Window, shards: str = "") -> Query:
-        """Return the query of one window; `shards` is a further condition on its sessions."""
+        """Return the query of one window; `shards` further restricts its sessions."""
         conditions, bounds = _conditions(window)
         return Query(self.sql.replace("{window}", conditions + shards), {**self.params, **bounds})
 
@@ -72,7 +72,7 @@ class Engine(Protocol):
         """Run one query over the views."""
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries over the sessions of a window, side by side where that is faster.
+        """Run queries over a window's sessions, in parallel if faster.
 
         Yield the number of a query and columns of its result. A query may yield several times, and
         its columns then add up.
@@ -82,7 +82,7 @@ class Engine(Protocol):
         """Return the name of every code."""
 
     def spans(self, window: Window) -> Sequence[Window]:
-        """Cut a window into ones that memory holds session by session."""
+        """Cut a window into spans fitting memory session by session."""
 
 
 def _conditions(window: Window) -> tuple[str, dict[str, int | str]]:
@@ -109,7 +109,7 @@ _NOUGHTS: Mapping[Any, str] = MappingProxyType(
 
 
 def columns_of(table: type[Any], **given: str) -> str:
-    """Write all columns of a table of sums as SQL, noughts where none is given.
+    """Write all columns of a sums table as SQL, defaulting to zero.
 
     Queries of one table can then be put one under the other. Whole numbers are cast, since sums of
     them are decimals on one engine and integers of 128 bits on another.
@@ -150,7 +150,7 @@ class SqlEngine:
         return self._database.columns(with_views(sql, self._database.dialect), params)
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries one after another: a database sums on disk if memory is short."""
+        """Run queries in sequence: a database sums on disk if memory is short."""
         for number, query in enumerate(queries):
             yield number, self.columns(*query.within(window))
 

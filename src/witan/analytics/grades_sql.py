@@ -145,7 +145,7 @@ def _beside(one: str) -> str:
 
 
 def _over_sheets(columns: str) -> str:
-    """Sums over the ballots that grade two candidates or more."""
+    """Sums over ballots grading two candidates or more."""
     return f"""SELECT
     {columns}
 FROM sheets

@@ -29,7 +29,7 @@ _OVERALL = -1
 
 
 class LakeEngine(ABC):
-    """A lake that is open in an engine until the block ends.
+    """A lake open in an engine until the block ends.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class LakeEngine(ABC):
         """Run one query over the views."""
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries; those that need much memory span by span."""
+        """Run queries; memory-hungry ones span by span."""
         runs = [
             (number, query.within(span))
             for number, query in enumerate(queries)
@@ -66,7 +66,7 @@ class LakeEngine(ABC):
 
     @abstractmethod
     def spans(self, window: Window) -> Sequence[Window]:
-        """Cut a window into ones that memory holds."""
+        """Cut a window into spans fitting memory."""
 
     def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
         """Run queries one after another: each takes all cores."""
@@ -172,7 +172,7 @@ class DuckLake(LakeEngine):
         return columns
 
     def spans(self, window: Window) -> Sequence[Window]:
-        """Cut a window into ones that memory holds."""
+        """Cut a window into spans fitting memory."""
         return self.lake.spans(window)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A lake of Parquet files: its columns, the lists of its exports, reading and checking.
+"""A lake of Parquet files: columns, export lists, reading and checking.
 
     sessions/   a row per session, and the only place where its name stands
     standings/  a row per session, kind, rule and model
@@ -155,7 +155,7 @@ def _typed(kind: str) -> Any:
 
 
 def key_of(session: str) -> int:
-    """Return the key of a session: 64 bits of a hash of its name.
+    """Return a session's key: 64 bits of its name's hash.
 
     The chance that any two of n sessions share one is about n²/2⁶⁵: 3 in 10⁸ for a million.
     """
@@ -164,7 +164,7 @@ def key_of(session: str) -> int:
 
 
 def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, int]:
-    """Return the columns with one value in all rows of all files, and the value.
+    """Return columns with a single value over all files, and the value.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, i
 
 
 def _constants_of_group(group: Any, columns: Collection[str]) -> Iterable[tuple[str, int | None]]:
-    """Yield the only value of each column in a group of rows; None if unknown."""
+    """Yield each column's only value in a row group; None if unknown."""
     for at in range(group.num_columns if group.num_rows else 0):
         column = group.column(at)
         if column.path_in_schema in columns:
@@ -201,7 +201,7 @@ FOLDER = "_exports"
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """The number of rows of a file, and the mark of its export, if any."""
+    """A file's number of rows, and any mark of its export."""
 
     rows: int
     export: str | None
@@ -209,7 +209,7 @@ class FileSummary:
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file as its export wrote it, by its path within the lake, with slashes."""
+    """A file as exported, by path within the lake, with slashes."""
 
     file: str
     rows: int
@@ -230,7 +230,7 @@ Lists = Mapping[Path, _FileList]
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """A listed file that is not as it was written."""
+    """A listed file, missing or altered."""
 
     file: ListedFile
     rows: int
@@ -272,7 +272,7 @@ def _write(path: Path, listed: _FileList) -> None:
 
 
 def read_lists(root: Path) -> Lists:
-    """Read every list of a lake by its path, before the files: it is written after them.
+    """Read every list by path, before the files, which are written first.
 
     Raises
     ------
@@ -283,7 +283,7 @@ def read_lists(root: Path) -> Lists:
 
 
 def check_complete(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -> None:
-    """Refuse a lake that lacks rows that an export wrote into it.
+    """Refuse a lake without some of its exported rows.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def check_complete(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -
 
 
 def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -> None:
-    """Refuse a day of which one table was exported with other rows than another was.
+    """Refuse a day with tables from different exports.
 
     A file that other tools wrote anew has lost its mark. Where its export is listed, its rows were
     compared by `check_complete`; where nothing is listed, nothing is compared.
@@ -362,7 +362,7 @@ def _missing_rows(one: ListedFile, files: Mapping[str, FileSummary], path: Path)
 
 
 def _lost_files(lacking: Sequence[_Missing], table: str, others: int) -> list[_Missing]:
-    """Return the files of a table whose rows no other files replace."""
+    """Return a table's files without replacement of their rows."""
     here = [lack for lack in lacking if _table(lack.file.file) == table]
     n = sum(lack.rows for lack in here)
     return [] if n in (0, others) else [lack for lack in here if lack.rows > 0]
@@ -505,7 +505,7 @@ class Lake:
         return _cut(window, cuts)
 
     def check_duplicates(self) -> None:
-        """Refuse a lake with a session of two histories: it would count twice.
+        """Refuse a lake with one session from two histories.
 
         Raises
         ------
@@ -540,7 +540,7 @@ class Lake:
         return twice
 
     def find_damage(self) -> HistoryError | None:
-        """Read every file to its end; return an error for the first unreadable one."""
+        """Read every file to its end; return the first error."""
         for path in (path for paths in self.files.values() for path in paths):
             try:
                 file = arrow().parquet.ParquetFile(path)

@@ -79,12 +79,12 @@ class HistoryRecorder(Protocol):
 
     @property
     def database(self) -> Database:
-        """The database that holds it."""
+        """Its database."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeWritten:
-    """The number of sessions and of days that were written."""
+    """The numbers of sessions and days written."""
 
     sessions: int
     days: int
@@ -236,7 +236,7 @@ def _as_it_is(columns: Columns) -> Columns:
 
 
 def _parsed(texts: Sequence[str]) -> list[Any]:
-    """Lists that stand as JSON text."""
+    """Lists from JSON text."""
     parsed: list[Any] = json.loads(f"[{','.join(texts)}]")
     return parsed
 

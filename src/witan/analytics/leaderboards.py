@@ -117,7 +117,7 @@ def board_of(
 def boards_over_time(
     source: Source, terms: Terms, parts: int, *, aliases: Mapping[str, str] = NO_ALIASES
 ) -> tuple[tuple[Window, Leaderboard | None], ...]:
-    """Rank models by mean scores in equal parts of time, the earliest first.
+    """Rank models by mean scores in equal spans of time, earliest first.
 
     The parts are of the time in the window from the first session to the last one; without any
     time between these there are none. None: nothing in a part can be counted.
@@ -201,7 +201,7 @@ def _elo(
 
 
 def _explain(source: Source, terms: Terms, error: NothingToCount) -> NothingToCount | HistoryError:
-    """Return the reason that there is no leaderboard."""
+    """Return the reason of a missing leaderboard."""
     empty = explain_empty(source, terms.window)
     if empty is not None:
         return empty
@@ -219,7 +219,7 @@ def _explain(source: Source, terms: Terms, error: NothingToCount) -> NothingToCo
 
 
 def _note_coverage(source: Source, terms: Terms, board: Leaderboard) -> Leaderboard:
-    """Add a warning about sessions that the rule left out."""
+    """Add a warning about sessions left out by the rule."""
     if terms.rule == BASE_RULE:
         return board
     human = int(terms.kind == "human")
@@ -240,7 +240,7 @@ def rename_standings(
     aliases: Mapping[str, str],
     names: Names,
 ) -> StandingSums:
-    """Merge standings of old names into the present ones; a session of both counts once.
+    """Merge standings under old names; a session of both counts once.
 
     Sums do not tell that a session has both: such sessions are summed again.
     """
@@ -261,7 +261,7 @@ def rename_standings(
 
 
 def _same_session(matchups: MatchupSums, changed: Mapping[int, int]) -> Mapping[int, int]:
-    """Map codes of models that met under two names to their present code."""
+    """Map models' codes of two names to their present code."""
     pairs = np.unique(np.stack([matchups.first, matchups.second]), axis=1).T.tolist()
     return {
         code: changed.get(code, code)

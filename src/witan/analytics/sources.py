@@ -1,4 +1,4 @@
-"""Sources of leaderboards and audits: a history, files, or a lake and its engine."""
+"""Sources of leaderboards and audits: a history, files, or a lake."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -28,7 +28,7 @@ WEIGHTED = "weighted_borda"
 def weights_by_halves(
     history: History, casts: Sequence[Cast], aliases: Mapping[str, str] = NO_ALIASES
 ) -> Mapping[str, Mapping[str, float]]:
-    """Weigh the reviewers of sessions by what the other half of the buckets teaches.
+    """Weigh reviewers by lessons from the other half of the buckets.
 
     So no session teaches its own weights, and a history is read twice, not once a session.
 
@@ -73,7 +73,7 @@ WAIT_SECONDS = 10.0
 
 
 class Source(Protocol):
-    """Sessions that can be summed."""
+    """A source of sessions to sum."""
 
     @property
     def where(self) -> str:
@@ -108,7 +108,7 @@ class HistorySource:
     @classmethod
     @contextmanager
     def on_own_connection(cls, history: History) -> Iterator[Self]:
-        """Open the history on another connection, so that long sums delay nobody.
+        """Open the history on another connection, so long sums delay nobody.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class HistorySource:
 
 
 class FilesSource(HistorySource):
-    """Files that were imported into a history of their own.
+    """Files imported into their own history.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class FilesSource(HistorySource):
 
 
 class LakeSource:
-    """A lake, and the engine that sums it.
+    """A lake and its engine.
 
     Raises
     ------
@@ -248,7 +248,7 @@ def open_source(where: History | DuckLake | SparkLake | str | Path) -> Iterator[
 
 
 def check_rule(rule: str) -> None:
-    """Refuse a rule that has no score of a single session.
+    """Refuse a rule without scores of single sessions.
 
     Raises
     ------
@@ -285,7 +285,7 @@ MAX_CATEGORIES = 8
 
 
 def time_range(source: Source) -> tuple[datetime, datetime] | None:
-    """Return the times of the first and the last session that is not simulated, if any."""
+    """Return the times of the first and last unsimulated session, if any."""
     columns = source.engine.columns(_TOTALS)
     for row, simulated in enumerate(columns["simulated"].tolist()):
         if not simulated:
@@ -294,7 +294,7 @@ def time_range(source: Source) -> tuple[datetime, datetime] | None:
 
 
 def explain_empty(source: Source, window: Window) -> NothingToCount | None:
-    """Return the reason that a window is empty, and what to do; None if it is not."""
+    """Explain an empty window, with a remedy; None if not empty."""
     if source.engine.columns(*_ANY.within(window))["at_us"].size:
         return None
     columns = source.engine.columns(_TOTALS)

@@ -1,4 +1,4 @@
-"""A lake summed by Spark: on this machine, or on the cluster of a session passed in."""
+"""A lake summed by Spark, locally or on a given session's cluster."""
 
 import logging
 import os
@@ -52,7 +52,7 @@ NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """Return the errors that Spark and the gateway to it raise."""
+    """Return the errors raised by Spark and its gateway."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -69,7 +69,7 @@ def running_session() -> Any:
 
 
 def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
-    """Start Spark on this machine, by default on all cores, or return the running one.
+    """Start Spark locally, by default on all cores, or reuse it.
 
     `settings` are Spark's own, and stand over those of ours. Errors that it logs are passed on to
     standard error, and nothing else of what it says.
@@ -109,7 +109,7 @@ def _pyspark() -> Any:
 
 
 def _start(pyspark: Any, conf: Any) -> None:
-    """Start Java and pass on its errors, unless it runs or is started elsewhere."""
+    """Start Java and pass on its errors, unless already running."""
     # Nothing public tells whether one runs, and a second one would be of no use.
     if pyspark.SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
         return
@@ -132,7 +132,7 @@ def _pass_on(reading: int) -> None:
 
 
 def filter_output(lines: Iterable[str]) -> Iterator[str]:
-    """Drop the lines that Java and Spark always write while they start."""
+    """Drop Java's and Spark's usual lines at start."""
     return (line for line in lines if not _TALK.match(line))
 
 
@@ -211,7 +211,7 @@ class SparkLake(LakeEngine):
                 one.cancel()
 
     def _bind(self, query: Query) -> Callable[[], dict[str, NDArray[Any]]]:
-        """Bind a query to the caller's pool and group of jobs, for a thread."""
+        """Bind a query to the caller's pool and job group, for a thread."""
         from pyspark import inheritable_thread_target
 
         bound: Callable[[], dict[str, NDArray[Any]]] = inheritable_thread_target(self._session)(
@@ -231,7 +231,7 @@ class SparkLake(LakeEngine):
 
 
 def _replace_constants(read: Any, table: str, same: Mapping[str, int]) -> Any:
-    """Replace columns of one value by the value, so that they are not read."""
+    """Replace single-valued columns by the value, to skip reading them."""
     if not same:
         return read
     from pyspark.sql.functions import lit

@@ -30,7 +30,7 @@ AT_ONCE = 40_000
 
 
 class RunningSums(Generic[Table]):
-    """A table to which rows are added, one row per key once there are many.
+    """A growing table, summed to one row per key when large.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _all(result: Columns) -> Columns:
 
 
 def _some(*columns: str, count: str = "") -> Select:
-    """Select columns of the rows with a count above 0, by default the first of the columns."""
+    """Select columns of the rows with a count above 0."""
 
     def select(result: Columns) -> Columns:
         rows = np.asarray(result[count or columns[0]]) > 0
@@ -127,7 +127,7 @@ def _overall_units(result: Columns) -> Columns:
 
 
 def _units(result: Columns) -> Columns:
-    """Select candidates by their shares, the measure 0, and by their grades, 1."""
+    """Select candidates by shares (measure 0) and by grades (1)."""
     parts = list[Columns]()
     for measure, kind in enumerate(("share", "grade")):
         rows = np.asarray(result[f"{kind}_units"]) > 0
@@ -139,7 +139,7 @@ def _units(result: Columns) -> Columns:
 
 
 def _placed(result: Columns) -> Columns:
-    """Select votes whose place on the sheet is known."""
+    """Select votes with a known place on the sheet."""
     votes = _some("votes", "total", "excess_votes", "excess")(result)
     known = np.asarray(votes["position"]) > 0
     return {name: column[known] for name, column in votes.items()}
@@ -147,7 +147,7 @@ def _placed(result: Columns) -> Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """A query, the tables it fills, its parameters, and whether it runs span by span."""
+    """A query, its tables and parameters, and its run span by span."""
 
     sql: str
     fills: Mapping[type[Any], Select]
@@ -160,7 +160,7 @@ _SHARES = ("n_shares", "share_x", "share_y", "share_xx", "share_yy", "share_xy")
 
 
 def _compared(result: Columns) -> Columns:
-    """Select reviewers that voted where others did."""
+    """Select reviewers sharing candidates with others."""
     counts = np.asarray(result["n_grades"]) + np.asarray(result["n_shares"])
     return _some(*_GRADES, *_SHARES, count="compared")({**result, "compared": counts})
 
@@ -206,7 +206,7 @@ class Tables:
 
 
 class WindowSums:
-    """Sufficient statistics of the sessions in a window, by the same queries on every engine.
+    """Sufficient statistics of a window's sessions, by engine-independent queries.
 
     A key may stand in several rows of a table, which then add up.
     """
@@ -220,7 +220,7 @@ class WindowSums:
         return self._engine.names()
 
     def tables(self, *kinds: type[Any], rule: str = "", human: int = 0) -> Tables:
-        """Sum several tables, side by side and from the same rows where the engine can.
+        """Sum several tables in parallel, from the same rows if possible.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class WindowSums:
         return self.tables(kind, rule=rule, human=human)[kind]
 
     def duplicates(self, now: Mapping[int, int], rule: str, *, human: int = 0) -> StandingSums:
-        """Sum corrections of standings for sessions in which a model has several codes.
+        """Sum corrections of standings for models with several codes per session.
 
         Added to the standings they leave such a session one score, the mean, and one standing.
 
@@ -268,11 +268,11 @@ class WindowSums:
         return running.table()
 
     def coverage(self, rule: str, *, human: int = 0) -> int:
-        """Count the sessions with standings under a rule, among the ballots of one kind."""
+        """Count sessions with standings under a rule, for one ballot kind."""
         return self._count(SumQuery(standings_sql.COVERAGE, {"rule": rule, "human": human}, False))
 
     def uncounted(self, rule: str) -> int:
-        """Count the sessions of a history with ballots that were never counted under a rule."""
+        """Count sessions with ballots never counted under a rule."""
         return self._count(SumQuery(standings_sql.UNCOUNTED, {"rule": rule}))
 
     def _count(self, query: SumQuery) -> int:

@@ -1,4 +1,4 @@
-"""Views that the queries name, over the tables of a history or the files of a lake.
+"""Views for the queries, over a history's tables or a lake's files.
 
 Over a history's tables they are put before a query, so that a reader needs no right to create
 anything; lists are JSON text there. A session that is still written to has a holder, and is in none
@@ -40,7 +40,6 @@ def _ballots(twins: str) -> str:
 
 
 def _at(column: str, index: str) -> str:
-    """SQLite: one item of a list."""
     return f"json_extract({column}, '$[' || {index} || ']')"
 
 
@@ -92,7 +91,7 @@ _SQLITE = {
 
 
 def _rows(alias: str, **lists: str) -> str:
-    """PostgreSQL: lists side by side as rows, which are numbered from 1."""
+    """PostgreSQL: parallel lists as rows, numbered from 1."""
     taken = ", ".join(
         f"jsonb_array_elements_text(CAST({text} AS JSONB))" for text in lists.values()
     )
@@ -173,7 +172,7 @@ _READS_A_VIEW = re.compile(r" AS \((\s*SELECT(?:(?!\sFROM\s).)*\sFROM v_)", re.D
 
 
 def with_views(sql: str, dialect: Dialect) -> str:
-    """Put the views that a query names before it."""
+    """Prepend the views named by a query."""
     known = _VIEWS[dialect]
     named = [name for name in known if re.search(rf"\b{name}\b", sql)]
     if not named:

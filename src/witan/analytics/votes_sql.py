@@ -140,7 +140,7 @@ def _of_a_candidate(x: str) -> str:
 
 
 def _over_candidates(x: str) -> str:
-    """Sums over candidates that two reviewers or more judged."""
+    """Sums over candidates with two or more judges."""
     several = f"one_{x} < another_{x}"
     deviations = f"(n_{x} * xx_{x} - x_{x} * x_{x}) / NULLIF(n_{x} - 1, 0)"
     within = f"{several} AND least_{x} < greatest_{x}"

@@ -1,1 +1,1 @@
-"""The pure part: ballots in, outcomes out; it would work if models did not exist."""
+"""The pure part: ballots in, outcomes out; knows no models."""

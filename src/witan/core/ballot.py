@@ -117,7 +117,7 @@ def is_unnamed(person: str) -> bool:
 def one_opinion_each(
     session: str, ballots: Sequence[Ballot], warnings: list[str]
 ) -> tuple[list[Ballot], dict[str, tuple[int, int]]]:
-    """Keep the last ballot of each reviewer, and merge both orders of each pair into one.
+    """Keep each reviewer's last ballot; merge both orders of a pair into one.
 
     Comparisons that are battles (`are_battles`) all count, each by itself.
     """
@@ -178,14 +178,14 @@ def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
 
 
 def shown_pair(ballot: Ballot) -> tuple[str, ...]:
-    """The two candidates of a comparison in the order in which they were shown."""
+    """Return the two candidates of a comparison in their order on the sheet."""
     names = ballot.mentioned()
     positions = ballot.positions or {}
     return tuple(sorted(names, key=lambda name: (positions.get(name, 0), name)))
 
 
 def _merge_orders(seen: list[Ballot]) -> tuple[Ballot, bool | None]:
-    """One opinion from both orders of a pair: alike counts once, a flip is a tie."""
+    """Merge both orders of a pair: equal votes count once, a flip is a tie."""
     voted = [ballot for ballot in seen if not ballot.abstained]
     if len(voted) < 2:
         return (voted or seen)[0], None

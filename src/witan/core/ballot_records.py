@@ -1,4 +1,4 @@
-"""One ballot as a record: a mapping from field to value, read strictly and written exactly."""
+"""A ballot as a record: field to value, read strictly, written exactly."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ from witan.errors import InvalidParameter, UnknownName
 
 
 class Unreadable(ValueError):
-    """A field that cannot be read; the reader of the file adds path and line.
+    """An unreadable field; the file's reader adds path and line.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def moment(value: object) -> datetime:
 
 
 def in_years(field: str, at: datetime) -> datetime:
-    """A time that is a time in every zone: the years 1 to 9999, but for a day at either end."""
+    """Return a time within the years 1 to 9999 in every time zone."""
     try:
         for day in (-1, 1):
             (at + timedelta(days=day)).astimezone(UTC)
@@ -110,7 +110,7 @@ def length(field: str, value: object) -> int:
 
 
 def session_name(field: str, value: str) -> str:
-    """The name of a session without the white space around it; any history can hold it."""
+    """Strip the name of a session; refuse one too long for a history."""
     stripped = value.strip()
     if "\0" in stripped or not _is_text(stripped):
         problem = f"is {stripped[:40]!r}; expected a name without characters that are no text"
@@ -127,7 +127,7 @@ def _is_text(value: str) -> bool:
 
 
 def by_rank(ranked: Iterable[tuple[str, float]]) -> Groups:
-    """Groups from ranks, smallest first; equal ranks are tied, in the order given."""
+    """Groups from ranks, smallest first; equal ranks tie, in file order."""
     ordered = sorted(ranked, key=itemgetter(1))
     return tuple(
         tuple(candidate for candidate, _ in group)
@@ -226,10 +226,6 @@ def _grades(value: object) -> dict[str, Any]:
 
 
 def _grade(candidate: str, grade: Any, wanted: str) -> Any:
-    """A grade as it stands: a bad one is kept, for whoever counts to drop it aloud.
-
-    One that is null is there and empty: it is unknown, as an empty cell of a table is.
-    """
     if grade is None:
         return ""
     if isinstance(grade, int | float | str):  # true and false are grades of pass-fail
@@ -266,7 +262,7 @@ def _authors(value: object) -> dict[str, str]:
 
 
 def scale_of(value: object) -> Scale:
-    """The scale that a field or a cell declares."""
+    """Read the scale declared by a field or cell."""
     try:
         return Scale.of_record(value)
     except InvalidParameter as error:
@@ -274,7 +270,7 @@ def scale_of(value: object) -> Scale:
 
 
 def scale_record(ballot: Ballot) -> str | dict[str, str] | None:
-    """The scale to declare beside the grades of a ballot; None: it has no grades, or names none."""
+    """Return the scale to declare beside a ballot's grades, if any."""
     return None if ballot.scale is None or not ballot.grades else ballot.scale.record()
 
 
@@ -303,7 +299,7 @@ FIELDS = tuple(_READERS)
 
 
 def read_record(record: Mapping[str, Any]) -> Ballot:
-    """The ballot that a record holds; unknown fields and nulls say nothing."""
+    """Read a record as a ballot; unknown fields and nulls are ignored."""
     held: dict[str, Any] = {"grades": {}}
     for field, value in record.items():
         reader = _READERS.get(field)
@@ -322,7 +318,7 @@ def _found(record: Mapping[str, Any]) -> str:
 
 
 def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:
-    """Refuse a ballot without a vote in which a misspelt field may hold one."""
+    """Refuse a ballot without a vote if a misspelt field may hold one."""
     for field in record:
         if field not in _READERS:
             unknown = UnknownName("field", field, ("ranking", "grades", "abstained"))

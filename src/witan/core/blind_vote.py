@@ -1,4 +1,4 @@
-"""A person's vote on a session: a blind sheet, a ranking of its labels, and the panel beside it."""
+"""A person's vote on a session: blind sheet, ranking, and comparison with the panel."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ CODE_DIGITS = 6
 
 
 def paper_code(session: str, sheet: Sheet) -> str:
-    """Identify a person's paper: six digits that depend on session, person and labels.
+    """Derive a six-digit code of a person's paper from session, person and labels.
 
     Labels differ from person to person, so a ranking by labels means nothing without its paper.
     The code is no secret.
@@ -49,7 +49,7 @@ def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
 
 
 def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None) -> Groups:
-    """Read a ranking such as ``B > A = C`` as groups of candidates, best first.
+    """Read a ranking such as ``B > A = C`` as groups, best first.
 
     Labels may be written in either case. Every candidate has to be placed: whoever could leave one
     out would decide how many rivals the others beat.
@@ -91,7 +91,7 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
 
 
 def cast(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ballot:
-    """The ballot of a person who ranked what stands on a sheet."""
+    """Build a person's ballot from a ranking of a sheet."""
     return Ballot(
         sheet.reviewer,
         groups,

@@ -19,7 +19,7 @@ NONCE_BYTES = 16
 def balanced_orders(
     hides: Sequence[Collection[int]], n_candidates: int, rng: np.random.Generator
 ) -> Rows:
-    """Draw each reviewer's order: a balanced design under random names for rows and symbols.
+    """Draw each reviewer's order from a balanced design with shuffled rows and symbols.
 
     As many reviewers as candidates, each of them seeing all or each hiding another candidate, read
     the rows of a Latin square: every candidate stands at every position equally often, and
@@ -52,13 +52,13 @@ def balanced_orders(
 
 
 def _square(n: int) -> Rows:
-    """A Latin square whose first column is 0, 1, … n−1."""
+    """A Latin square with first column 0, 1, … n−1."""
     first = _first_row(n)
     return [[(row + at) % n for at in first] for row in range(n)]
 
 
 def _first_row(n: int) -> list[int]:
-    """A sequence of the residues of n, 0 first, whose steps differ from each other.
+    """A sequence of the residues of n from 0 with distinct steps.
 
     Row r of the square adds r to it, so a step that occurs once puts every candidate directly
     before another exactly once. For even n all steps differ: 0, n−1, 1, n−2, … (Williams). For
@@ -80,7 +80,7 @@ def _first_row(n: int) -> list[int]:
 
 
 def _zigzag(residues: Sequence[int]) -> list[int]:
-    """Alternate between both ends: the lowest, the highest, the second lowest and so on."""
+    """Alternate between both ends: lowest, highest, second lowest and so on."""
     row = list(residues)
     row[::2], row[1::2] = residues[: len(row[::2])], residues[: -len(row[1::2]) - 1 : -1]
     return row
@@ -118,7 +118,7 @@ def _dealt(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
 
 
 def _last_quotas(degree: Sequence[int], n_rows: int) -> list[int]:
-    """Deal the last position's rows to whoever is furthest below its even share."""
+    """Deal the last position's rows to the candidates furthest below their even share."""
     quotas = [0] * len(degree)
     for _ in range(n_rows):
         short = [count - len(degree) * quota for count, quota in zip(degree, quotas, strict=True)]
@@ -131,7 +131,7 @@ def _rarity(directly_before: Rows, row: Sequence[int]) -> Callable[[int], int]:
 
 
 class _Filling:
-    """One position: each row gets one of its choices, each candidate keeps to its quotas.
+    """One position: a choice for each row within each candidate's quotas.
 
     By augmenting paths: first every candidate finds the rows it must have, then every row that
     is still without a candidate finds one; what has been found only changes hands.
@@ -152,7 +152,7 @@ class _Filling:
         return [self.assigned[row] for row in range(len(self.choices))]
 
     def _find_row(self, at: int, tried: set[int]) -> bool:
-        """Take a row that is free, or whose candidate finds another."""
+        """Take a free row, or one from a candidate with another choice."""
         for row, choices in enumerate(self.choices):
             if at not in choices or row in tried or self.assigned.get(row) == at:
                 continue
@@ -163,7 +163,7 @@ class _Filling:
         return False
 
     def _find_candidate(self, row: int, most: Sequence[int], tried: set[int]) -> bool:
-        """Take a candidate below its quota, or one of whose rows finds another."""
+        """Take a candidate below its quota, or one with a row to spare."""
         for at in self.choices[row]:
             if at in tried:
                 continue
@@ -261,18 +261,18 @@ def draw_sheets(
 
 
 def mirror(sheet: Sheet, seed: Sequence[int]) -> Sheet:
-    """The same candidates in reverse order, under the labels of their new places."""
+    """Reverse the candidates' order and relabel them by their new places."""
     return _sheet(sheet.reviewer, sheet.candidates[::-1], _generator(seed, MIRRORED))
 
 
 def label_map(reader: str, candidates: Sequence[str], seed: Sequence[int]) -> Sheet:
-    """Draw one sheet in random order, for a reader who casts no ballot."""
+    """Draw one sheet in random order for a reader without a ballot."""
     rng = _generator(seed, MAPPED)
     return _sheet(reader, [candidates[at] for at in rng.permutation(len(candidates))], rng)
 
 
 def draw_nonce(seed: Sequence[int]) -> str:
-    """Draw a nonce for fences outside of any sheet; it tells nothing of the seed."""
+    """Draw a nonce for fences outside of sheets, independent of the seed."""
     return _generator(seed, FENCED).bytes(NONCE_BYTES).hex()
 
 

@@ -1,4 +1,4 @@
-"""Sessions as cast, and the ballots of one kind in them as they count.
+"""Sessions as cast, and the counted ballots of one kind in them.
 
 Cast is with one's own candidate, every comparison by itself, and nothing done by the safety gate:
 what an audit asks about. Counted is what `interpret` makes of them under the settings.
@@ -54,7 +54,7 @@ class Cast:
 
 
 class Named:
-    """Names of one session, and who is behind them."""
+    """Names of one session, and the models behind them."""
 
     def __init__(self, cast: Cast) -> None:
         self._models = cast.models
@@ -129,7 +129,7 @@ def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading
 
 
 def closed_up(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
-    """The places of the others after the own candidates have left the ballot, as `Vote` has them.
+    """Places of the other candidates after recusal, as in `Vote`.
 
     What stood below one of them moves up by a place, what was tied with it by half a place.
     """
@@ -147,7 +147,7 @@ def closed_up(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
 
 
 def _superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
-    """Ballots that a later one of the same reviewer replaces, as in `one_opinion_each`."""
+    """Ballots replaced by a later one of the same reviewer, as in `one_opinion_each`."""
     last = {_opinion(ballot): n for n, ballot in enumerate(ballots)}
     if len(last) == len(ballots):
         return [False] * len(ballots)
@@ -159,7 +159,7 @@ def _superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
 
 
 def _opinion(ballot: Ballot) -> object:
-    """Key of a single opinion: a ballot, or a comparison in one order."""
+    """Key of an opinion: a ballot, or a comparison in one order."""
     if not ballot.paired:
         return ballot.reviewer
     return ballot.reviewer, shown_pair(ballot)
@@ -206,7 +206,7 @@ def _recused(
 
 
 def _without(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate) -> Vote | None:
-    """The vote without its reviewer's own candidates; None where nothing is left of it."""
+    """Remove the reviewer's own candidates; None if no vote remains."""
     places, held = closed_up(vote.places, own), list(vote.grades)
     gone = [everyone.candidates[seat] for seat in own]
     for seat in own:
@@ -233,7 +233,6 @@ def _without(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate
 
 
 def _weighed(electorate: Electorate, weights: Mapping[str, float]) -> Electorate:
-    """The electorate under weights per reviewer; who weighs nothing says nothing."""
     if not weights:
         return electorate
     weighed = [

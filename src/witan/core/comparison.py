@@ -64,7 +64,7 @@ def compare_rules(
     check_wanted: GoOn = forever,
     only: Collection[str] | None = None,
 ) -> Comparison:
-    """Count every session under every rule that can, but those that need a history.
+    """Count every session under every rule without need of a history.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def compare_rules(
 def _matrix(
     rules: Sequence[str], compare: Callable[[str, str], T], check_wanted: GoOn
 ) -> tuple[tuple[T, ...], ...]:
-    """Compare every rule with every rule; the order of two makes no difference."""
+    """Compare every rule with every rule; agreement is symmetric."""
     found: dict[tuple[str, str], T] = {}
     for a, b in combinations_with_replacement(rules, 2):
         check_wanted()
@@ -176,7 +176,7 @@ def _stability(
     sessions: AbstractSet[str],
     check_wanted: GoOn,
 ) -> float | None:
-    """Mean over sessions of the share of single removals that leave the leaders as they were."""
+    """Mean share of single removals with unchanged leaders, over sessions."""
     rule = RULES[settings.rule]
     learned = None
     if rule.name == "weighted_borda" and settings.reliability is None:

@@ -41,7 +41,7 @@ GoOn = Callable[[], None]
 
 
 def by_shape(electorates: Sequence[Electorate]) -> Iterator[NDArray[np.intp]]:
-    """Numbers of the sessions that have as many votes, candidates and kind of votes, in blocks."""
+    """Numbers of sessions of equal shape and kind, in blocks."""
     shapes: dict[tuple[int, int, bool], list[int]] = {}
     for number, electorate in enumerate(electorates):
         paired = any(vote.paired for vote in electorate.votes)
@@ -58,7 +58,7 @@ def stack(
     *,
     reliability: Sequence[Mapping[str, float]] | None = None,
 ) -> Profile:
-    """One profile of sessions that all have R votes and C candidates.
+    """Stack sessions of R votes and C candidates as one profile.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def stack(
 
 
 def _rounding(electorates: Sequence[Electorate], grades: Floats) -> Floats | None:
-    """Variance of rounding to steps of scales that grades were converted from, shape (S,).
+    """Variance of rounding to the steps of converted scales, shape (S,).
 
     Judges who pass or fail, or give 1 to 5, agree exactly more often than their opinions do. Each
     ballot has the largest step, or half step, of which all its grades are multiples; the variance
@@ -111,7 +111,7 @@ def _rounding(electorates: Sequence[Electorate], grades: Floats) -> Floats | Non
 
 
 def _rounding_of(grades: Floats, steps: Sequence[float]) -> float:
-    """The mean variance of rounding over the grades (R, C) of a session; NaN: no such steps."""
+    """Mean rounding variance over the grades (R, C); NaN without steps."""
     total, n_grades, found = 0.0, 0, False
     for row in grades:
         known = row[~np.isnan(row)]
@@ -127,7 +127,7 @@ def _rounding_of(grades: Floats, steps: Sequence[float]) -> float:
 
 
 def _normalised(weights: Floats) -> Floats:
-    """Weights with mean 1 over the ballots that have any: their unit must not matter."""
+    """Scale weights to mean 1 over the ballots with any."""
     scaled = weights / np.maximum(weights.max(axis=0, initial=0.0), np.finfo(np.float64).tiny)
     count = np.maximum((scaled > 0).sum(axis=0), 1)
     total = scaled.sum(axis=0)
@@ -154,14 +154,14 @@ def _compact(grades: Floats) -> NDArray[Any] | None:
 
 
 def failed_candidates(electorates: Sequence[Electorate]) -> NDArray[np.bool_] | None:
-    """Candidates that may not win, shape (C, S); None: the gate failed nobody."""
+    """Candidates barred by the gate, shape (C, S); None without any."""
     if not any(electorate.failed for electorate in electorates):
         return None
     return np.array([[c in e.failed for c in e.candidates] for e in electorates]).T.copy()
 
 
 def timeline(electorates: Sequence[Electorate]) -> tuple[Electorate, Profile]:
-    """All sessions over one roster: pooled as one electorate, and side by side in their order.
+    """All sessions over one roster: pooled, and side by side in order.
 
     Seats are the names of all candidates in alphabetical order, since rosters may differ.
     """
@@ -199,7 +199,6 @@ def _reseated(vote: Vote, at: Sequence[int], n_seats: int) -> Vote:
 
 
 def _blank(n_seats: int) -> Vote:
-    """A row that fills a shorter session up and says nothing."""
     return Vote(
         reviewer="",
         groups=(),
@@ -215,7 +214,7 @@ def _blank(n_seats: int) -> Vote:
 
 
 def gradable(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Sessions that grades can decide, shape (S,) each.
+    """Sessions decidable by grades, shape (S,) each.
 
     Returns
     -------
@@ -240,7 +239,7 @@ def gradable(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 
 def opinion_rows(electorate: Electorate) -> Floats:
-    """Paired opinions as rows to fit, shape (rows, C, 1): one per reviewer and connected group.
+    """Paired opinions as rows (rows, C, 1), one per reviewer and connected group.
 
     A reviewer's comparisons are not independent ballots. They are projected to the potentials
     that fit them best by least squares (for a full round robin: its ranks), one row for each
@@ -326,7 +325,7 @@ class Counted:
     fits: Sequence[Fitted] | None
 
     def uncertainty(self, column: int) -> tuple[Uncertainty, Unit] | None:
-        """The fit of a session and what it was fitted on; None over a history or without votes."""
+        """The fit of a session and its basis; None over a history or without votes."""
         if self.fits is None or not self.electorates[column].votes:
             return None
         fit, at, unit = self.fits[column]
@@ -363,7 +362,7 @@ def count(
     settings: Settings,
     check_wanted: GoOn = forever,
 ) -> Counted:
-    """Score and rank every session, and search for the ballots its lead depends on."""
+    """Score and rank every session; find the ballots decisive for each lead."""
     rule = RULES[name]
     parameters = settings.parameters if settings.rule == name else {}
     scores = score(rule, profile, **parameters)
@@ -413,7 +412,7 @@ def score(rule: Rule, profile: Profile, **parameters: Any) -> Scores:
 def decider(
     rule: Rule, settings: Settings, failed: NDArray[np.bool_] | None, check_wanted: GoOn = forever
 ) -> Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]:
-    """Find who leads a recount: same rule, parameters, tie-break and gate."""
+    """Return the recount's leaders under the same rule, parameters, tie-break and gate."""
     parameters = settings.parameters if settings.rule == rule.name else {}
 
     def decide(profile: Profile, origin: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
@@ -432,7 +431,7 @@ def fits_of(
     *,
     of_grades: AdditiveFit | None = None,
 ) -> list[Fitted]:
-    """The additive fit of each session: on grades where they speak for the ballots, else on ranks.
+    """Fit each session on grades if these speak for the ballots, else on ranks.
 
     Grades speak for the ballots if the rule reads them, or if every ballot that ranks two
     candidates also grades two; a rule that reads rankings must not be judged by half of them.

@@ -1,4 +1,4 @@
-"""Early stopping: prove that no missing ballot could change who leads.
+"""Early stopping: prove the leader safe from every missing ballot.
 
 Proved by bounds, in one of two ways. Where what is worst for the leader against one rival is a
 single ballot, the rule counts that ballot itself. Where it is not, the leader is safe if it keeps a
@@ -29,7 +29,7 @@ DUST = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """A ballot not yet cast: whom it will not rank, and what it will weigh."""
+    """A ballot not yet cast: its recusals and its weight."""
 
     reviewer: str
     own: str | None
@@ -38,7 +38,7 @@ class _Missing:
 
 @dataclass(frozen=True, slots=True)
 class _Race:
-    """The votes so far, who leads by them, and what is missing."""
+    """The votes so far, their leader, and the missing ballots."""
 
     electorate: Electorate
     missing: tuple[_Missing, ...]
@@ -48,7 +48,7 @@ class _Race:
 
     @property
     def rivals(self) -> list[str]:
-        """Candidates that may come to lead in the leader's place."""
+        """Candidates with a chance to replace the leader."""
         names, failed = self.electorate.candidates, self.electorate.failed
         return [name for name in names if name not in failed and name != self.leader]
 
@@ -58,7 +58,7 @@ PROVABLE = "borda"
 
 
 def provable_settings(settings: Settings) -> Settings:
-    """Settings under which an election can be proved decided before its last ballot.
+    """Check that early stopping can be proved under these settings.
 
     ``auto`` becomes `PROVABLE`: on graded ballots it would take ``calibrated``, for which every
     ballot moves every effect and nothing is certain early.
@@ -85,7 +85,7 @@ def decided(
     settings: Settings,
     roster: Sequence[str],
 ) -> str | None:
-    """Return the leader that no completion of the missing ballots can change.
+    """Return the leader if no completion of the missing ballots can change it.
 
     A missing ballot may turn out as an abstention, or as any weak order over, and any grades for,
     any of the candidates but the reviewer's own. Whatever they turn out to be, `tally` under the
@@ -120,7 +120,7 @@ def _race(
     settings: Settings,
     roster: Sequence[str],
 ) -> _Race | None:
-    """Count what is there; None where nobody leads alone, or nothing can be proved."""
+    """Count the votes so far; None without a sole leader or a proof."""
     cast = [ballot for ballot in ballots if ballot.reviewer not in outstanding]
     if settings.kind != "all":
         cast = [ballot for ballot in cast if ballot.kind == settings.kind]
@@ -147,7 +147,7 @@ def _race(
 def _placed(
     electorates: Sequence[Electorate], rule: str, settings: Settings
 ) -> tuple[Placing, bool]:
-    """Place the candidates of sessions of one shape; and whether seat order had no say in it."""
+    """Places in sessions of one shape, and their independence of seat order."""
     chosen = RULES[rule]
     learned = settings.reliability
     profile = stack(
@@ -162,7 +162,7 @@ def _placed(
 
 
 def _survives_worst_ballots(race: _Race) -> bool:
-    """The leader stays above each rival when every missing ballot does its worst.
+    """Test the leader against each rival's worst case for every missing ballot.
 
     Against one rival that is: the rival first with the highest grade, the leader last with the
     lowest, both at once. It raises the rival's score, first places and Borda score as far as any
@@ -189,7 +189,7 @@ def _survives_worst_ballots(race: _Race) -> bool:
 
 
 def _worst_vote(race: _Race, one: _Missing, rival: str) -> Vote:
-    """The missing ballot that is worst for the leader against a rival."""
+    """Build the missing ballot worst for the leader against a rival."""
     names = race.electorate.candidates
     sheet = [name for name in names if name != one.own]
     order = sorted(sheet, key=lambda name: (name == race.leader) - (name == rival))
@@ -213,7 +213,7 @@ def _worst_vote(race: _Race, one: _Missing, rival: str) -> Vote:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Possible placements of pairs, shape (C, C), over the candidates that may lead.
+    """Possible placements of pairs, shape (C, C), over the possible leaders.
 
     Those that failed the safety gate stand below all others on every ballot, so no majority and no
     path leads from them to anyone here.
@@ -256,14 +256,13 @@ class _Pairs:
 
 
 def _weight(race: _Race) -> float:
-    """Weight of all ballots, cast and missing."""
     return sum(vote.weight for vote in race.electorate.votes) + sum(
         one.weight for one in race.missing
     )
 
 
 def _beats_everyone(race: _Race) -> bool:
-    """The leader keeps a strict majority over each rival, whatever the missing say."""
+    """Test for a strict majority over each rival, whatever the missing ballots."""
     pairs = _Pairs.of(race)
     return bool((pairs.least_margins[0, 1:] > pairs.dust).all())
 
@@ -301,7 +300,7 @@ def _keeps_first_places(race: _Race) -> bool:
 
 
 def _first_place(vote: Vote, seat: int) -> float:
-    """First places a ballot gives the seat: k tied for first have 1/k each."""
+    """Share of first place for the seat: 1/k for k tied."""
     ranked: NDArray[np.int_] = np.array([at for at in vote.places if at])
     if not vote.places[seat] or vote.places[seat] != ranked.min():
         return 0.0

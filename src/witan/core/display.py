@@ -1,4 +1,4 @@
-"""Results at a prompt and in a notebook: one line, and the whole report."""
+"""Results at a prompt and in a notebook: one line, or the whole report."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,7 +11,7 @@ _renderers: dict[str, Renderer] = {}
 
 
 class Displayed:
-    """A result that a notebook shows as its report."""
+    """A result displayed as its report in a notebook."""
 
     __slots__ = ()
 
@@ -28,13 +28,13 @@ def render_by(*, html: Renderer, markdown: Renderer) -> None:
 
 
 def brief(text: str) -> str:
-    """Quote the beginning of a text on one line, with nothing in it that steers a terminal."""
+    """Quote the beginning of a text on one line, control characters escaped."""
     flat = " ".join(text.split())
     return repr(flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…")
 
 
 def quoted(names: Iterable[str], join: str = ", ", most: int = 4) -> str:
-    """List names on one line, the first of them where they are many."""
+    """List names on one line, at most the first few."""
     shown = [brief(name)[1:-1] for name in names]
     more = [f"{len(shown) - most} more"] if len(shown) > most else []
     return join.join([*shown[:most], *more])

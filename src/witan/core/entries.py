@@ -1,4 +1,4 @@
-"""Rows of a counted session, from which leaderboards and audits are summed.
+"""Rows of a counted session, the input of leaderboards and audits.
 
 They are written when the session is counted, so that a leaderboard is a sum of rows and reads no
 ballot again. Models are named by name; a model that holds several seats has one standing a session.
@@ -16,7 +16,7 @@ BUCKETS = 256
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise of one session by its additive fit, to learn a prior from.
+    """Noise of one session by its additive fit, to learn a prior.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class MatchupEntry:
 
 @dataclass(frozen=True, slots=True)
 class BallotEntry:
-    """One ballot as it was cast, own candidate included; what an audit is summed from.
+    """One ballot as cast, own candidate included; the input of audits.
 
     The lists are in one order: that of the seats of the candidates on the ballot. They are empty
     where it abstains, and where it does not count: see `counts`.
@@ -175,7 +175,7 @@ class BallotEntry:
 
     @property
     def counts(self) -> bool:
-        """It votes or abstains: no later ballot replaces it, and it weighs something."""
+        """True unless a later ballot replaces it or its weight is zero."""
         return self.abstained or bool(self.models)
 
     @property

@@ -1,4 +1,4 @@
-"""Rows of counted sessions, from which leaderboards and audits are summed.
+"""Build the rows of counted sessions for leaderboards and audits.
 
 Ballots of models and of people are two electorates, counted apart. Many sessions are counted at
 once, those of one shape as one batch; one session is the batch of one.
@@ -109,7 +109,7 @@ def _kept(cast: Cast, reading: Reading) -> dict[str, tuple[int, int]]:
 
 
 class _Table:
-    """The candidates of a session, and which of them a ballot has."""
+    """The candidates of a session, and the presence of each per ballot."""
 
     def __init__(self, reading: Reading, named: Named) -> None:
         self.names = reading.counted.candidates
@@ -137,7 +137,7 @@ class _Table:
 def _shares(
     places: Sequence[int], own: frozenset[int], seats: Sequence[int]
 ) -> tuple[float | None, ...]:
-    """Share of its rivals that each candidate is placed above.
+    """Share of its rivals below each candidate.
 
     With p twice its rank among n ranked candidates, it is (2n − p) / (2n − 2).
     """
@@ -151,7 +151,7 @@ def _shares(
 
 
 def _known(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
-    """The grades that were given: the lowest for what was left out is none of them."""
+    """The given grades, without the lowest ones filled in for omissions."""
     grades, omitted = vote.grades, vote.omitted
     return tuple(
         [None if isnan(grades[seat]) or seat in omitted else grades[seat] for seat in seats]
@@ -159,7 +159,7 @@ def _known(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
 
 
 def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
-    """Places on the sheet; copies of an answer have none, and those behind them stand farther back.
+    """Places on the sheet; a copy has none and moves later answers back.
 
     Candidates with one place are one answer, which was read and judged once: the first of them has
     the place. So the first place and the last, of as many as there are candidates, count once.
@@ -180,7 +180,7 @@ def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
 def _criteria(
     ballot: Ballot, names: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[tuple[float | None, ...], ...]]:
-    """The criteria that are graded, in the order of first mention, and the grades on each.
+    """Graded criteria in order of first mention, and their grades.
 
     The reviewer's own overall grade is none of them.
     """
@@ -200,7 +200,7 @@ def _criteria(
 
 
 class Block:
-    """Electorates of one shape as arrays, and the rows of each of them."""
+    """Electorates of one shape as arrays, and their rows."""
 
     def __init__(
         self, electorates: Sequence[Electorate], profile: Profile, settings: Settings
@@ -218,7 +218,7 @@ class Block:
     def standings(
         self, column: int, kind: Kind, model_of: ModelOf, rule: str, outcome: Outcome | None
     ) -> list[StandingEntry]:
-        """One row per model under one rule; none where the rule cannot count the session."""
+        """One row per model under one rule; none if the rule cannot count."""
         held = self.electorates[column]
         if outcome is not None and outcome.rule == rule:
             by_name = {line.candidate: line.score for line in outcome.standings}
@@ -276,7 +276,7 @@ class Block:
         )
 
     def _standardised(self) -> list[list[Number]]:
-        """Mean standardised grade per session and candidate; 0 where every ballot is flat."""
+        """Mean standardised grade per session and candidate; 0 if all ballots are flat."""
         if self.profile.grades is None:
             return [[None] * self.profile.n_candidates] * self.profile.n_sessions
         rule = RULES["normalized_scores"]
@@ -287,7 +287,7 @@ class Block:
         return known_rows(np.where(counts, z, z.dtype.type(nan)).T)
 
     def _scored(self, rule: str) -> list[list[Number] | None]:
-        """The scores of every session under a rule, worked out where an outcome lacks them."""
+        """The scores of every session under a rule, from outcomes if present."""
         if rule not in self._scores:
             self._scores[rule] = self._counted(RULES[rule])
         return self._scores[rule]
@@ -308,7 +308,7 @@ class Block:
         return scores
 
     def _countable(self, rule: Rule, columns: NDArray[np.intp]) -> Iterator["_Part"]:
-        """Score all at once; if one of them cannot be, each alone, so that it spares the others."""
+        """Score all sessions at once; after an error, each one alone."""
         settings = self.settings
         parameters = settings.parameters if settings.rule == rule.name else {}
         if not len(columns):
@@ -323,7 +323,7 @@ class Block:
 
 
 def _met_a_rival(profile: Profile, met: Matchups) -> dict[Rivals, list[list[bool]]]:
-    """Candidates that met a rival, per session, by each meaning of rivals."""
+    """Candidates with a rival, per session, by each meaning of rivals."""
     ranked = profile.ranked
     if profile.weights is not None:
         ranked = ranked & (profile.weights > 0)[:, np.newaxis]
@@ -348,7 +348,7 @@ class _Part:
 def _beats(
     outcome: Outcome, electorate: Electorate, pairs: Sequence[Sequence[tuple[int, int]]]
 ) -> tuple[Number, ...]:
-    """Per pair of models, the mean of P(first above second) over their candidates."""
+    """Mean of P(first above second) over the candidates of each pair."""
     line = {standing.candidate: at for at, standing in enumerate(outcome.standings)}
     lines = [line.get(name) for name in electorate.candidates]
 
@@ -360,7 +360,7 @@ def _beats(
 
 
 def _mean(values: Sequence[Number]) -> Number:
-    """The mean of those that are known; None where none is."""
+    """Mean of the known values; None without any."""
     if len(values) == 1:  # nearly every model holds one seat
         return values[0]
     known = [value for value in values if value is not None]
@@ -386,7 +386,7 @@ def entries_of_many(
     settings: Settings | None = None,
     with_p_beats: bool | None = None,
 ) -> Iterator[Entries]:
-    """Count sessions, each kind of ballots apart, and give their rows in the order given.
+    """Count each session's kinds of ballots apart; return rows in session order.
 
     Standings agree with `tally` under each rule; a rule that cannot count a session, or that needs
     a history, leaves no rows for it. A kind whose ballots all abstain has standings without a
@@ -434,7 +434,7 @@ class _Half:
 
     @property
     def electorate(self) -> Electorate:
-        """Electorate of the ballots that count."""
+        """Electorate of the counted ballots."""
         return self.reading.counted
 
 
@@ -502,7 +502,7 @@ class _Counting:
             self._agree([halves[column] for column in models], _part(profile, models))
 
     def _agree(self, halves: Sequence[_Half], profile: Profile) -> None:
-        """Say how far models agree with each other, and how noisy they are."""
+        """Set the models' agreement and noise."""
         if any(self.casts[half.number].outcome is None for half in halves):  # which says it too
             for half, agreement in zip(halves, _agreements(halves, profile), strict=True):
                 half.kendall_w = agreement
@@ -541,7 +541,7 @@ def _part(profile: Profile, columns: Sequence[int]) -> Profile:
 
 
 def _session_entry(cast: Cast, models: _Half | None) -> SessionEntry:
-    """The row of the session itself; its agreement and its noise are those of the models."""
+    """The row of the session itself, with its models' agreement and noise."""
     agreement = kendall_w = noise = None
     if models is not None:
         kendall_w, noise = models.kendall_w, models.noise
@@ -559,13 +559,13 @@ def _session_entry(cast: Cast, models: _Half | None) -> SessionEntry:
 
 
 def _agreement(outcome: Outcome) -> float | None:
-    """The probability that the leader is best; of several that share the lead, the highest."""
+    """Highest P(best) among the leaders."""
     leads = [line.p_best for line in outcome.standings if line.rank == 1 and line.votes > 0]
     return max((p for p in leads if p is not None), default=None)
 
 
 def _outcome(electorate: Electorate, settings: Settings) -> Outcome | None:
-    """Outcome of the session; None where it cannot be counted, or nobody voted."""
+    """Outcome of the session; None if uncountable or without votes."""
     over_time = settings.rule != AUTO and RULES[settings.rule].needs == "history"
     if over_time or not electorate.votes:
         return None
@@ -574,7 +574,7 @@ def _outcome(electorate: Electorate, settings: Settings) -> Outcome | None:
 
 
 def _agreements(halves: Sequence[_Half], profile: Profile) -> list[float | None]:
-    """Kendall's W of the ballots that are not single comparisons."""
+    """Kendall's W of the full rankings, comparisons left out."""
     if not any(vote.paired for vote in halves[0].electorate.votes):
         return kendall_ws(profile)
     found = []

@@ -1,4 +1,4 @@
-"""Foreign text made safe for terminals, logs and JSON: nothing in it steers or hides."""
+"""Escape foreign text for terminals, logs and JSON."""
 
 import re
 import unicodedata
@@ -21,7 +21,7 @@ _STEERING = re.compile(f"[{STEERING}\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    r"""Escape all characters that steer a terminal or draw nothing: a name, a cell, a line.
+    r"""Escape control and invisible characters in a name, cell or line.
 
     Line ends are escaped too (``\n``), so a name cannot forge a line of its own.
     """
@@ -34,7 +34,7 @@ def clean(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Escape all characters that steer a terminal, except line ends and tabs: a whole text.
+    """Escape control characters in a text, except line ends and tabs.
 
     Every character is judged alone, so a text may come in pieces.
     """
@@ -55,7 +55,7 @@ def _escaped(char: str) -> str:
 
 
 def escape_json(encoded: str) -> str:
-    r"""Escape in encoded JSON the characters that steer a terminal: ``\u009b``, ``\u202e``.
+    r"""Escape control characters in encoded JSON: ``\u009b``, ``\u202e``.
 
     The encoder leaves them as they are; a reader gets the same values back.
     """

@@ -1,4 +1,4 @@
-"""Explanation of an outcome in steps that can be followed by hand."""
+"""Explanation of an outcome, step by step, by hand."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from witan.errors import MissingParameter, NothingToCount, UnknownName, Unsuitab
 
 @dataclass(frozen=True, slots=True)
 class Explanation(Displayed):
-    """An outcome and the steps that lead to it.
+    """An outcome and the steps to it.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _session(cast: Sequence[Ballot], session: str | None) -> str:
 
 
 def _prepared(cast: Sequence[Ballot], settings: Settings, name: str) -> tuple[Electorate, Settings]:
-    """The electorate of the session, and settings in which all that is learned is known."""
+    """The electorate of the session, and settings with all learned values."""
     everyone, settings = prepare(cast, settings)
     at = next((place for place, held in enumerate(everyone) if held.session == name), None)
     if at is None:
@@ -151,7 +151,7 @@ def _grades_text(grades: Mapping[str, Any]) -> str:
 
 
 def _as_counted(cast: Sequence[Ballot], electorate: Electorate, settings: Settings) -> Step:
-    """The rankings that count, and everything that was changed to get there."""
+    """The counted rankings, and all changes on the way to them."""
     weights = settings.weights
     rows = tuple(
         (vote.reviewer, ranking_text(vote.groups), vote.weight * weights.get(vote.reviewer, 1.0))
@@ -171,7 +171,7 @@ def _as_counted(cast: Sequence[Ballot], electorate: Electorate, settings: Settin
 
 
 def _recusals(cast: Sequence[Ballot], recusal: str) -> Iterator[str]:
-    """Whose own candidate left which ballot."""
+    """Candidates removed from each ballot as the reviewer's own."""
     when = {"before": "before places are counted", "after": "after places are counted"}
     told = set()
     for ballot in cast:
@@ -184,7 +184,7 @@ def _recusals(cast: Sequence[Ballot], recusal: str) -> Iterator[str]:
 
 
 def _ceilings(cast: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
-    """List the grades that a ceiling of the rubric lowered."""
+    """Grades lowered by a ceiling of the rubric."""
     criteria = {criterion.name for criterion in rubric.criteria}
     bare = replace(rubric, ceilings=())
     for ballot in cast:
@@ -204,7 +204,7 @@ def _ceilings(cast: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
 
 
 def _as_read(counted: Counted, outcome: Outcome) -> Step:
-    """The table that the rule works on: ranks, or grades where it reads them."""
+    """The rule's input table: ranks, or grades if it reads them."""
     electorate, profile = counted.electorates[0], counted.profile
     header = ("reviewer", *electorate.candidates)
     if RULES[outcome.rule].needs == "grades":

@@ -1,4 +1,4 @@
-"""The safety gate: a check's verdict, which keeps a failed answer from winning.
+"""The safety gate: a failed answer cannot win.
 
 How an answer is judged is a port: `witan.core.safety.check` is the embedded default.
 """
@@ -34,7 +34,7 @@ class Verdict:
 
 
 class SafetyCheck(Protocol):
-    """Anything that judges the text of one answer."""
+    """A check of one answer's text."""
 
     def __call__(self, text: str, /) -> Verdict:
         """Judge one answer."""
@@ -43,7 +43,7 @@ class SafetyCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The candidates that failed a safety check, and what their grades are capped at.
+    """Candidates that failed a safety check, and the cap on their grades.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
 
 
 def authors_of(ballots: Sequence[Ballot], warnings: list[str]) -> dict[str, str]:
-    """Read who wrote what; all ballots must agree, as it decides recusal."""
+    """Map candidates to authors; ballots must agree, since authorship decides recusal."""
     authors: dict[str, str] = {}
     for ballot in ballots:
         for candidate, author in (ballot.authors or {}).items():
@@ -84,7 +84,7 @@ def authors_of(ballots: Sequence[Ballot], warnings: list[str]) -> dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """Choices by which ballots are turned into votes.
+    """Options for turning ballots into votes.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Electorate:
-    """The votes of one session, and the seats that cast none.
+    """The votes of one session, and the seats without one.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Electorate:
 
     @property
     def reviewers(self) -> tuple[str, ...]:
-        """Reviewers with a counted ballot, each once, in the order of their ballots."""
+        """Reviewers with a counted ballot, each once, in ballot order."""
         return tuple(dict.fromkeys(vote.reviewer for vote in self.votes))
 
 
@@ -190,7 +190,7 @@ def interpret(
     counting: Counting,
     gate: Gate | None = None,
 ) -> Electorate:
-    """Read the ballots of one session as votes, in the order of the specification.
+    """Read one session's ballots as votes, in the order of the specification.
 
     Raises
     ------
@@ -242,7 +242,7 @@ def interpret(
 
 
 def _stands_for(candidates: Sequence[str], cast: Sequence[Ballot]) -> tuple[int, ...]:
-    """Find the candidates with the same places on all sheets; empty where there are none."""
+    """Find candidates with equal places on all sheets."""
     sheets = [ballot.positions for ballot in cast if ballot.positions]
     if not any(len(set(sheet.values())) < len(sheet) for sheet in sheets):
         return ()
@@ -254,7 +254,7 @@ def _stands_for(candidates: Sequence[str], cast: Sequence[Ballot]) -> tuple[int,
 
 
 class _Reader:
-    """Reads the ballots of one session; what it must bend goes to `warnings`."""
+    """Reader of one session's ballots; deviations go to `warnings`."""
 
     def __init__(
         self,
@@ -286,14 +286,14 @@ class _Reader:
         return tuple(filter(self.seats.__contains__, ballot.mentioned()))
 
     def on_offer(self, ballot: Ballot, sheet: Sequence[str]) -> list[str]:
-        """The candidates on its sheet that this seat could have voted for."""
+        """Candidates on this seat's sheet without its own."""
         own = self._own(ballot)
         if ballot.paired and own.intersection(sheet):
             return []
         return [name for name in sheet if name not in own]
 
     def read(self, ballot: Ballot, sheet: Sequence[str]) -> Vote | str | None:
-        """The vote; or why there is none; or None for a comparison lost to recusal."""
+        """Return the vote, an abstention, or None for a comparison lost to recusal."""
         if not 0 < ballot.weight < float("inf"):
             return self._without_weight(ballot)
         if ballot.abstained:
@@ -365,7 +365,7 @@ class _Reader:
         return grades, by_rubric
 
     def _grade(self, ballot: Ballot, name: str, given: object, criterion: str) -> float | None:
-        """One grade from 1 to 10; None, with a warning: it is no grade."""
+        """Read one grade from 1 to 10; warn and return None otherwise."""
         within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
         read = grade_on(within, given)
         if read is None:
@@ -387,7 +387,7 @@ class _Reader:
     def _omitted(
         self, ballot: Ballot, sheet: Sequence[str], grades: Mapping[str, float]
     ) -> list[str]:
-        """Candidates on the sheet without a grade, on a ballot that grades others.
+        """Ungraded candidates on the sheet of a grading ballot.
 
         The sheet is what its positions or its roster name. A ballot that says neither was shown
         everybody, if another one like it grades everybody; else it was shown whom it names. Who
@@ -429,13 +429,13 @@ class _Reader:
 
     @cached_property
     def graded(self) -> set[str]:
-        """The candidates that somebody grades."""
+        """Candidates with at least one grade."""
         voting = (b for b in self.cast if not b.abstained and b.weight > 0)
         return {name for ballot in voting for name in ballot.grades if _is_any_graded(ballot, name)}
 
     @cached_property
     def whole_kinds(self) -> set[str]:
-        """Kinds of which a ballot that does not say its sheet grades everybody it could."""
+        """Kinds with every possible candidate graded on ballots without a sheet."""
         return {
             ballot.kind
             for ballot in self.cast
@@ -478,7 +478,7 @@ class _Reader:
     def _left_out_guards(
         self, ballot: Ballot, name: str, given: Mapping[str, float | str]
     ) -> list[str]:
-        """The criteria with a ceiling that the ballot grades elsewhere, and not here.
+        """Ceiling criteria absent here, but graded elsewhere on the ballot.
 
         However that is written: without the criterion, with nothing, or with what is no grade.
         """
@@ -498,7 +498,7 @@ class _Reader:
     def _ranking(
         self, ballot: Ballot, groups: Groups, grades: Mapping[str, float], by_rubric: bool
     ) -> Groups:
-        """The ranking that counts: given, or derived from the grades."""
+        """The counted ranking: explicit, or derived from grades."""
         if groups and not by_rubric:
             return groups
         if not grades:
@@ -516,7 +516,7 @@ class _Reader:
         return tuple(tuple(levels[key]) for key in sorted(levels))
 
     def _completed(self, groups: Groups, shown: Sequence[str]) -> Groups:
-        """The ranking with unranked candidates last if they count, and failed ones at its foot."""
+        """Append unranked candidates if they count, then failed ones."""
         if not self.failed and self.counting.unranked == "skip":
             return groups
         ranked = {name for group in groups for name in group}
@@ -576,13 +576,13 @@ class _Reader:
 
 
 def _is_unknown(ballot: Ballot, name: str) -> bool:
-    """Find a candidate with grades of which some cannot be read."""
+    """Test for an unreadable grade beside readable ones."""
     held = _by_criterion(ballot, name)
     return not all(_is_graded(ballot, held, criterion) for criterion in held)
 
 
 def _is_any_graded(ballot: Ballot, name: str) -> bool:
-    """Find a readable grade for a candidate on any criterion of a ballot."""
+    """Test for a readable grade on any criterion of a ballot."""
     held = _by_criterion(ballot, name)
     return any(_is_graded(ballot, held, criterion) for criterion in held)
 
@@ -604,7 +604,7 @@ def _short(given: object) -> str:
 
 
 def _contradicts(groups: Groups, grades: Mapping[str, float]) -> bool:
-    """Find a pair that is strictly reversed between the ranking and the grades."""
+    """Find a pair in strictly opposite order by ranking and grades."""
     best_below = float("-inf")
     for group in reversed(groups):
         held = [grades[name] for name in group if name in grades]

@@ -17,7 +17,7 @@ Unit = Literal["grades", "ranks"]
 
 
 def check_level(level: float) -> None:
-    """Refuse a level that no interval can have.
+    """Refuse an interval's level outside (0, 1).
 
     Raises
     ------
@@ -32,7 +32,7 @@ def check_level(level: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A range that holds the true value at a stated level.
+    """A range around the true value at a stated level.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class BallotNote:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Displayed):
-    """Standings under one rule, with what can and cannot be told from these ballots.
+    """Standings under one rule, with intervals, ties and warnings.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class Outcome(Displayed):
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """Candidates that share the first rank; empty when nobody has a vote."""
+        """Candidates sharing the first rank; empty without votes."""
         return tuple(s.candidate for s in self.standings if s.rank == 1 and s.votes > 0)
 
     @property
@@ -278,7 +278,7 @@ class Outcome(Displayed):
 
     @property
     def clear_leader(self) -> str | None:
-        """The leader that stands alone in the first tier, undisputed; None: there is none."""
+        """The sole, undisputed candidate of the first tier, if any."""
         decided = not self.disputed_by and self.tie_broken_by != "seat order"
         return self.tied_for_best[0] if decided and len(self.tied_for_best) == 1 else None
 
@@ -304,7 +304,7 @@ def listed(names: Sequence[str]) -> str:
 def interpretation(
     standings: Sequence[Standing], *, can_tell: bool | None, disputed_by: Sequence[str] = ()
 ) -> str:
-    """Summarize the standings in one sentence that claims no more than the ballots.
+    """Summarize the standings in one sentence, without overclaiming.
 
     `can_tell`: whether there are ballots enough to tell anyone apart; None: the rule does not ask.
     `disputed_by`: whom the fit places above the first line beyond noise, against the rule.

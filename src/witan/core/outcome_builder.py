@@ -34,7 +34,7 @@ BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 
 
 def condorcet_winner(margins: NDArray[Any], standing: NDArray[np.bool_]) -> int | None:
-    """The candidate that beats every rival head to head by a strict majority, if there is one.
+    """Find the candidate with a strict majority over every rival.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def condorcet_winner(margins: NDArray[Any], standing: NDArray[np.bool_]) -> int 
 
 
 def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
-    """Groups of three or more candidates that beat each other in a ring, in seat order.
+    """Groups of candidates in a cycle of majorities, in seat order.
 
     These are the strongly connected components of the strict majority relation.
     """
@@ -76,7 +76,7 @@ def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
 
 
 class View:
-    """The arrays of one session, and what is read off them in more than one place."""
+    """The arrays of one session, and values derived from them."""
 
     def __init__(self, counted: Counted, column: int) -> None:
         self.counted, self.column = counted, column
@@ -104,17 +104,17 @@ class View:
         self.barred = np.array([name in self.electorate.failed for name in self.names], dtype=bool)
 
     def _effective(self) -> NDArray[np.bool_]:
-        """Ballots that the rule reads anything from, shape (R,); all under a rule over time."""
+        """Ballots informing the rule, shape (R,); all under a rule over time."""
         if self.rule.needs == "history":
             return np.ones(len(self.electorate.votes), dtype=np.bool_)
         return effective_ballots(self.profile, self.rule)[:, 0]
 
     def effective_votes(self) -> list[Vote]:
-        """The ballots that the rule reads anything from."""
+        """Number of ballots informing the rule."""
         return list(compress(self.electorate.votes, self.effective))
 
     def _std_error(self) -> Floats:
-        """The rule's errors; those of a fitted rule with what was borrowed or is shared."""
+        """Standard errors of the rule, including borrowed or shared ones if fitted."""
         held = self.counted.scores.std_error
         if held is None:
             return np.full(len(self.names), np.nan)
@@ -147,11 +147,11 @@ class View:
         return self.in_order(apart)
 
     def in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
-        """A matrix over candidates, shape (C, C), in the order of the standings."""
+        """Reorder a (C, C) matrix as the standings."""
         return matrix.take(self._seats, axis=0).take(self._seats, axis=1)
 
     def p_best(self) -> Floats:
-        """P(best); 0 for a candidate that may not win."""
+        """P(best); 0 for a candidate barred by the gate."""
         if self.uncertainty is None:
             return np.full(len(self.names), np.nan)
         best = self.uncertainty.p_best(~self.barred)
@@ -162,7 +162,7 @@ class View:
         return [self.names[self.order[line]] for line in np.flatnonzero(lines)]
 
     def fell_back(self) -> bool:
-        """True where the rule had nothing to score by and shows `borda` instead."""
+        """True if the rule had no input and shows `borda` instead."""
         fell = self.counted.scores.fell_back
         return fell is not None and bool(fell[self.column])
 
@@ -244,7 +244,7 @@ def standings(view: View, apart: NDArray[np.bool_]) -> tuple[Standing, ...]:
 
 
 def pooled_errors(errors: Floats, n_votes: NDArray[np.integer[Any]]) -> tuple[Floats, float]:
-    """Errors of mean scores from the variance of a vote pooled over all candidates of a session.
+    """Errors of mean scores from the pooled variance of a vote.
 
     A candidate's own few votes know their variance badly: intervals from it cover 86 % instead of
     95 % at the ends of a bounded scale. Pooled, with n[c] votes and error e[c] of candidate c,
@@ -331,7 +331,7 @@ def _band(grade: float | None) -> str | None:
 
 
 def report(counted: Counted, column: int, why: str) -> Outcome:
-    """The outcome of one session of a batch: standings, and everything said of them."""
+    """Build the outcome of one session of a batch."""
     view = View(counted, column)
     settings, electorate, above = view.settings, view.electorate, view.above()
     against = above.T & np.triu(np.ones_like(above), k=1)
@@ -390,7 +390,7 @@ def _rho(view: View) -> float | None:
 
 
 def _details(view: View) -> dict[str, Any]:
-    """The rule's numbers of the session, how it went where it can tell, how many are people."""
+    """The rule's details, plus counts of cycles, people and fallback."""
     details = view.details(None)
     cast = [vote for vote in view.effective_votes() if vote.kind == "human"]
     if people := {vote.reviewer for vote in cast}:
@@ -417,7 +417,7 @@ def _margins(view: View) -> tuple[tuple[float, ...], ...]:
 
 
 def _can_tell(view: View) -> bool | None:
-    """True with ballots enough to separate anyone; None: the rule does not ask."""
+    """True with enough ballots to separate any pair; None: not applicable."""
     if view.rule.needs == "history":
         return None
     if view.settings.ties == "intervals":
@@ -430,7 +430,7 @@ def _p_beats(view: View) -> tuple[tuple[float | None, ...], ...]:
 
 
 def _unresolved(view: View, apart: NDArray[np.bool_]) -> tuple[tuple[str, str], ...]:
-    """Pairs with votes that are too close to call."""
+    """Pairs with votes, too close to call."""
     return tuple(
         (view.names[view.order[i]], view.names[view.order[j]])
         for i in range(len(view.order))
@@ -440,7 +440,7 @@ def _unresolved(view: View, apart: NDArray[np.bool_]) -> tuple[tuple[str, str], 
 
 
 def _whole_ballots(view: View) -> Floats:
-    """Ranks of the ballots that are not single comparisons, shape (R, C)."""
+    """Ranks of the full rankings, comparisons left out, shape (R, C)."""
     whole = [not vote.paired for vote in view.electorate.votes]
     ranks = view.profile.ranks[:, :, 0][np.array(whole, dtype=bool)]
     voted: Floats = ranks[:, view.votes > 0]
@@ -462,7 +462,7 @@ def _ballot_notes(view: View) -> tuple[BallotNote, ...]:
 
 
 def _effective_votes(view: View) -> float | None:
-    """Models share their errors; people are taken as independent of them and each other."""
+    """Effective votes: models correlated, people independent."""
     rho = _rho(view)
     if rho is None:
         return None
@@ -473,7 +473,7 @@ def _effective_votes(view: View) -> float | None:
 
 
 def _without_effect(view: View) -> tuple[str, ...]:
-    """Reviewers with a ballot, none of which the rule reads anything from."""
+    """Reviewers with ballots, none of them informing the rule."""
     effective = {vote.reviewer for vote in view.effective_votes()}
     cast = dict.fromkeys(vote.reviewer for vote in view.electorate.votes if vote.weight > 0)
     return tuple(reviewer for reviewer in cast if reviewer not in effective)
@@ -498,7 +498,7 @@ def _tie_broken_by(view: View) -> str | None:
 
 
 def _prior(view: View) -> Prior | None:
-    """The prior that was used, if one was."""
+    """The prior used, if any."""
     held = view.settings.prior
     return held if isinstance(held, Prior) and held.unit == view.unit else None
 
@@ -515,7 +515,7 @@ def _why(view: View, why: str) -> str:
 
 
 def _disputed(view: View, against: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Pairs of lines that the fit reverses beyond noise."""
+    """Pairs of lines in opposite order by the fit, beyond noise."""
     return tuple(
         f"{view.rule.name} places {view.names[view.order[line]]} above "
         f"{listed(view.named(against[line]))}; the fit of the same ballots says the reverse, "

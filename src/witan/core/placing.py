@@ -1,4 +1,4 @@
-"""From scores to ranks: what separates equal scores, and who may not lead."""
+"""From scores to ranks: tie-breaks, and candidates barred from the lead."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -37,13 +37,13 @@ class Placing:
 
 
 def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
-    """Ballots of weight > 0 that inform the rule of each candidate, shape (C, S)."""
+    """Weighted ballots informing each candidate's score, shape (C, S)."""
     counted: NDArray[np.integer[Any]] = _says(profile, rule).sum(axis=0)
     return counted
 
 
 def effective_ballots(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
-    """Ballots that the rule reads anything from, shape (R, S).
+    """Ballots informing the rule, shape (R, S).
 
     Without effect are ballots of weight 0 and, under a rule that reads grades, those that only
     rank.
@@ -52,7 +52,7 @@ def effective_ballots(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
 
 
 def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
-    """Cells that the rule reads, shape (R, C, S)."""
+    """Cells informing the rule, shape (R, C, S)."""
     says = profile.graded if rule.needs == "grades" else profile.ranked
     if rule.reads_both:
         says = says | profile.ranked
@@ -122,7 +122,7 @@ def place(
 
 
 def _rounded(key: Floats) -> Floats:
-    """Drop the digits that summation order decides; NaN sorts last."""
+    """Round away summation noise; NaN sorts last."""
     # Never finer than the unit itself: scores that are all but 0 differ by dust alone.
     scale = np.fmax.reduce(np.abs(key), axis=0, initial=1.0)
     rounded = np.round(key / scale, DIGITS)

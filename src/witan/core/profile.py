@@ -1,4 +1,4 @@
-"""The ballots of one session or of a million as arrays, sessions on the last axis.
+"""Ballots of one session or millions as arrays, sessions last.
 
 Sessions last, so that every pass of a rule runs over contiguous sessions. Ranks are held as
 *places*, twice the rank, so that the mean rank of tied candidates is a whole number; they fit one
@@ -125,17 +125,17 @@ class Profile:
 
     @property
     def ranks(self) -> NDArray[np.float64]:
-        """Ranks as floats, shape (R, C, S): 1 is best, NaN where there is no vote."""
+        """Ranks as floats, shape (R, C, S): 1 is best, NaN means no vote."""
         return np.where(self.places > 0, self.places / 2.0, np.nan)
 
     @property
     def ranked(self) -> NDArray[np.bool_]:
-        """Cells in which a ballot ranks a candidate, shape (R, C, S)."""
+        """Ranked cells, shape (R, C, S)."""
         return self.places > 0
 
     @property
     def graded(self) -> NDArray[np.bool_]:
-        """Cells in which a ballot grades a candidate, shape (R, C, S)."""
+        """Graded cells, shape (R, C, S)."""
         if self.grades is None:
             return np.zeros(self.places.shape, dtype=np.bool_)
         whole = self.grades.dtype.kind in "iu"
@@ -143,7 +143,7 @@ class Profile:
         return graded
 
     def take(self, sessions: slice | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> "Profile":
-        """The same profile with only these sessions; a slice gives views, not copies."""
+        """The profile of some sessions; a slice gives views, not copies."""
         rounding = None if self.rounding is None else self.rounding[sessions]
         return replace(self._cut((..., sessions)), rounding=rounding)
 
@@ -175,7 +175,7 @@ class Profile:
         return replace(self, weights=weights)
 
     def blocks(self) -> Iterator[tuple[slice, "Profile"]]:
-        """Slices of the session axis small enough for the cache, each with its view."""
+        """Cache-sized slices of the session axis, each with its view."""
         per_session = max(1, self.n_reviewers * self.n_candidates)
         step = max(1, BLOCK_CELLS // per_session)
         if 0 < self.n_sessions <= step:
@@ -214,7 +214,7 @@ class Matchups:
 
     @property
     def met(self) -> NDArray[Any]:
-        """Weight of the ballots that compared i with j, shape (C, C, S)."""
+        """Weight of the ballots comparing i with j, shape (C, C, S)."""
         met: NDArray[Any] = self.over + self.over.swapaxes(0, 1) + self.level
         return met
 
@@ -258,7 +258,7 @@ def matchups(profile: Profile) -> Matchups:
 
 
 def ranks_to_places(ranks: Floats) -> Places:
-    """Twice the rank in the smallest unsigned type that holds it; 0 for NaN.
+    """Twice the rank in the smallest sufficient unsigned type; 0 for NaN.
 
     Raises
     ------

@@ -34,7 +34,7 @@ def ballots_to_flip(
     effective: NDArray[np.bool_] | None = None,
     max_cells: int = 200_000_000,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The fewest ballots whose removal or reversal ends the leader's lead, per session.
+    """Count the fewest removed or reversed ballots to end each lead.
 
     All subsets are tried, smallest first, each ballot of one removed or reversed; once the next
     size is too large to try in full, ballots are reversed in the order of their weight against the
@@ -84,7 +84,7 @@ def ballots_to_flip(
 
 
 def lead_kept_without_one(profile: Profile, decide: Decide) -> NDArray[np.float64]:
-    """Share of ballots whose removal leaves the leaders exactly as they were, shape (S,)."""
+    """Share of ballots removable without any change of leaders, shape (S,)."""
     actions = np.full((profile.n_reviewers, profile.n_reviewers), KEEP, dtype=np.int8)
     np.fill_diagonal(actions, REMOVE)
     sessions = np.arange(profile.n_sessions)
@@ -98,7 +98,7 @@ def lead_kept_without_one(profile: Profile, decide: Decide) -> NDArray[np.float6
 
 @lru_cache(maxsize=16)
 def _batches(n_ballots: int, size: int) -> tuple[NDArray[np.int8], ...]:
-    """Every way to remove or reverse `size` ballots, as columns of actions (R, up to 4096)."""
+    """All ways to remove or reverse `size` ballots, as columns (R, up to 4096)."""
     columns = []
     for chosen in combinations(range(n_ballots), size):
         for what in product((REMOVE, REVERSE), repeat=size):
@@ -135,7 +135,7 @@ def _bound(
     decide: Decide,
     effective: NDArray[np.bool_] | None,
 ) -> int:
-    """A number that ends the lead, found by reversing the leader's best friends first.
+    """Upper bound by reversing the leader's strongest supporters first.
 
     Ballots without effect come last, so that none is counted on the way.
     """
@@ -164,7 +164,7 @@ def _bound(
 def _apply(
     profile: Profile, origin: NDArray[np.integer[Any]], actions: NDArray[np.int8]
 ) -> Profile:
-    """The sessions of `origin` with each ballot kept, removed or reversed, actions (R, V)."""
+    """Sessions of `origin` with ballots unchanged, removed or reversed, actions (R, V)."""
     base = profile.take(origin)
     act = actions[:, np.newaxis]
     lengths = base.ranked.sum(axis=1) if base.lengths is None else base.lengths

@@ -1,4 +1,4 @@
-"""Rubrics: criteria, how their grades become one overall grade, and the named ones."""
+"""Rubrics: criteria, ceilings, the overall grade, and the named rubrics."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ GRAIN = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """Description of an answer that deserves a grade from `low` to `high`.
+    """Description of an answer worth a grade from `low` to `high`.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One thing that is graded from 1 to 10.
+    """One criterion, graded from 1 to 10.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """With a grade under `below` on `criterion`, the overall grade is at most `at_most`.
+    """Cap the overall grade at `at_most` if `criterion` is under `below`.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """Weighted criteria and the ceilings that no weight can outvote.
+    """Weighted criteria and ceilings on the overall grade.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Rubric:
         object.__setattr__(self, "lowest_first", lowest_first)
 
     def reweighted(self, weights: Mapping[str, float]) -> "Rubric":
-        """Return the rubric under other weights; a criterion that is not named keeps its own.
+        """Return the rubric under other weights; unnamed criteria keep theirs.
 
         Raises
         ------
@@ -222,7 +222,7 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
 
 
 def trips(rubric: Rubric, value: float, grades: Mapping[str, float]) -> Ceiling | None:
-    """The lowest ceiling that these grades put below the value; None where none does."""
+    """Find the lowest ceiling under the value, if any applies."""
     for ceiling in rubric.lowest_first:
         if value <= ceiling.at_most:
             return None

@@ -1,4 +1,4 @@
-"""The arithmetic of each rule as tables from which its scores follow by hand."""
+"""Tables of each rule's arithmetic, to check its scores by hand."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -61,7 +61,7 @@ class Session:
         worth: tuple[str, Floats | None, Floats],
         weights: Floats | None = None,
     ) -> Step:
-        """A row per ballot with what the top lines get from it, and the mean below.
+        """A row per ballot with its shares for the top lines; means below.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ def _variant(session: Session) -> str:
 
 
 def _shares(session: Session) -> Floats:
-    """Share that each ballot gives each candidate under Borda, shape (R, C)."""
+    """Share from each ballot to each candidate under Borda, shape (R, C)."""
     variant = _variant(session)
     last = session.eligible if variant == "roster" else session.lengths
     spans = session.lengths if variant == "per_ballot" else session.eligible
@@ -299,7 +299,7 @@ def schulze(session: Session) -> Iterator[Step]:
 
 
 def ranked_pairs(session: Session) -> Iterator[Step]:
-    """The order in which majorities are locked in."""
+    """Majorities in locking order."""
     yield from _matchups(session)
     margins = matchups(session.profile).margins[:, :, 0]
     pairs = [(i, j) for i, j in np.argwhere(margins > 0).tolist()]
@@ -388,7 +388,7 @@ def fitted(session: Session) -> Iterator[Step]:
 
 
 def unopened(session: Session) -> Iterator[Step]:
-    """The scores of a rule whose arithmetic is not laid open here."""
+    """Scores of a rule without tables here."""
     yield from _matchups(session)
     yield Step("Scores", (), ("candidate", "score", "error"), _scores(session))
 
@@ -402,7 +402,7 @@ def _scores(session: Session) -> tuple[tuple[Cell, ...], ...]:
 
 
 def hand_count(counted: Counted, top: Sequence[int]) -> Iterator[Step]:
-    """The arithmetic of the rule that was counted by, for one session.
+    """Tables of the rule's arithmetic for one session.
 
     Parameters
     ----------

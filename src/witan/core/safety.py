@@ -1,4 +1,4 @@
-"""The safety check: text that teaches harm or exposes personal data."""
+"""The safety check: harmful instructions and personal data."""
 
 import re
 import string
@@ -111,7 +111,7 @@ def exposures(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _social_security_numbers(text: str) -> Iterator[tuple[int, int]]:
-    """Numbers that could have been issued; those ruled out are placeholders or something else."""
+    """Numbers plausible as issued; placeholders excluded."""
     for expression in (SSN, LABELLED_SSN):
         for match in expression.finditer(text):
             area, group, serial = match.groups()
@@ -198,7 +198,7 @@ MALWARE = (
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One kind of instruction that an answer must not give.
+    """A pattern of one kind of harmful instruction.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class Pattern:
         object.__setattr__(self, "expression", expression)
 
     def teaches(self, before: str, act: str) -> bool:
-        """True if the act, after this beginning of its sentence, is an instruction."""
+        """True if the act, after its sentence's beginning, is an instruction."""
         if self.cue is None or self.cue.search(before):
             return True
         return not act.endswith("ing") and IMPERATIVE.search(before) is not None
@@ -418,7 +418,7 @@ def check(text: str) -> Verdict:
 
 
 def _fold(text: str) -> str:
-    """Lower the case and put NUL between sentences, length unchanged so that spans hold."""
+    """Lowercase text with NUL between sentences, at unchanged length."""
     folded = text.replace("\0", " ").translate(_FOLD)
     folded = _FULL_STOP.sub(lambda stop: (stop[1] or "") + "\0", folded)
     return _NEW_LINE.sub("\0", folded).replace("\n", " ")
@@ -439,7 +439,7 @@ def _instructions(folded: str) -> Iterator[Evidence]:
 
 
 def _excused(before: str, after: str) -> bool:
-    """True if the clause before a match, or the text after it, negates it."""
+    """True if the clause before or the text after negates a match."""
     clause = before
     for turn in TURN.finditer(before):
         clause = before[turn.end() :]

@@ -1,4 +1,4 @@
-"""Scales of grades: how a grade is written, and how it comes to 1–10."""
+"""Scales of grades: their notation, and their conversion to 1–10."""
 
 import re
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ EXPECTED = "a scale such as 0-1, 1-5, 0-100 or pass-fail, for a criterion style=
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The worst and the best grade that can be given; the worst may be the larger number.
+    """The worst and best possible grade; the worst may be larger.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ class Range:
 
     @property
     def step(self) -> float:
-        """From one whole number of this range to the next, in grades from 1 to 10."""
+        """One whole step of this range, in grades from 1 to 10."""
         return (HIGHEST - LOWEST) / abs(self.high - self.low)
 
     def convert(self, number: float) -> tuple[float, bool]:
-        """A number of this range as a grade from 1 to 10, and whether it lay outside.
+        """Convert a number to a grade from 1 to 10; flag outsiders.
 
         With worst w and best b,
 
@@ -88,7 +88,7 @@ PASS_FAIL = Range(0.0, 1.0, in_words=True)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Scale of the grades of a ballot: one range, or one per criterion.
+    """Scale of a ballot's grades: one range, or one per criterion.
 
     Parameters
     ----------
@@ -137,13 +137,13 @@ class Scale:
 
     @classmethod
     def of_ranges(cls, whole: Range, criteria: Mapping[str, Range]) -> "Scale":
-        """The scale of one range, and of the criteria that have another."""
+        """The scale of one range, with exceptions by criterion."""
         others = {name: one for name, one in criteria.items() if one != whole}
         return cls(whole, tuple(sorted(others.items())))
 
     @classmethod
     def of_record(cls, record: object) -> "Scale":
-        """Read a scale from data: text, or a mapping from criterion to text.
+        """Read a scale from data: text, or criterion to text.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class Scale:
         return cls.of_ranges(ranges.pop(HOLISTIC, NATIVE), ranges)
 
     def record(self) -> str | dict[str, str]:
-        """The scale as data, which `of_record` reads back."""
+        """The scale as data, the inverse of `of_record`."""
         if not self.criteria:
             return str(self.whole)
         return {HOLISTIC: str(self.whole)} | {name: str(one) for name, one in self.criteria}
@@ -173,16 +173,16 @@ class Scale:
 
     @property
     def is_plain(self) -> bool:
-        """True if nothing need be said of it: it is 1–10 beyond doubt."""
+        """True for an undoubted 1–10, without need of a remark."""
         return self.is_native and not self.recognised
 
     @property
     def sentence(self) -> str:
-        """Describe the scale, and its alternatives in the words of Python and HTTP."""
+        """Describe the scale and its alternatives in terms of Python and HTTP."""
         return self.sentence_with("scale=")
 
     def sentence_with(self, option: str, converted: str = "converted to 1-10") -> str:
-        """The same with the option as a surface calls it, and with what became of the grades."""
+        """Describe the scale with a surface's option name and the grades' fate."""
         parts = [str(self.whole), *(f"of {name} as {one}" for name, one in self.criteria)]
         how = " (recognised)" if self.recognised else ""
         brought = "" if self.is_native else f", and {converted}"
@@ -207,7 +207,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
-    """A grade as given, on 1–10, and whether it lay outside its scale; None: it is no grade.
+    """Convert a grade to 1–10 and flag outsiders; None: no grade.
 
     Numbers are on the scale; so is text that holds nothing but one. Text in per cent, or out of
     another number than the best grade, is a share of its best: ``"80 %"``, ``"4/5"``. Booleans and
@@ -232,22 +232,22 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
 
 
 def decimal(text: str) -> float:
-    """The number that a group of `WRITTEN` holds."""
+    """The number matched by a group of `WRITTEN`."""
     return float(text.replace(",", "."))
 
 
 def is_empty(value: object) -> bool:
-    """True for a grade that is empty text."""
+    """True for empty text."""
     return isinstance(value, str) and not value.strip()
 
 
 def may_be_typing_error(value: object) -> bool:
-    """True for an unreadable grade with a digit in it, probably a typing error."""
+    """True for an unreadable grade with a digit, probably a typing error."""
     return isinstance(value, str) and any(map(str.isdigit, value))
 
 
 def read_grade(value: object, within: Range = NATIVE) -> float | None:
-    """A grade as given, on 1–10; what lies outside its scale is its nearer end.
+    """Convert a grade to 1–10, clipped to its scale.
 
     Returns
     -------

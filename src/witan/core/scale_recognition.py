@@ -1,4 +1,4 @@
-"""Recognition of the scale on which all grades of one source are given."""
+"""Recognition of the scale of all grades of one source."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -105,7 +105,7 @@ class _Numbers:
 
 @dataclass(slots=True)
 class _Grades:
-    """The plain numbers that a reviewer gives one candidate: count, sum, those beyond each size."""
+    """One reviewer's plain numbers for a candidate: count, sum, excess by size."""
 
     n: int = 0
     total: float = 0.0
@@ -189,24 +189,23 @@ class _Criterion:
 
     @property
     def numbers(self) -> _Numbers:
-        """Those that are plain numbers."""
         self.fold()
         return self.plain
 
     @property
     def units(self) -> set[float]:
-        """The numbers that grades are written out of; 100 where they are in per cent."""
+        """Denominators of the grades; 100 for per cent."""
         self.fold()
         return {*self.least, *([100.0] if self.percents else [])}
 
     @property
     def is_mixed(self) -> bool:
-        """True if grades are out of different numbers, or some in per cent."""
+        """True for different denominators, or some in per cent."""
         self.fold()
         return len(self.least) + bool(self.percents) > 1
 
     def written(self) -> Range | None:
-        """The scale that the text of the grades says by itself; None: it says none."""
+        """The scale written in the grades themselves, if any."""
         self.fold()
         if self.is_mixed:
             return UNIT
@@ -217,7 +216,7 @@ class _Criterion:
         return PASS_FAIL if self.words else None
 
     def fold(self) -> None:
-        """Sum up the grades that were counted one by one."""
+        """Sum up the individually counted grades."""
         counts, self.counts = self.counts, {}
         for value, times in counts.items():
             if isinstance(value, str):
@@ -241,7 +240,7 @@ class _Criterion:
 
 @dataclass(slots=True)
 class _Parts:
-    """Criteria on a scale of their own, those that share one, and what else each group fits."""
+    """Criteria of their own scale, criteria of a shared one, and alternatives."""
 
     apart: dict[str, Range] = field(default_factory=dict)
     together: _Numbers = field(default_factory=_Numbers)
@@ -257,7 +256,7 @@ class _Parts:
     def scale(
         self, whole: Range | None = None, but: Mapping[str, Range] = MappingProxyType({})
     ) -> Scale:
-        """The scale with this range for what shares one, and with others on some criteria."""
+        """The scale of the shared criteria, with exceptions."""
         apart = {**self.apart, **but}
         if whole is None:
             often = Counter(apart.values())
@@ -268,7 +267,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """The scale of a source, and those of reviewers who plainly use another."""
+    """The scale of a source, and those of deviating reviewers."""
 
     shared: Scale
     apart: Mapping[str, Scale] = field(default_factory=dict)
@@ -279,7 +278,7 @@ class Scales:
 
 
 class Evidence:
-    """The grades of one source that declare no scale, counted as they come by."""
+    """Counts of one source's grades without a declared scale."""
 
     def __init__(self) -> None:
         self._reviewers: dict[str, dict[str, _Criterion]] = {}
@@ -308,7 +307,7 @@ class Evidence:
         return _scale(self._pooled(self._reviewers) if self._crowd is None else self._crowd)
 
     def scales(self) -> Scales:
-        """The scale of the source, and of the reviewers whose grades are plainly on a smaller one.
+        """Recognise the source's scale and the smaller ones of single reviewers.
 
         All criteria together are read on one scale, but for those that are on another beyond
         doubt: fractions up to 1 beside whole grades, or grades up to 100. Grades out of different
@@ -334,7 +333,7 @@ class Evidence:
         return Scales(result[next(iter(result))], result)
 
     def _sizes(self) -> dict[str, dict[str, int]]:
-        """Reviewer to the criteria on which it plainly uses a smaller scale, and to its size."""
+        """Reviewer to its criteria of a smaller scale, with sizes."""
         result: dict[str, dict[str, int]] = {}
         for criterion in sorted({name for reading in self._reviewers.values() for name in reading}):
             grades = {
@@ -352,7 +351,7 @@ class Evidence:
         kind: Mapping[str, int] = MappingProxyType({}),
         sizes: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     ) -> dict[str, _Criterion]:
-        """The grades on each criterion, of those reviewers who are of this kind on it."""
+        """Grades per criterion from reviewers of one kind."""
         result: dict[str, _Criterion] = {}
         for reviewer in reviewers:
             mine = sizes.get(reviewer, {})
@@ -363,7 +362,7 @@ class Evidence:
 
 
 def _plain_number(value: object) -> float | None:
-    """A grade as a plain number, in text or not; None: it is none."""
+    """Read a grade as a plain number, if it is one."""
     if isinstance(value, bool) or not isinstance(value, float | int | str):
         return None
     if isinstance(value, str):
@@ -400,7 +399,7 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
 
 
 def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
-    """The reviewers whose grades are plainly on a smaller scale than those of the others.
+    """Reviewers with plainly smaller scales than the others'.
 
     A reviewer is on a smaller scale if all its grades lie on one and differ, most of the others'
     lie beyond, and it grades several candidates whom the others grade high, one of the better ones
@@ -448,7 +447,7 @@ def _by_candidate(criteria: Mapping[str, _Criterion]) -> dict[str, dict[str, _Gr
 def _graded_high(
     reviewers: Iterable[tuple[_Numbers, Mapping[str, _Grades]]],
 ) -> tuple[dict[str, _Grades], set[str]]:
-    """The candidates whom most grade above the middle of their scale, and the better ones of them.
+    """Candidates graded above the middle by most, and the better among them.
 
     The better ones are those whom most reviewers of several candidates grade at least as high as
     they do on the whole.
@@ -471,7 +470,7 @@ def _graded_high(
 
 
 def _may_be_smaller(numbers: _Numbers, larger: _Numbers, known: Range) -> bool:
-    """Check that grades differ and are not those of a strict reviewer."""
+    """Check for varied grades, unlike a strict reviewer's."""
     if numbers.low == numbers.high:
         return False
     if known is UNIT and not numbers.fractions:
@@ -482,7 +481,7 @@ def _may_be_smaller(numbers: _Numbers, larger: _Numbers, known: Range) -> bool:
 
 
 def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size: int) -> bool:
-    """Check that one reviewer's grades would hardly all lie within this size."""
+    """Check that one reviewer's grades within this size would be improbable."""
     both = [name for name in mine if name in high]
     if len(both) < FEWEST_CANDIDATES:
         return False
@@ -493,7 +492,7 @@ def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size:
 
 
 def _parted(criteria: Mapping[str, _Criterion]) -> _Parts:
-    """The criteria on a scale of their own, and the numbers of the others."""
+    """Criteria of their own scale, and the numbers of the others."""
     parts = _Parts()
     binary: dict[str, _Criterion] = {}
     for name, reading in sorted(criteria.items()):
@@ -518,7 +517,7 @@ def _parted(criteria: Mapping[str, _Criterion]) -> _Parts:
 
 
 def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:
-    """The ballots, with the scale of all that declare none.
+    """Put undeclared ballots on their recognised scale.
 
     Raises
     ------
@@ -538,7 +537,7 @@ def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:
 
 
 def on_known_scale(ballot: Ballot, scales: Scales) -> Ballot:
-    """The ballot on the scale of its reviewer, unless it has one or no grades."""
+    """Put a ballot with undeclared grades on its reviewer's scale."""
     if not ballot.grades or ballot.scale is not None:
         return ballot
     scale = scales.of(ballot.reviewer)
@@ -548,7 +547,7 @@ def on_known_scale(ballot: Ballot, scales: Scales) -> Ballot:
 
 
 def _has_odd_grades(ballot: Ballot) -> bool:
-    """Find a grade that is no number from 1 to 10."""
+    """Test for a grade other than a number from 1 to 10."""
     for grade_or_sheet in ballot.grades.values():
         for one in (
             grade_or_sheet.values() if isinstance(grade_or_sheet, Mapping) else (grade_or_sheet,)
@@ -562,14 +561,14 @@ def _has_odd_grades(ballot: Ballot) -> bool:
 
 
 def declared(ballot: Ballot) -> Ballot:
-    """The ballot on the scale 1-10 unless it names another, as a council's reviews are."""
+    """Declare the scale 1-10 on a ballot without one, as in reviews."""
     if not ballot.grades or ballot.scale is not None:
         return ballot
     return replace(ballot, scale=NATIVE_SCALE)
 
 
 def undeclared(ballot: Ballot) -> Ballot:
-    """The ballot without the scale 1-10, which the records of councils leave out."""
+    """Drop the scale 1-10 from a ballot, as in council records."""
     if ballot.scale is None or not ballot.scale.is_native:
         return ballot
     return replace(ballot, scale=None)
@@ -593,7 +592,7 @@ def _stands_alone(numbers: _Numbers) -> bool:
 
 
 def _read(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range, ...]]:
-    """The range of these numbers, and others that they fit."""
+    """The range of these numbers, and alternatives."""
     low, high = numbers.low, numbers.high
     if low >= 0 and high <= 1:
         return UNIT, () if numbers.fractions or low < 1 else (FIVE, NATIVE)
@@ -611,14 +610,14 @@ def _read(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range,
 
 
 def _wider(numbers: _Numbers) -> Range:
-    """The smallest known range that holds all, or the range that they span themselves."""
+    """The smallest sufficient known range, else the numbers' own."""
     known = (UNIT, HALF, TEN, TWENTY, HUNDRED)
     fits = (one for one in known if one.low <= numbers.low and numbers.high <= one.high)
     return next(fits, Range(min(numbers.low, 0.0), max(numbers.high, 0.0)))
 
 
 def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range, ...]]:
-    """The range of numbers of which some are below 0 or above 10."""
+    """The range of numbers partly below 0 or above 10."""
     tenth = NATIVE if numbers.share(NATIVE) == numbers.share(TEN) else TEN
     if numbers.over_five and numbers.share(tenth) >= DOUBTFUL:
         return _clamped(numbers, tenth, _wider(numbers), criterion)
@@ -634,7 +633,7 @@ def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[
 def _clamped(
     numbers: _Numbers, likely: Range, wider: Range, criterion: str | None
 ) -> tuple[Range, tuple[Range, ...]]:
-    """The likely range where nearly all numbers lie in it; else nobody can tell."""
+    """The likely range if nearly all numbers lie within; else undecidable."""
     if numbers.share(likely) >= BULK:
         return likely, (wider,)
     raise _unclear(numbers, likely, wider, criterion)

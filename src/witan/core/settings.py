@@ -1,4 +1,4 @@
-"""Settings of a count: one value that holds every choice."""
+"""Settings of a count in one value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -52,7 +52,7 @@ class SettingOptions(CountOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings by which sessions are counted.
+    """Settings of a count.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Settings:
 
 
 def _check_known(kind: type[Settings], rule: str, given: Mapping[str, Any]) -> None:
-    """Refuse keywords that are no setting, and no parameter of the rule."""
+    """Refuse keywords unknown as settings and as rule parameters."""
     own = set() if rule == AUTO else set(RULES[rule].parameters)
     settings = {f.name for f in (*fields(kind), *fields(Counting))}
     for name in sorted(given.keys() - own):
@@ -151,7 +151,7 @@ def _scale(given: object) -> Scale | None:
 
 
 def _numbers(settings: Settings) -> None:
-    """Refuse what is no number where one is needed, before it is compared with one."""
+    """Refuse a non-number before any comparison."""
     for name in ("level", "threshold"):
         value = getattr(settings, name)
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""Steps of an explanation, as data that needs no array."""
+"""Steps of an explanation as plain data, without arrays."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of an explanation: what is done, and the numbers it is done with.
+    """One step of an explanation: operation and numbers.
 
     Parameters
     ----------

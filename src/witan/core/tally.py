@@ -75,7 +75,7 @@ def tally_sessions(
     only: Collection[str] | None = None,
     check_wanted: GoOn = forever,
 ) -> Iterator[Outcome]:
-    """Count every session among the ballots, in the order of their first ballot.
+    """Count every session among the ballots, in order of appearance.
 
     A session that the rule cannot count goes to `on_unsuitable` and has no outcome; without
     `on_unsuitable` it is raised. With `only`, just these sessions are counted, but what is learned
@@ -88,7 +88,7 @@ def tally_sessions(
 
 
 def on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
-    """The ballots on the scale of the settings, else on their own, which is recognised.
+    """Put ballots on the settings' scale, or on their recognised one.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
 def prepare(
     ballots: Iterable[Ballot], settings: Settings, on_unsuitable: OnUnsuitable | None = None
 ) -> tuple[list[Electorate], Settings]:
-    """Interpret the ballots that count, and learn what is to be learned from all of them.
+    """Interpret the counted ballots; learn from all of them what settings ask.
 
     Returns
     -------
@@ -151,7 +151,6 @@ def _electorates(
 
 
 def _weighed(electorate: Electorate, weights: Mapping[str, float]) -> Electorate:
-    """The electorate under weights per reviewer; who weighs nothing abstains."""
     if not weights:
         return electorate
     weighed = [
@@ -196,7 +195,7 @@ def _needs_history(settings: Settings) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Sessions of one shape that one rule counts."""
+    """Sessions of one shape under one rule."""
 
     rule: str
     why: str
@@ -211,7 +210,7 @@ def _in_order(
     on_unsuitable: OnUnsuitable | None,
     check_wanted: GoOn,
 ) -> Iterator[Outcome]:
-    """Count shape by shape, then give the outcomes back in the order of the sessions."""
+    """Count shape by shape; return outcomes in session order."""
     outcomes: dict[int, Outcome] = {}
     for task in _tasks(everyone, settings, learned):
         usable = []
@@ -245,7 +244,7 @@ def _counted(
     count_under: Callable[[str, Profile, Sequence[Electorate]], Counted],
     on_unsuitable: OnUnsuitable | None,
 ) -> Iterator[tuple[Counted, Sequence[int]]]:
-    """Count all at once; if one of them cannot be, each alone, so that it spares the others."""
+    """Count all at once; after an error, each session alone."""
     try:
         yield count_under(rule, profile, chosen), range(len(chosen))
         return
@@ -319,7 +318,7 @@ def _unsuitable(electorate: Electorate, rule: str) -> UnsuitableBallots | None:
 
 
 def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcome:
-    """One outcome over all sessions, in the order of time; where times are missing, as given."""
+    """One outcome over all sessions in time order, or in given order."""
     if all(electorate.at is not None for electorate in everyone):
         everyone = sorted(everyone, key=lambda held: held.at or datetime.min)
     whole, profile = timeline(everyone)

@@ -55,7 +55,7 @@ class Window:
         return LATEST_US if self.until is None else _microseconds(self.until)
 
     def before(self) -> "Window | None":
-        """The window of equal length that ends where this one begins; None: an end is open.
+        """The preceding window of equal length; None with an open end.
 
         It begins no earlier than a time can be.
         """
@@ -69,7 +69,7 @@ class Window:
         return Window(since - min(length, room), since, self.category)
 
     def __str__(self) -> str:
-        """The window as it stands in a sentence: ``from … until … in the category 'coding'``."""
+        """Word the window for a sentence: ``from … until … in the category 'coding'``."""
         parts = [
             f"{word} {time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
             for word, time in (("from", self.since), ("until", self.until))

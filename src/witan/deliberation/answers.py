@@ -49,7 +49,7 @@ async def answer(context: SessionContext) -> dict[str, str]:
 async def _debate(
     context: SessionContext, number: int, answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Hold a round in which members see the others' answers and revise."""
+    """Hold a round of revisions with the others' answers in view."""
     present = [member for member in context.members if member.name in answers]
     seats = [member.name for member in present]
     masked = {seat: mask(answers[seat], context.opened.question, context.names) for seat in seats}
@@ -120,7 +120,7 @@ class _Round:
         }
 
     async def run(self, members: Sequence[Member], build_prompt: PromptBuilder) -> dict[str, str]:
-        """Call members that have not answered; record an end for every seat."""
+        """Call members without an answer; record an end for every seat."""
         closed = any(isinstance(event, e.SheetDrawn) for event in self.context.earlier)
         settled = {*self.answers, *self.failed}
         waiting = [m for m in members if m.name not in settled and not closed]
@@ -175,7 +175,6 @@ class _Round:
         self._begin_grace()
 
     def _begin_grace(self) -> None:
-        """Shorten the deadline to the grace period once enough have answered."""
         if len(self.answers) >= self.enough:
             grace = anyio.current_time() + self.context.limits.grace_seconds
             self.scope.deadline = min(self.scope.deadline, grace)

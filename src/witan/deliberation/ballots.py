@@ -56,7 +56,7 @@ def is_remark(key: str) -> bool:
 
 
 def split_ties(text: str) -> list[object]:
-    """Split labels that a text places equal: ``B = C``."""
+    """Split labels joined as equal: ``B = C``."""
     return list(re.split(r"[=~&]", text))
 
 
@@ -86,12 +86,12 @@ class Reading:
 
     @property
     def ranked(self) -> tuple[str, ...]:
-        """The candidates that have a place."""
+        """The candidates with a place."""
         return tuple(candidate for group in self.groups for candidate in group)
 
     @property
     def graded(self) -> tuple[str, ...]:
-        """The candidates that have a grade which can be read."""
+        """The candidates with a readable grade."""
         return tuple(c for c, raw in self.grades.items() if any(_readable_grades(raw)))
 
     @property
@@ -118,7 +118,7 @@ class ReviewForm:
 
     @classmethod
     def of(cls, sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> "ReviewForm":
-        """The form that a sheet sets under a rubric or none."""
+        """The form of a sheet under a rubric or none."""
         names = [] if rubric is None else [criterion.name for criterion in rubric.criteria]
         if holistic or rubric is not None:
             names.append(HOLISTIC)
@@ -172,7 +172,7 @@ class ReviewForm:
         return Reading(groups, graded, remark_text, oversights.notes())
 
     def read_list(self, groups: Iterable[Iterable[object]]) -> Reading:
-        """Read groups of labels that were written as a list."""
+        """Read groups of labels from a list."""
         oversights = _Oversights()
         ranked = self._read_ranking(groups, oversights)
         return Reading(ranked, notes=oversights.notes())
@@ -287,7 +287,7 @@ class _Oversights:
         kind.update(dict.fromkeys(_quote_value(each) for each in shown))
 
     def of(self, what: str, candidate: str) -> None:
-        """Note what is dropped of a candidate, which the sentence names."""
+        """Note dropped parts of a candidate, in a sentence with its name."""
         self.kinds.setdefault(what, {})[candidate] = None
 
     def notes(self) -> tuple[str, ...]:
@@ -307,7 +307,6 @@ def _quote_value(value: object) -> str:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Replace unpaired surrogates, which JSON can hold and UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -452,7 +451,7 @@ def read_review(
 
 
 def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str]) -> Ballot:
-    """Make a ballot of a reading, without grades that cannot be read."""
+    """Make a ballot of a reading, without unreadable grades."""
     ballot = Ballot(
         reviewer=sheet.reviewer,
         groups=reading.groups,
@@ -466,7 +465,7 @@ def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str])
 
 
 def _drop_illegible(grades: Grades) -> Grades:
-    """Drop grades that cannot be read: "n/a" counts as no grade."""
+    """Drop unreadable grades: "n/a" counts as no grade."""
     legible: dict[str, Grade | Mapping[str, Grade]] = {}
     for name, raw in grades.items():
         if not isinstance(raw, Mapping):
@@ -478,7 +477,6 @@ def _drop_illegible(grades: Grades) -> Grades:
 
 
 def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
-    """Refuse a ballot with two values for one key."""
     if not all(map(is_remark, ambiguous_keys(ballot))):
         raise InvalidBallot(sheet.reviewer, "contradicts itself: one of its keys has two values")
 
@@ -562,7 +560,7 @@ def _grades_differ(one: Grade | Grades, other: Grade | Grades) -> bool:
 
 
 def _find_ballots(data: object, sheet: Sheet, form: ReviewForm) -> Iterator[Reading]:
-    """Yield every ballot in a JSON value that stands in no other."""
+    """Yield every outermost ballot in a JSON value."""
     pending = [data]
     while pending:
         value = pending.pop()
@@ -593,7 +591,7 @@ def _find_final_rankings(reply: str, form: ReviewForm) -> Iterator[Reading]:
 
 
 def _read_items(lines: Sequence[str], form: ReviewForm) -> Iterator[list[object]]:
-    """Yield the groups that a list's items name, up to its end."""
+    """Yield the groups in a list's items, up to its end."""
     begun = False
     for line in lines:
         item = _ITEM.fullmatch(line)

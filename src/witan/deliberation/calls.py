@@ -148,7 +148,7 @@ class Attempt:
                 pending.used_seconds += pending.clock.seconds() - began
 
     def claim_output(self, listener: "_ReplyListener") -> bool:
-        """Claim the output for the request that speaks first; True if granted."""
+        """Claim the output for the first request with text; True if granted."""
         self.note_activity()
         if self._speaker is None:
             self._speaker = ref(listener)
@@ -214,7 +214,7 @@ class Attempt:
 
 
 class _ReplyListener:
-    """Passes the text of the request that speaks first on, without reasoning."""
+    """Forward the first speaking request's text, without reasoning."""
 
     def __init__(self, attempt: Attempt, pending: PendingCall) -> None:
         self._attempt = attempt
@@ -237,13 +237,13 @@ class _ReplyListener:
             self._pass_on(text, withdrawals)
 
     def hear_reasoning(self) -> None:
-        """Note that the server separates reasoning: hold no text back."""
+        """Note the server's separate reasoning: withhold no text."""
         self.heard = True
         self._attempt.note_activity()
         self._holds_back = False
 
     def close(self) -> None:
-        """Pass on the text that was held back."""
+        """Forward the withheld text."""
         if self.heard and self._attempt.claim_output(self):
             withdrawals = self._reasoning.withdrawals
             text = self._reasoning.close()
@@ -273,7 +273,7 @@ class _ReplyListener:
 async def _announce(
     pending: PendingCall, reservation: Reservation, tell: Callable[[], None]
 ) -> None:
-    """Record durably that the hedge begins; on failure release its reservation."""
+    """Record the hedge durably; on failure release its reservation."""
     is_recorded = False
     try:
         tell()
@@ -353,7 +353,7 @@ LONGEST_BACKOFF_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """A call that brought a reply, and what it took.
+    """A call's reply, and its cost in time and tokens.
 
     Parameters
     ----------
@@ -518,7 +518,7 @@ class Caller:
         return wait
 
     def _backoff(self, pending: PendingCall, attempt: int) -> float:
-        """Draw a wait with full jitter, so that failed calls spread out."""
+        """Draw a wait with full jitter, to spread out failed calls."""
         doublings = min(attempt - 1, 10)  # what lies above the longest wait need not be computed
         longest = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
         whose = f"{pending.call.stage} {pending.member.name}".encode()

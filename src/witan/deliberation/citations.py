@@ -1,4 +1,4 @@
-"""Citations of a final answer, and labels in it that name no answer."""
+"""Citations of a final answer, and labels without an answer."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -51,7 +51,7 @@ _LOOK_BACK = 40
 
 
 class CitationProblems(NamedTuple):
-    """Bracketed labels that name no answer: cited as one, or doubtful."""
+    """Bracketed labels without an answer: certain or doubtful citations."""
 
     unresolved: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class _Citation(NamedTuple):
 def check_citations(
     text: str, labels: Collection[str], known: Iterable[str] = ()
 ) -> CitationProblems:
-    """Find labels in brackets that name no answer, each once.
+    """Find bracketed labels without an answer, each once.
 
     Such a label is cited if it is called an answer, stands side by side with citations, is quoted
     as saying something, or stands where citations stand; it is doubtful if the letter, or the word
@@ -163,7 +163,7 @@ class _Pattern(NamedTuple):
 
 
 def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
-    """Read all brackets of a text in which nothing but labels stands."""
+    """Read all brackets containing only labels."""
     run, end, joined = 0, -1, False
     for match in _BRACKETS.finditer(text):
         between = text[end : match.start()] if end >= 0 else "\n"
@@ -204,7 +204,7 @@ def _without_code(match: re.Match[str]) -> str:
 
 
 def _read_brackets(inside: str, labels: Collection[str]) -> tuple[bool, bool, tuple[str, ...]]:
-    """Read brackets: called an answer, naming one, and labels that name none."""
+    """Read brackets: explicit citations, valid labels and unknown ones."""
     bare = _CALLED.sub("", inside.strip(), count=1)
     parts = [_CALLED.sub("", part) for part in _APART.split(bare)]
     form = _LONG_LABEL if any(len(label) > 1 for label in labels) else _LABEL

@@ -1,4 +1,4 @@
-"""The context that every stage of a running session works with."""
+"""The shared context of a running session's stages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from witan.deliberation.recorder import Recorder
 
 
 def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Drop the events of resumes that came to nothing."""
+    """Drop the events of failed resumes."""
     standing: list[Event] = []
     for event in events:
         if isinstance(event, FruitlessResume):
@@ -35,7 +35,7 @@ def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """The state of one session that all stages share.
+    """State of one session, shared by all stages.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ class SessionContext:
         return self.opened.relation == "retried"
 
     def seconds_left(self) -> float:
-        """Seconds that a stage beginning now may take."""
+        """Seconds for a stage beginning now."""
         return max(0.0, min(self.limits.stage_seconds, self.deadline - self.clock.seconds()))
 
     def out_of_time(self) -> str:
-        """Reason of a stage that ends at its deadline."""
+        """Reason of a stage ended by its deadline."""
         if self.clock.seconds() >= self.deadline:
             return f"the session's {self.limits.session_seconds:g} s were up"
         return f"did not finish within the stage's {self.limits.stage_seconds:g} s"

@@ -1,4 +1,4 @@
-"""A council: members with seats, who answer, review and decide.
+"""A council: members with seats to answer, review and decide.
 
 Nothing that it starts outlives its block.
 """
@@ -198,7 +198,7 @@ class Council:
         )
 
     def _note_unpriced(self) -> Iterator[str]:
-        """Name the seats that the ceiling leaves uncalled."""
+        """Name the seats left uncalled by the ceiling."""
         ceiling = self.procedure.limits.max_cost_usd
         seats = (*self.members, *self.jury, *self.chairmen)
         unpriced = dict.fromkeys(seat.name for seat in seats if seat.price is None)
@@ -323,7 +323,7 @@ class Council:
         *,
         listener: Listener | None = None,
     ) -> Session:
-        """Ask seats that failed (None: all) again, in a new session.
+        """Call failed seats (None: all) again, in a new session.
 
         Whatever does not depend on them stands and costs nothing; this council's limits apply.
 
@@ -518,7 +518,7 @@ class Council:
     def _match_seats(
         self, opened: SessionOpened
     ) -> tuple[tuple[Member, ...], tuple[Member, ...], tuple[Member, ...]]:
-        """Members, reviewers and chairmen who sit in a session.
+        """Members, reviewers and chairmen in a session.
 
         Where answers are stored, clashing names are changed so that its seats stay distinct.
         """

@@ -78,7 +78,7 @@ class Count:
 
     @property
     def outstanding(self) -> tuple[str, ...]:
-        """Reviewers who have neither cast a ballot nor abstained."""
+        """Reviewers without ballot or abstention so far."""
         return tuple(self._outstanding)
 
     async def take(self, reviewer: str, ballot: Ballot | None) -> bool:
@@ -99,7 +99,7 @@ class Count:
         return self._is_decided()
 
     async def _settle(self) -> None:
-        """Wait a moment for ballots that arrive together."""
+        """Wait a moment for near-simultaneous ballots."""
         self._settling = True
         try:
             with anyio.move_on_after(SETTLE_SECONDS):

@@ -1,4 +1,4 @@
-"""Answers that are the same: judged once and tied by construction."""
+"""Identical answers: judged once and tied by construction."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ def group_duplicates(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
 
 
 def are_identical(texts: Mapping[str, str]) -> bool:
-    """True if all answers are the same, so that nothing needs review."""
+    """True if all answers are equal and need no review."""
     same = group_duplicates(texts)
     return bool(same) and len(same[0]) == len(texts)
 
@@ -31,7 +31,7 @@ class DuplicateGroups:
     groups: tuple[tuple[str, ...], ...] = ()
 
     def representatives(self, candidates: Collection[str]) -> list[str]:
-        """Candidates that stand on sheets."""
+        """Candidates on sheets."""
         others = {candidate for group in self.groups for candidate in group[1:]}
         return [candidate for candidate in candidates if candidate not in others]
 

@@ -1,4 +1,4 @@
-"""Rows that leaderboards and audits sum, derived from a session."""
+"""Rows of a session for leaderboards and audits."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -85,7 +85,7 @@ def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
 
 
 def counted_ballots(session: Session) -> tuple[Ballot, ...]:
-    """Ballots and abstentions of seats that the session says anything about.
+    """Ballots and abstentions of seats with any event.
 
     A seat whose calls all went to no model says nothing about one; a session in which nobody
     answered says nothing about anybody.
@@ -97,7 +97,7 @@ def counted_ballots(session: Session) -> tuple[Ballot, ...]:
 
 
 def _unreached(session: Session) -> frozenset[str]:
-    """Seats that were called and whose models were never reached."""
+    """Seats with a call and an unreachable model."""
     unreached: set[str] = set()
     reached: set[str] = set()
     for event in session.events:
@@ -114,7 +114,7 @@ def _models(session: Session) -> dict[str, str]:
 
 
 def _answers(session: Session) -> tuple[AnswerEntry, ...]:
-    """One entry per seat that reached its model."""
+    """One entry per seat with a reached model."""
     spent: dict[str, list[Spent]] = {seat.name: [] for seat in session.opened.seats}
     for event in session.events:
         if isinstance(event, _ANSWERED) and event.seat in spent and event.spent.calls:
@@ -146,7 +146,7 @@ def _answer(session: Session, seat: Seat, calls: Sequence[Spent]) -> AnswerEntry
 
 
 def _repaired(session: Session) -> frozenset[str]:
-    """Reviewers whose final ballot is a repair."""
+    """Reviewers with a repaired final ballot."""
     stands = {
         event.seat: event.round for event in session.events if isinstance(event, e.BallotCast)
     }

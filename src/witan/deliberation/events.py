@@ -1,4 +1,4 @@
-"""The events of a session: one stream that every surface renders.
+"""The events of a session: one stream for every surface.
 
 SessionOpened
 ├── per answer     AnswerStarted, AnswerDelta, AnswerDone | AnswerFailed, then GateVerdict
@@ -37,7 +37,7 @@ ReadBy = Literal["schema", "tolerant"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened.
+    """One event of a session.
 
     Parameters
     ----------
@@ -120,17 +120,17 @@ class SessionOpened(Event):
 
     @property
     def members(self) -> tuple[Seat, ...]:
-        """Seats that are called for an answer."""
+        """Seats called for an answer."""
         return () if self.answers else self.seats
 
     @property
     def reviewers(self) -> tuple[Seat, ...]:
-        """Seats that are called for a ballot."""
+        """Seats called for a ballot."""
         return self.jury or self.seats
 
     @property
     def called(self) -> tuple[Seat, ...]:
-        """Seats that may be called: members, jury and chairmen."""
+        """Seats liable to a call: members, jury and chairmen."""
         return (*self.members, *self.jury, *self.chairmen)
 
     @property

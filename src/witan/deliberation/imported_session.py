@@ -1,4 +1,4 @@
-"""Sessions that come into a history from a file."""
+"""Sessions imported from a file."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

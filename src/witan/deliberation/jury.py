@@ -1,4 +1,4 @@
-"""Juries and authorship: who judges whose answers.
+"""Juries and authorship: reviewers and the authors of candidates.
 
 A juror is recused from whatever its own model wrote, under whichever name that model sat.
 """
@@ -22,7 +22,7 @@ def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
 
 
 def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Member]:
-    """Rename members that share a seat's name without being its author.
+    """Rename members sharing a seat's name without being its author.
 
     A juror may share the name of a seat whose answer it wrote; under any other it would pass for
     another model, and be recused in its place.
@@ -46,7 +46,7 @@ def double_roles(
     jury: Iterable[Member | Seat],
     chairmen: Iterable[Member | Seat],
 ) -> Iterator[str]:
-    """Name chairmen who also sit as members or jurors."""
+    """Name chairmen also sitting as members or jurors."""
     answer, judge = ({seat.name for seat in seats} for seats in (members, jury))
     for name in dict.fromkeys(chairman.name for chairman in chairmen):
         if name in answer | judge:
@@ -56,7 +56,7 @@ def double_roles(
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """Candidates by the reviewer that wrote them.
+    """Candidates by their reviewing author.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Authorship:
         return cls(own, authors)
 
     def sign(self, ballot: Ballot) -> Ballot:
-        """Sign a ballot so that counting recuses its reviewer likewise."""
+        """Sign a ballot, for the same recusal in counting."""
         if not self.authors and self.own.get(ballot.reviewer) == (ballot.reviewer,):
             return ballot
         own = self.own.get(ballot.reviewer, ())

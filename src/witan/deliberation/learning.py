@@ -25,7 +25,7 @@ def model_of(seat: Seat) -> str:
 
 
 async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> SessionOpened:
-    """Put all that is learned into the opening, so recounts agree.
+    """Put learned values into the opening, for identical recounts.
 
     Nothing is learned from the session that this one came of, nor from others that judge the
     same answers.
@@ -109,7 +109,7 @@ def _asks_for_reliability(counting: Settings) -> bool:
 
 
 def _counting(opened: SessionOpened, learned: Learned) -> Settings:
-    """Settings with all that was learned."""
+    """Settings with learned values."""
     counting = apply_learned(opened.procedure.counting, learned, _unit(opened))
     if _asks_for_reliability(counting):
         counting = replace(counting, reliability=_by_seat(learned, opened.reviewers))

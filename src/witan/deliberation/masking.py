@@ -107,7 +107,7 @@ def _model_in(source: str) -> str:
 
 
 def mask(text: str, question: str, names: Sequence[str]) -> str:
-    """Mask all in a text that would tell its author.
+    """Mask everything in a text revealing its author.
 
     `names` are those of the council's own models. Masking a masked text changes nothing.
     """
@@ -163,7 +163,6 @@ def _own_names(
 
 
 def _parts(name: str) -> Iterator[str]:
-    """A name, and what it ends in: ``meta-llama/llama-3-8b`` is also ``llama-3-8b``."""
     for part in (name.strip(), re.split(r"[/#]", name)[-1].strip()):
         if re.search(r"[^\W\d_]", part):
             yield part
@@ -173,7 +172,7 @@ def _parts(name: str) -> Iterator[str]:
 def _self_reference(
     models: tuple[str, ...], vendors: tuple[str, ...]
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a text that names its own model or vendor."""
+    """Patterns of a text naming its own model or vendor."""
     model, vendor = _any_of(models), _any_of(vendors)
     who = rf"(?:{vendor}(?:['’]s)? )?{model}(?: R\+?| \d(?:\.\d)?)?{_END}"
     by_name = rf"(?:{_I_AM}(?: called| named)?|my name is|call me) (?={who}(?!(?-i: [A-Z][a-z])))"

@@ -77,7 +77,7 @@ class Purse:
         self._unknown_calls = 0
 
     def reserve(self, member: Member, call: Call) -> "Reservation":
-        """Set aside the most that a call can cost.
+        """Set aside the maximum cost of a call.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class Purse:
         )
 
     def total(self) -> Bill:
-        """The bill for calls that have ended."""
+        """The bill of finished calls."""
         return Bill(self._known_usd, self._unknown_calls)
 
     def _price(self, member: Member) -> Price | None:
@@ -188,7 +188,6 @@ class Reservation:
 
     @property
     def _free(self) -> float | None:
-        """Cost of a call of unknown size: 0 if free, else unknown."""
         return 0.0 if self._worst_usd == 0.0 and self._price() is not None else None
 
     def _end(self, usage: Usage, cost: float | None) -> None:
@@ -203,7 +202,7 @@ def is_free(price: Price | None) -> bool:
 
 
 def worst_usd(member: Member, call: Call) -> float | None:
-    """The most that one attempt can cost; None: its price is unknown."""
+    """The maximum cost of one attempt; None: its price is unknown."""
     if member.price is None:
         return None
     return member.price.of(most_input_tokens(call.messages, call.schema), call.max_tokens)
@@ -229,7 +228,7 @@ FEES_USD = 1.0
 
 
 def read_cost(cost: object) -> tuple[float | None, tuple[str, ...]]:
-    """Read the dollars that a server bills; None and why, if impossible."""
+    """Read a server's bill in dollars; None and a reason, if impossible."""
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None, ()
     try:
@@ -281,7 +280,7 @@ def _check_count(count: int | None, most: int, what: str) -> tuple[int | None, t
 
 
 def _most_usd(member: Member, call: Call, read: int | None, written: int | None) -> float:
-    """The most that a call may cost, where unpriced at the dearest.
+    """Maximum cost of a call, at the dearest price if unknown.
 
     That a seat is free is mostly a guess from its address, so it bounds no bill.
     """

@@ -21,13 +21,13 @@ from witan.errors import InvalidParameter, NoCouncil, NothingToCount
 
 
 def check_question(question: object) -> None:
-    """Refuse a question that is empty or no text."""
+    """Refuse an empty question or a non-text."""
     if not isinstance(question, str) or is_blank(question):
         raise InvalidParameter("the question", question, "some text")
 
 
 def check_category(category: object) -> None:
-    """Refuse a category that is empty or no text."""
+    """Refuse an empty category or a non-text."""
     if category is not None and not (isinstance(category, str) and category.strip()):
         raise InvalidParameter("category", category, "some text, or None")
 
@@ -89,7 +89,7 @@ def check_seats(
 
 
 def link_parent(opened: SessionOpened, parent: object) -> SessionOpened:
-    """Link an opening to the session that its question follows, if any."""
+    """Link an opening to its question's parent session, if any."""
     if parent is None:
         return opened
     if not (isinstance(parent, str) and parent.strip()):
@@ -98,7 +98,7 @@ def link_parent(opened: SessionOpened, parent: object) -> SessionOpened:
 
 
 def draw_seed(seed: int | None) -> int:
-    """The given seed, or one from system entropy that survives JSON."""
+    """Return the given seed, or draw a JSON-safe one from system entropy."""
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 11)
     if type(seed) is not int or not 0 <= seed < 2**53:
@@ -113,7 +113,7 @@ def make_session_name(now: datetime, seed: int, nth: int, question: str) -> str:
 
 
 def make_seat(member: Member) -> Seat:
-    """Make the seat that records a member without its model."""
+    """Make the recorded seat of a member, without its model."""
     return Seat(**{field.name: getattr(member, field.name) for field in fields(Seat)})
 
 
@@ -123,7 +123,7 @@ def open_rejudgment(
     jury: Sequence[Member],
     chairmen: Sequence[Member],
 ) -> e.SessionOpened:
-    """Open a session in which a jury judges the answers of another.
+    """Open a session for a jury's judgment of another's answers.
 
     Parameters
     ----------

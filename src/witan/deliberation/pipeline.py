@@ -55,7 +55,7 @@ def _close_session(context: SessionContext, count: Count, began: float) -> Sessi
 
 
 def _seconds_before(context: SessionContext) -> float:
-    """Seconds that the interrupted session took until its last event."""
+    """Seconds of the interrupted session until its last event."""
     if not context.earlier:
         return 0.0
     return (context.earlier[-1].at - context.earlier[0].at).total_seconds()
@@ -78,7 +78,7 @@ def _list_missing(session: Session, count: Count) -> Iterator[str]:
 
 
 def _list_unrevised(session: Session) -> Iterator[str]:
-    """List seats that kept an earlier text because a revision failed."""
+    """List seats with an earlier text after a failed revision."""
     ends: dict[tuple[str, str, int], e.AnswerFailed | e.BallotAbstained | None] = {}
     for event in session.events:
         match event:
@@ -96,7 +96,7 @@ def _list_unrevised(session: Session) -> Iterator[str]:
 
 
 def _list_uncounted(session: Session, count: Count) -> Iterator[str]:
-    """List ballots that are missing or without effect."""
+    """List missing ballots and ballots without effect."""
     last = {x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
     for ballot in session.ballots:
         match last.get(ballot.reviewer):
@@ -114,7 +114,7 @@ def _list_uncounted(session: Session, count: Count) -> Iterator[str]:
 
 
 def _list_unwritten(session: Session) -> Iterator[str]:
-    """List chairmen that failed and faults of the final answer."""
+    """List failed chairmen and faults of the final answer."""
     procedure = session.opened.procedure
     if procedure.synthesis and len(session.failed) == len(session.answers):
         yield "there is no final answer: every answer failed the safety gate"

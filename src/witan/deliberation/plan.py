@@ -110,7 +110,7 @@ class Plan(Displayed):
         return sum_known([line.worst_usd for line in self.lines if not line.if_needed])
 
     def least_usd(self) -> tuple[Stage, float] | None:
-        """The stage that reserves most at once, and how much.
+        """The stage with the largest single reservation, and its amount.
 
         Every answer is taken to be as short as can be, so no complete session needs less: the
         calls of a stage are made at once. Seats without a price are not called under a ceiling.
@@ -123,7 +123,7 @@ class Plan(Displayed):
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """The seats whose price is unknown."""
+        """Seats with unknown prices."""
         return tuple(dict.fromkeys(line.seat for line in self.lines if line.worst_usd is None))
 
 
@@ -133,7 +133,7 @@ RAISE_CEILING = "raise the ceiling (max_cost_usd) or lower max_tokens"
 def check_affordable(
     plan: Plan, ceiling: float | None, spent_usd: float = 0.0, remedy: str = RAISE_CEILING
 ) -> None:
-    """Refuse a session that its cost ceiling cannot hold.
+    """Refuse a session beyond its cost ceiling.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def check_affordable(
 
 
 def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> None:
-    """Refuse a session whose ceiling leaves too few priced seats.
+    """Refuse a session with too few priced seats under its ceiling.
 
     Parameters
     ----------
@@ -208,14 +208,13 @@ _STAGES: Mapping[Stage, str] = {
 
 
 def _up(usd: float) -> str:
-    """Round dollars up, so that the printed ceiling is enough."""
     return f"{ceil(usd * 1e4 - 1e-6) / 1e4:.4f}"
 
 
 def least_call_usd(
     plan: Plan, prices: Mapping[str, Price | None], written: WrittenAnswers
 ) -> float | None:
-    """The least that a first call may cost.
+    """Minimum cost of a first call.
 
     Less, where its prompt is not known yet: then it is that of the reply alone.
 

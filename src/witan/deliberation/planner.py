@@ -1,4 +1,4 @@
-"""Plan a session by measuring the prompts that it will send."""
+"""Plan a session by measuring its future prompts."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -99,7 +99,7 @@ def make_plan(
 def panel_separation(
     members: Sequence[SeatLike], procedure: Procedure, jury: Sequence[SeatLike] = ()
 ) -> Separation | None:
-    """Separation that this panel can tell apart.
+    """Smallest difference detectable by this panel.
 
     Jurors judge all answers but those that their own models write.
     """
@@ -113,7 +113,7 @@ def panel_separation(
 def review_separation(
     reviewers: int, procedure: Procedure, candidates: int | None = None, *, authors: bool = True
 ) -> Separation | None:
-    """Separation that reviews can tell apart; None: reviewers give no grades.
+    """Smallest difference detectable by reviews; None without grades.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     files: Mapping[str, str] = NO_FILES,
     lengths: Lengths = TYPICAL,
 ) -> Plan:
-    """Plan reviews of answers that are there, and the final answer.
+    """Plan reviews of existing answers, and the final answer.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class _Planner:
         return TOKENIZERS_DIFFER * sum(self._max_tokens(author) for author in authors)
 
     def _repeated_tokens(self, seat: SeatLike) -> int:
-        """Tokens of a seat's own review that its repair repeats, at most.
+        """Maximum tokens of a seat's own review, repeated in its repair.
 
         To its author a text has the tokens that it was written in; each marker in it gets one more.
         """
@@ -438,7 +438,7 @@ class _BlankPrompts:
         return most_input_tokens(messages) + self.standings()
 
     def standings(self) -> int:
-        """The most tokens of an outcome that is not known yet."""
+        """Maximum tokens of an outcome still unknown."""
         n = len(self._seats)
         return STANDINGS_TOKENS + n * CANDIDATE_TOKENS + n * (n - 1) // 2 * PAIR_TOKENS
 
@@ -471,7 +471,7 @@ def plan_session(opened: SessionOpened) -> Plan:
 
 
 def plan_stored_answers(opened: SessionOpened, answers: Mapping[str, str]) -> Plan:
-    """Plan a session whose answers are there; who has none reviews none."""
+    """Plan a session with stored answers; seats without one review none."""
     names = list_names((*opened.seats, *opened.jury))
     members = [seat for seat in opened.seats if seat.name in answers]
     own = Authorship.of(opened).own

@@ -164,7 +164,7 @@ class Reply:
 
 
 class BilledFailure(ModelError):
-    """A call without text that was billed all the same.
+    """A call without text, billed all the same.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class BilledFailure(ModelError):
 
 
 class Model(Protocol):
-    """Anything that answers a call. Implementations keep no state of a session."""
+    """Anything able to answer a call. Implementations keep no session state."""
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
         """Answer one call, handing each piece of text to `hear`.
@@ -195,10 +195,10 @@ class Model(Protocol):
 
 @runtime_checkable
 class ReasoningListener(Protocol):
-    """A listener for reasoning that a server sends apart from the text."""
+    """A listener for reasoning sent apart from the text."""
 
     def hear_reasoning(self) -> None:
-        """Note that reasoning comes in a field of its own."""
+        """Note the separate field of reasoning."""
         ...
 
 
@@ -212,7 +212,7 @@ class Preparable(Protocol):
 
 
 class Teacher(Protocol):
-    """The earlier sessions that a council learns from."""
+    """A council's source of earlier sessions to learn from."""
 
     def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> "Learned":
         """Learn from all sessions without the answers of `without`.
@@ -231,7 +231,7 @@ class Clock(Protocol):
         ...
 
     def seconds(self) -> float:
-        """Seconds on a clock that never goes back, from an arbitrary start."""
+        """Seconds on a monotonic clock from an arbitrary start."""
         ...
 
 
@@ -336,7 +336,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer of an earlier session that is judged anew.
+    """An earlier session's answer, to be judged anew.
 
     Parameters
     ----------
@@ -360,7 +360,6 @@ class StoredAnswer:
 
 
 def _is(value: object, kind: Any) -> bool:
-    """Check a type, where booleans are no numbers."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -369,18 +368,18 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def ignore_text(text: str) -> None:
-    """Ignore text: for calls whose text is not streamed."""
+    """Ignore text, for calls without streaming."""
 
 
 class SystemClock:
-    """The clock of the machine that the council runs on."""
+    """The clock of this machine."""
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
         return datetime.now(UTC)
 
     def seconds(self) -> float:
-        """Seconds on a clock that never goes back, from an arbitrary start."""
+        """Seconds on a monotonic clock from an arbitrary start."""
         return time.monotonic()
 
 

@@ -98,7 +98,7 @@ def _positive(name: str, value: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """The procedure of a council: every choice but who sits in it.
+    """The procedure of a council: every choice except its members.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Procedure:
 
     @property
     def rubric(self) -> Rubric:
-        """The rubric that reviewers grade by."""
+        """The reviewers' rubric."""
         return self.counting.counting.rubric
 
     @property
@@ -189,7 +189,7 @@ _accepted_settings: deque[tuple[Settings, bool, bool]] = deque(maxlen=16)
 
 
 def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> None:
-    """Refuse a procedure that a council of this size cannot follow.
+    """Refuse a procedure impossible for a council of this size.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
 
 
 def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
-    """Count sample ballots, to refuse settings that cannot be counted.
+    """Count sample ballots, to refuse uncountable settings.
 
     With a jury, reviewers see the answers of all members; else those of all others.
 
@@ -252,7 +252,7 @@ def _ballot(reviewer: str, seats: tuple[str, ...], grades: dict[str, Any]) -> Ba
 
 
 def with_ceiling(procedure: Procedure, max_cost_usd: float | None) -> Procedure:
-    """Return a procedure under another ceiling on cost; None leaves it as it is."""
+    """Return a procedure under another cost ceiling; None: unchanged."""
     if max_cost_usd is None:
         return procedure
     return replace(procedure, limits=replace(procedure.limits, max_cost_usd=max_cost_usd))

@@ -32,7 +32,7 @@ _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
 class FieldMismatch(Exception):
-    """A plain value that its type does not admit; `where` says which.
+    """A plain value inadmissible for its type, located by `where`.
 
     Whoever knows where the value comes from makes an error of the house of it.
     """
@@ -335,7 +335,6 @@ def dump_record(record: object, indent: int | None = None) -> str:
 
 @cache
 def _encoder(indent: int | None) -> json.JSONEncoder:
-    """An encoder that calls us only for types of ours."""
     return json.JSONEncoder(
         ensure_ascii=False, check_circular=False, allow_nan=False, indent=indent, default=_flatten
     )

@@ -29,7 +29,7 @@ Listener = Callable[[Event], None]
 
 @runtime_checkable
 class Journal(Protocol):
-    """A listener that keeps events before it is called with them."""
+    """A listener storing events before its call."""
 
     def keep(self, event: Event) -> None:
         """Take an event in as it happens; nothing is waited for."""
@@ -57,7 +57,7 @@ class Journal(Protocol):
 
 @runtime_checkable
 class CallGuard(Protocol):
-    """A listener that is awaited before every call."""
+    """A listener awaited before every call."""
 
     def __call__(self, event: Event) -> None:
         """Take an event in."""
@@ -112,11 +112,11 @@ class Recorder:
             self._store(event)
 
     def emit(self, event: type[Event], **fields: Any) -> None:
-        """Record that something happened now."""
+        """Record an event at the present time."""
         self._store(event(seq=self._seq + 1, at=self._clock.now(), **fields))
 
     def record_retry(self, seat: str, stage: Stage, attempt: int, reason: str, wait: float) -> None:
-        """Record that an attempt failed or stalls and another follows."""
+        """Record a failed or stalled attempt before its successor."""
         self.emit(
             CallRetried,
             seat=seat,
@@ -127,7 +127,7 @@ class Recorder:
         )
 
     def record_withdrawal(self, seat: str, stage: Stage) -> None:
-        """Record that the text so far was reasoning."""
+        """Record the text so far as reasoning."""
         self.emit(TextWithdrawn, seat=seat, stage=stage)
 
     async def before_call(self) -> None:
@@ -201,7 +201,7 @@ class Recorder:
 
     @contextmanager
     def _note_failure(self) -> Iterator[None]:
-        """Note the listener's first failure, which ends the session."""
+        """Note the listener's first failure, to end the session."""
         try:
             yield
         except Exception as error:  # a listener may be anybody's code, and raise anything

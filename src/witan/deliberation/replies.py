@@ -136,14 +136,14 @@ class _Line:
         self.last_sign = ""
 
     def take(self, text: str) -> None:
-        """Add text that holds no line break."""
+        """Add text without line breaks."""
         self._head = (self._head + text[:_LONGEST_TAG])[:_LONGEST_TAG]
         self._ticks += text.count("`")
         self.last = text[-1:] or self.last
         self.last_sign = text.rstrip()[-1:] or self.last_sign
 
     def end(self) -> None:
-        """End the line, which may open or close a block of code."""
+        """End the line, possibly opening or closing a code block."""
         match = _FENCE.match(self._head)
         if match is not None:
             marks = match[1]
@@ -208,7 +208,7 @@ class ReasoningFilter:
         return "\n\n".join(filter(None, (block.strip() for block in self._blocks)))
 
     def feed(self, piece: str) -> str:
-        """Take a piece; return text that is newly certain."""
+        """Take a piece; return newly certain text."""
         self._pending += piece
         return self._run(ended=False)
 
@@ -228,7 +228,7 @@ class ReasoningFilter:
         return rest
 
     def _speak_of(self, block: str) -> str:
-        """Say a text that begins with the name of a tag."""
+        """Emit text beginning with the name of a tag."""
         self._family, self._fresh, self._block, self._pending = None, False, [], ""
         text = self._opener + block
         pieces = [self.feed(text[at : at + _AT_ONCE]) for at in range(0, len(text), _AT_ONCE)]
@@ -330,7 +330,7 @@ class ReasoningFilter:
         return match
 
     def _pass_over(self, match: re.Match[str]) -> bool:
-        """Drop a tag that the text begins with."""
+        """Drop the tag at the beginning of the text."""
         self._channels |= "channel|" in match[0]
         self._blocks.append("")  # it marks that blanks around are the template's
         self._pending = match.string[match.end() :]
@@ -368,7 +368,7 @@ class ReasoningFilter:
         return True
 
     def _mention(self, match: re.Match[str]) -> None:
-        """Count opening tags that the text mentions and has not closed."""
+        """Count mentioned, still open tags."""
         if self._line.in_code:
             return
         if match["open"] is not None:
@@ -377,7 +377,7 @@ class ReasoningFilter:
             self._mentioned[_kin(match[0])] -= 1
 
     def _certain(self) -> int:
-        """Length of the pending text that cannot begin a tag."""
+        """Length of pending text before any possible tag."""
         length = len(self._pending)
         for at in range(max(0, length - _LONGEST_TAG), length):
             if self._pending[at] in "<[◁" and _is_unended(self._pending[at:]):
@@ -394,7 +394,7 @@ class ReasoningFilter:
         return True
 
     def _withdraw(self) -> None:
-        """Take all that was said for reasoning."""
+        """Withdraw all emitted text as reasoning."""
         self._end_block("".join(self._texts))
         self._texts, self._fresh, self._mentioned = [], True, Counter()
         self._line = _Line()
@@ -472,7 +472,7 @@ def _whole_number(written: str) -> int | str:
 
 
 class _Ambiguous(dict[str, Any]):
-    """An object that gives one key different values."""
+    """An object with different values under one key."""
 
     def __init__(self, pairs: list[tuple[str, Any]], keys: tuple[str, ...]) -> None:
         super().__init__(pairs)
@@ -500,7 +500,7 @@ _DECODER = json.JSONDecoder(
 
 
 def parse_json(text: str) -> object:
-    """Parse a text that is one JSON value; else None."""
+    """Parse a text of exactly one JSON value; else None."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -547,7 +547,7 @@ def find_json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
 
 
 def _trailing_comma(text: str, position: int) -> int | None:
-    """Position of a comma that keeps a bracket from closing, if any."""
+    """Position of a comma before a closing bracket, if any."""
     # Interpreters disagree on whether the error is at the comma or at the bracket.
     comma = position if text[position : position + 1] == "," else _before(text, position)
     closing = re.compile(r"\s*[\]}]").match(text, comma + 1)
@@ -555,7 +555,7 @@ def _trailing_comma(text: str, position: int) -> int | None:
 
 
 def _before(text: str, position: int) -> int:
-    """Position of the last character before that is not blank; else -1."""
+    """Position of the last non-blank character before; else -1."""
     while position > 0 and text[position - 1].isspace():
         position -= 1
     return position - 1

@@ -56,7 +56,7 @@ class Retry:
 
 
 def failed_seats(session: Session) -> tuple[str, ...]:
-    """Name the seats that can be retried, chairmen last.
+    """Name the retryable seats, chairmen last.
 
     Those without an answer, a ballot or a text. A reviewer whom nobody waited for is among them,
     one that has nothing to compare is not.
@@ -69,7 +69,7 @@ def failed_seats(session: Session) -> tuple[str, ...]:
 def open_retry(
     opened: e.SessionOpened, session: Session, seats: Iterable[str] | None = None
 ) -> Retry:
-    """Open a session that asks these seats again; None: all that failed.
+    """Open a session to retry these seats; None: all failed ones.
 
     Parameters
     ----------
@@ -162,14 +162,14 @@ def _choose_seats(session: Session, seats: Iterable[str] | None) -> tuple[str, .
 
 
 class _NoSuchSeat(UnknownName):
-    """An unknown seat; the error names the seats that failed."""
+    """An unknown seat; the error names the failed ones."""
 
     def __str__(self) -> str:
         return f"unknown seat {self.name!r}{self.suggestion} (failed here: {', '.join(self.known)})"
 
 
 def _failures(session: Session) -> set[Failure]:
-    """Seats that failed, by stage and round, unless made good later."""
+    """Failed seats, by stage and round, without later successes."""
     ends: dict[Failure, bool] = {}
     for event in drop_fruitless_resumes(session.events):
         place = _place(event)
@@ -220,7 +220,7 @@ def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e
 def _plan(
     opened: e.SessionOpened, failures: Collection[Failure], answers: Mapping[str, str]
 ) -> Plan:
-    """Plan the calls that are made again."""
+    """Plan the repeated calls."""
     cut = min(place for place, _ in failures)
     again = {seat for place, seat in failures if place == cut}
     rounds = {ANSWERS: opened.procedure.debate_rounds + 1, REVIEWS: opened.procedure.review_rounds}

@@ -1,4 +1,4 @@
-"""Sentences about a review that name answers, not labels of its sheet.
+"""Sentences about a review, with names instead of sheet labels.
 
 Each sheet has labels of its own: in the record of a session they would stand for other answers.
 """

@@ -47,7 +47,7 @@ class MergedBallot:
 
 
 def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> MergedBallot:
-    """Merge two ballots of one reviewer; tie the pairs that they flip.
+    """Merge one reviewer's two ballots; tie their flipped pairs.
 
     The order in which each ballot will be counted matters: by overall grade where criteria are
     graded. Grades are means, and so are places; neighbours of which some pair is flipped are
@@ -82,7 +82,7 @@ def _order(ballot: Ballot, counting: Counting) -> Groups:
 def _share_grades(
     grades: Mapping[str, Grades], groups: Groups, flipped: set[frozenset[str]]
 ) -> dict[str, Grades]:
-    """Give candidates that are tied for a flip the same grades."""
+    """Give candidates tied by a flip equal grades."""
     shared = dict(grades)
     for group in groups:
         tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flipped)]
@@ -118,7 +118,7 @@ def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> G
 def _tie_flipped(
     groups: Groups, flipped: set[frozenset[str]], agreed: set[frozenset[str]]
 ) -> Groups:
-    """Tie neighbours whose order depends on the sheet's."""
+    """Tie neighbours in an order dependent on the sheet."""
     tied: list[tuple[str, ...]] = []
     for group in groups:
         across = {frozenset((a, b)) for a in (tied[-1] if tied else ()) for b in group}
@@ -256,7 +256,7 @@ class _Round:
         )
 
     def _excuse_cancelled(self, waiting: Sequence[Member]) -> None:
-        """Record as not awaited the reviewers that a decision had cancelled."""
+        """Record reviewers cancelled by a decision as not awaited."""
         for event in self.context.earlier:
             if isinstance(event, e.Decided):
                 for member in waiting:
@@ -439,7 +439,7 @@ class _Round:
         return signed, self._lacking(signed.ballot, sheet)
 
     def _lacking(self, ballot: Ballot, sheet: Sheet) -> str:
-        """Name grades that a repair should add; "" if none.
+        """Name grades missing for a repair; "" if none.
 
         An answer left out counts as graded lowest.
         """

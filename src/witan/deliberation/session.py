@@ -47,7 +47,7 @@ class Cost:
 
 
 class CostTally:
-    """Sums the cost of calls from events, those that never ended included.
+    """Running cost of calls from events, unfinished ones included.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class CostTally:
         self._worst: list[float | None] = []
 
     def take(self, event: e.Event) -> None:
-        """Note which call an event begins, or ends."""
+        """Note the beginning or end of a call."""
         if event.seq <= self._paid:
             return
         match event:
@@ -107,7 +107,7 @@ class CostTally:
             self._known.append(spent.cost_usd)
 
     def total(self) -> Cost:
-        """The cost so far; calls that never ended may be billed."""
+        """The cost so far; unfinished calls may still be billed."""
         unended = [*self._cut_off, *(w for begun in self._under_way.values() for w in begun)]
         unknown = [*self._worst, *(worst for worst in unended if worst != 0.0)]
         known = fsum(self._known)
@@ -116,7 +116,7 @@ class CostTally:
 
 
 def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
-    """Name seats with a price of 0 whose servers billed calls."""
+    """Name seats with a price of 0 and billed calls."""
     free: set[str] = set()
     billed: dict[str, None] = {}
     for event in events:
@@ -153,7 +153,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Synthesis:
-    """The final answer, its author, and chairmen who failed before.
+    """The final answer, its author, and earlier failed chairmen.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ class Session(Displayed):
 
     @property
     def reliability(self) -> Measure:
-        """Share of equally sure panels that matched people; often unknown.
+        """Share of equally confident panels that matched people; often unknown.
 
         By what the history held when the session was opened; that says nothing of scripts.
         """
@@ -305,7 +305,7 @@ class Session(Displayed):
 
     @property
     def outstanding(self) -> frozenset[str]:
-        """Reviewers whose reviews an interruption left open."""
+        """Reviewers with reviews left open by an interruption."""
         if self.status != "interrupted":
             return frozenset()
         done = {x.seat for x in self.events if isinstance(x, e.BallotCast | e.BallotAbstained)}

@@ -72,7 +72,7 @@ class _Synthesis:
         self._take_best_answer()
 
     def _chain(self) -> list[Member]:
-        """Chairmen, then the best-ranked member, without those who failed."""
+        """Chairmen, then the best-ranked member, without earlier failures."""
         chain = list(self.context.chairmen)
         best = self._best_ranked()
         if best.name not in {chairman.name for chairman in chain}:

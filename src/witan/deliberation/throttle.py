@@ -88,7 +88,7 @@ class Throttles:
         self.closes_alone: dict[str, bool] = {}
 
     def __getitem__(self, provider: str) -> Throttle:
-        """The one throttle that all calls to this provider share."""
+        """The throttle shared by all calls to this provider."""
         if provider not in self._throttles:
             throttling = self._providers.get(provider, Throttling())
             self._throttles[provider] = Throttle(throttling, self._clock)

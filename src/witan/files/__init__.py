@@ -1,4 +1,4 @@
-"""Everything that comes in or goes out as a file.
+"""Everything imported from or exported to files.
 
 Its names are imported on first use.
 """

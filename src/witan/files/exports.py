@@ -1,4 +1,4 @@
-"""Sessions that leave as files: whole, as ballots, or as battles of two."""
+"""Sessions to files: whole, as ballots, or as pairwise battles."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ from witan.files.simulated_ballots import marked
 
 
 class Called:
-    """The names that candidates and reviewers of one session go by in a file of ballots.
+    """Names of a session's candidates and reviewers in a file of ballots.
 
     A seat is called as its model is across sessions. Of a model that holds several seats each is
     called by the model and the seat, and ballots say who wrote its answer.
@@ -65,20 +65,20 @@ class Called:
         )
 
     def reviewer(self, ballot: Ballot) -> str:
-        """Who cast a ballot; a person keeps the name."""
+        """The name of a ballot's reviewer; a person's stays."""
         if ballot.kind == "human":
             return ballot.reviewer
         return self._reviewers.get(ballot.reviewer, ballot.reviewer)
 
     def model(self, candidate: str, ballot: Ballot) -> str:
-        """Who wrote what stands on a ballot."""
+        """The model behind a candidate."""
         author = candidate if candidate in self._behind else None
         author = (ballot.authors or {}).get(candidate, candidate) if author is None else author
         return self._behind.get(author, author)
 
 
 def _behind(one: Imported) -> Mapping[str, str]:
-    """Seat to model, of those that are not called by it."""
+    """Seat to model, for seats of another name."""
     models = one.models
     if one.session_record is not None:
         opened = one.session_record.opened
@@ -87,7 +87,7 @@ def _behind(one: Imported) -> Mapping[str, str]:
 
 
 def _written(names: Iterable[str], behind: Mapping[str, str]) -> dict[str, str]:
-    """Name to the one that it has outside; no two have the same."""
+    """Unique outside names by inside name."""
     there = dict.fromkeys(names)
     models = Counter(behind.get(name, name) for name in there)
     return {
@@ -118,12 +118,12 @@ def write_sessions(sessions: Iterable[Imported], path: str | Path) -> int:
 
 
 def session_line(one: Imported) -> str:
-    """One whole session as JSON on one line: with its events where it has some."""
+    """One whole session as a JSON line, with any events."""
     return _dumps(imported_object(one)) if one.session_record is None else _held_line(one)
 
 
 def imported_object(one: Imported) -> dict[str, Any]:
-    """The object of the line of a session without events: what is known of it."""
+    """The JSON object of a session without events."""
     record: dict[str, Any] = {
         IMPORTED: VERSION,
         "session": one.session,
@@ -150,7 +150,7 @@ def write_session_ballots(
     format: str | None = None,  # noqa: A002  the word users know from the command line
     passed_over: PassedOver | None = None,
 ) -> int:
-    """Write the ballots of sessions in one of the formats of `write_ballots`; return how many.
+    """Write sessions' ballots in a format of `write_ballots`; return their number.
 
     A ballot that does not say when it was cast, or in which category, says it as its session does.
     One of a simulated session says so in its notes. Seats are called by their models,
@@ -162,7 +162,7 @@ def write_session_ballots(
 def write_battles(
     sessions: Iterable[Imported], path: str | Path, *, passed_over: PassedOver | None = None
 ) -> int:
-    """Write one battle a line, as arenas publish them, and return how many.
+    """Write battles one a line, as arenas do; return their number.
 
     A ranking is every pair that it ranks, own answers included where a ballot has them; an
     abstention is none. Of a pair the model that was shown first is ``model_a``; where that is not
@@ -179,14 +179,14 @@ def _held_line(one: Imported) -> str:
 
 
 def record_with_votes(session: Session, ballots: Iterable[Ballot]) -> str:
-    """The record of a council session, and after it what people voted on it, if anybody did."""
+    """The record of a council session, followed by people's votes."""
     line = session_to_json(session)
     votes = [ballot_fields(ballot) for ballot in ballots if ballot.kind == "human"]
     return line if not votes else f'{line[:-1]}, "{VOTES}": {_dumps(votes)}}}'
 
 
 def ballot_fields(ballot: Ballot) -> dict[str, Any]:
-    """Return the fields of a ballot without its session, which the line names."""
+    """Return a ballot's fields without the session's, named by the line."""
     return {field: value for field, value in to_record(ballot).items() if field != "session"}
 
 
@@ -228,7 +228,7 @@ def _all_battles(
 
 
 def _instead(one: Imported) -> str:
-    """What a session that gives no battle has."""
+    """Describe a session without a battle."""
     if any(sum(map(len, ballot.groups)) > 1 for ballot in one.ballots):
         return "answers of one model"
     if any(ballot.groups for ballot in one.ballots):

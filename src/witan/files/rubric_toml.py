@@ -1,4 +1,4 @@
-"""Rubrics as TOML files, so that users bring their own criteria or start from a named one.
+"""Rubrics as TOML files, own or based on a named one.
 
 A file looks like this; scale, anchors and ceilings may be left out::
 
@@ -45,7 +45,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
 
 def load_rubric(path: str | Path) -> Rubric:
-    """Read a rubric from a TOML file; what cannot be read is named by file, key and expectation."""
+    """Read a rubric from TOML; errors name file, key and expectation."""
     where = str(path)
     try:
         return parse_rubric(Path(path).read_text(encoding="utf-8"), where)
@@ -74,7 +74,7 @@ def parse_rubric(text: str, where: str = "the rubric") -> Rubric:
 
 
 def rubric_to_toml(rubric: Rubric) -> str:
-    """Write a rubric as TOML text that `load_rubric` reads back as an equal rubric."""
+    """Write a rubric as TOML, the inverse of `load_rubric`."""
     lines = [f"name = {_quoted(rubric.name)}"]
     if rubric.scale is not None:
         lines.append(f"scale = {_quoted(str(rubric.scale))}")
@@ -109,7 +109,7 @@ def _scale(table: "_Table") -> Scale:
 
 
 class _Table:
-    """One table of the file, which knows where it stands."""
+    """One table of the file, with its position."""
 
     def __init__(self, path: str, key: str, data: Mapping[str, Any]) -> None:
         self.path, self.key, self.data = path, key, data
@@ -175,7 +175,6 @@ def _ceiling(table: _Table) -> Ceiling:
 
 
 def _quoted(text: str) -> str:
-    """Write a TOML basic string: what TOML forbids in one is escaped, the rest stays readable."""
     return (
         '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _code(c)) for c in text) + '"'
     )

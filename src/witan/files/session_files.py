@@ -1,4 +1,4 @@
-"""Sessions as files: read whole, and written beside their place before they take it."""
+"""Sessions as files: read whole, replaced atomically."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ def read_session(path: str | Path) -> Session:
 
 
 def write_session(session: Session, path: str | Path, *, private: bool = False) -> None:
-    """Write a session to a file, which changes as a whole or not at all.
+    """Write a session to a file atomically.
 
     Where it is `private`, nobody but its owner may read it.
 
@@ -43,7 +43,7 @@ def write_session(session: Session, path: str | Path, *, private: bool = False) 
 
 
 def write_whole(content: bytes, path: str | Path, *, private: bool = False) -> None:
-    """Write what comes of a session to a file, which changes as a whole or not at all.
+    """Write text about a session to a file atomically.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The mark of scripts on a ballot: its notes, since a file of ballots has no other place for it."""
+"""The mark of simulated sessions on a ballot: in its notes."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ def marked(ballot: Ballot) -> Ballot:
 
 
 def is_marked(ballot: Ballot) -> bool:
-    """Whether it is one of a simulated session."""
+    """True for ballots of simulated sessions."""
     notes = ballot.notes or ""
     return notes == MARK or notes.startswith(f"{MARK}; ")
 

@@ -1,4 +1,4 @@
-"""The history: every session, in SQLite or PostgreSQL; its names are imported on first use."""
+"""The history of sessions, in SQLite or PostgreSQL; names imported lazily."""
 
 from typing import TYPE_CHECKING
 

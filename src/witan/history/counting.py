@@ -216,7 +216,7 @@ Weigh = Callable[[Sequence[Cast]], Mapping[str, Mapping[str, float]]]
 
 @dataclass(frozen=True, slots=True)
 class _UncountedSession:
-    """A session that was never counted under a rule.
+    """A session not yet counted under a rule.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ ORDER BY s.session LIMIT :size
 
 
 def _uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSession]]:
-    """Read the sessions that were never counted under a rule, in blocks."""
+    """Read sessions not yet counted under a rule, in blocks."""
     after = ""
     while True:
         with database.snapshot():

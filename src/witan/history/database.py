@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|::|:([A-Za-z_]\w*)|%")
 
 
 class Database(ABC):
-    """A connection that threads share, one statement or transaction at a time.
+    """A connection shared by threads, one statement or transaction at a time.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Database(ABC):
 
     @abstractmethod
     def reopen(self, wait: float) -> "Database":
-        """Open another connection that waits `wait` seconds for locks."""
+        """Open another connection with `wait` seconds of patience for locks."""
 
     @abstractmethod
     def _run(self, sql: str, params: Params) -> Any:
@@ -208,7 +208,7 @@ def blocks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def unstorable_error(where: str, error: Exception) -> HistoryError:
-    """Make the error for a value that no column can store."""
+    """Make the error for an unstorable value."""
     words = " ".join(str(error).split())
     problem = f"cannot hold a text or a number that it was given ({words})"
     return HistoryError(where, problem, "look for odd characters and very large numbers")

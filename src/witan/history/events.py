@@ -1,4 +1,4 @@
-"""Stored events of sessions: written once, in order, by the session's holder alone."""
+"""Stored events of sessions: written once, in order, by one holder."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -114,7 +114,7 @@ def insert_events(database: Database, rows: Sequence[EventRow]) -> None:
 
 
 def opening_row(batch: EventBatch) -> SessionRow:
-    """Make the row of a session that opens."""
+    """Make the row of an opening session."""
     opened = batch.opened
     return SessionRow(
         session=opened.session,

@@ -54,7 +54,7 @@ def forget_before(database: Database, at: datetime) -> ForgetResult:
 
 
 def forget_added_before(database: Database, at: datetime) -> ForgetResult:
-    """Delete every session that came into the history before a time."""
+    """Delete sessions added to the history before a time."""
     return _forget_older(database, "added_us", at)
 
 
@@ -78,7 +78,7 @@ def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult
 
 
 def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]]:
-    """Delete sessions; return the day and the bucket of each that existed.
+    """Delete sessions; return day and bucket of each existing one.
 
     Their rows are locked in the order of their names, as by every writer, and are deleted first: a
     writer that waits for one finds it gone, and adds nothing.

@@ -141,7 +141,7 @@ class History:
             raise damage_error(file.path, damage, self._clock.now())
 
     def recording(self) -> Recording:
-        """Make a listener that stores the events of one session after another.
+        """Make a listener storing the events of successive sessions.
 
         Any number may be open at once; they share one thread, which commits the events of all.
         Leaving its block waits until everything is durable.
@@ -394,12 +394,12 @@ class History:
         return forgetting.forget_before(self.database, at)
 
     def forget_added_before(self, at: datetime) -> ForgetResult:
-        """Delete every session that came into this history before a time."""
+        """Delete sessions added to this history before a time."""
         return forgetting.forget_added_before(self.database, at)
 
 
 class FileGuard:
-    """A check that the file of an open history is still there.
+    """A check for removal of an open history's file.
 
     Whatever is written to a removed file is lost.
     """
@@ -410,7 +410,7 @@ class FileGuard:
         self._original = None if self._path is None else _identity(self._path)
 
     def check(self) -> None:
-        """Check that the file was not removed or replaced.
+        """Check for the file's removal or replacement.
 
         Raises
         ------

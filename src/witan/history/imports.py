@@ -1,4 +1,4 @@
-"""Imports: a file comes in whole, once, and never merges with other ballots of a session."""
+"""Imports: a file enters whole, once, without merging into existing sessions."""
 
 import json
 from collections import Counter
@@ -84,7 +84,7 @@ def _blocks(imported: Iterable[Imported]) -> Iterator[dict[str, Imported]]:
 def _compare(
     database: Database, block: Mapping[str, Imported], source: str
 ) -> tuple[list[Imported], list[Session]]:
-    """Return new sessions, and records that continue stored ones; refuse others."""
+    """Return new sessions and continuations of stored ones; refuse others."""
     check_names(database, block)
     among, params = in_list(block)
     sql = f"SELECT session FROM sessions WHERE session IN {among} ORDER BY session"  # noqa: S608

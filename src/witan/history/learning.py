@@ -1,4 +1,4 @@
-"""Statistics that a council learns from the newest sessions of a history before it counts."""
+"""Statistics from the newest sessions, learned by a council before counting."""
 
 import json
 import re
@@ -129,7 +129,7 @@ class _Filter:
     def rows(
         self, database: Database, sql: str, most: int, tables: str = "", **values: str
     ) -> list[tuple[Any, ...]]:
-        """Read the rows of the newest sessions that are not excluded."""
+        """Read the newest sessions' rows, without excluded ones."""
         among, names = in_list(self.without or ("",), "w")
         params: Params = {**values, **names, "half": self.half, "most": most}
         return database.rows(
@@ -212,7 +212,6 @@ def _ballots(
 
 
 def _present(models: list[int], now: Mapping[int, int]) -> list[int]:
-    """Replace the codes of renamed models."""
     return [now.get(model, model) for model in models] if now else models
 
 

@@ -1,4 +1,4 @@
-"""The list of sessions: searches, pages, short names, and counts of the whole history."""
+"""The list of sessions: searches, pages, short names, and totals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -88,7 +88,7 @@ class Search:
 
 
 def require_datetime(name: str, at: object) -> None:
-    """Refuse a value that is no datetime with a zone.
+    """Refuse anything but a datetime with a zone.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
 
 
 def _running(database: Database) -> list[str]:
-    """Read the sessions that a process of this machine records now."""
+    """Read the sessions being recorded on this machine."""
     sql = "SELECT session, holder FROM sessions WHERE status = 'interrupted'"
     return [session for session, holder in database.rows(sql) if is_running(holder)]
 

@@ -1,4 +1,4 @@
-"""The location of a history: a file or the URL of a PostgreSQL database."""
+"""The location of a history: a file or a PostgreSQL URL."""
 
 import os
 import re
@@ -81,7 +81,7 @@ def _normalize(path: Path) -> Path:
 
 
 def _require_path(written: str) -> str:
-    """Refuse text that is meant for another program."""
+    """Refuse text meant for another program."""
     if not written.strip():
         raise HistoryError("the history", "has no place", "name a file, or a postgresql:// URL")
     if written.casefold() == ":memory:":
@@ -102,7 +102,7 @@ def _require_path(written: str) -> str:
 
 
 def _path_of_url(path: str, base: Path) -> Path:
-    """Return the relative path of ``sqlite:///path``; refuse one that was meant absolute."""
+    """Return the relative path of ``sqlite:///path``; refuse one meant absolute."""
     _require_path(path)
     first, *further = Path(path).parts
     if further and first != "/" and not (base / first).exists() and Path("/", first).is_dir():

@@ -118,7 +118,7 @@ class LockWait:
             self._left -= seconds
 
     def run(self, where: str, attempt: Callable[[float], T]) -> T:
-        """Run an attempt that may wait some seconds; repeat if locked.
+        """Run an attempt, waiting some seconds; repeat if locked.
 
         Raises
         ------
@@ -160,12 +160,12 @@ _RECORDING: set[str] = set()
 
 
 def mark_recording(holder: str) -> None:
-    """Note that this process records the session of a holder."""
+    """Note this process as recording a holder's session."""
     _RECORDING.add(holder)
 
 
 def unmark_recording(holder: str) -> None:
-    """Note that this process has stopped recording the session of a holder."""
+    """Note the end of this process's recording of a session."""
     _RECORDING.discard(holder)
 
 

@@ -1,4 +1,4 @@
-"""Opening of histories: made, migrated or read-only, and refused when damaged or locked."""
+"""Opening of histories: created, migrated or read-only; refused if damaged."""
 
 import os
 import stat
@@ -31,7 +31,7 @@ GLANCE_SECONDS = 0.1
 
 
 class _FailedCheckError(Exception):
-    """A check found damage in a file that can still be read."""
+    """Damage found in a file still readable."""
 
 
 def open_database(
@@ -63,7 +63,7 @@ def open_database(
 def damage_error(
     path: Path, problem: str, at: datetime, *, is_readable: bool = True
 ) -> HistoryError:
-    """Copy a damaged file aside and make the error that reports it.
+    """Copy a damaged file aside and make the error about it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _size(path: Path) -> int:
 
 
 def _is_truncated(path: Path, lock_wait: LockWait) -> bool:
-    """Tell whether a file has lost every byte while its log has not."""
+    """Tell if a file has lost every byte, but its log has not."""
 
     def check(wait: float) -> bool:
         with _lock_for_making(path, wait):

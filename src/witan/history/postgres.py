@@ -1,4 +1,4 @@
-"""A history in PostgreSQL, through psycopg, which is imported on first use."""
+"""A history in PostgreSQL through psycopg, imported on first use."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ CONNECT_SECONDS = 10
 
 
 class PostgresDatabase(Database):
-    """A connection to a PostgreSQL database, which reconnects when it is lost."""
+    """A connection to PostgreSQL with automatic reconnection."""
 
     dialect = "postgresql"
     locking = " FOR UPDATE"
@@ -64,7 +64,7 @@ class PostgresDatabase(Database):
         return str(encoding)
 
     def _wait_for_server(self, seconds: float, *, reconnecting: bool) -> Any:
-        """Connect, waiting for a server that is starting or, when reconnecting, unreachable."""
+        """Connect, waiting for a server to start or return."""
         deadline = time.monotonic() + seconds
         while True:
             try:

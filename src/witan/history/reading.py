@@ -1,4 +1,4 @@
-"""Reading of stored sessions: events, ballots, answers, and whole sessions for an export."""
+"""Reading of stored sessions: events, ballots, answers, and exports."""
 
 import json
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def require_session(database: Database, session: str) -> tuple[Any, ...]:
 
 
 def require_text(session: object) -> None:
-    """Refuse a session's name that is no text."""
+    """Refuse a session's name unless it is text."""
     if not isinstance(session, str):
         raise InvalidParameter("session", session, "the name of a session, a text")
 
@@ -91,12 +91,12 @@ def read_answers(database: Database, session: str) -> dict[str, str]:
 
 
 def parse_ballot(body: str) -> Ballot:
-    """Parse a stored ballot, which names every scale but 1-10."""
+    """Parse a stored ballot, with every scale but 1-10 named."""
     return declared(read_record(json.loads(body)))
 
 
 def sessions_sharing_answers(database: Database, session: str) -> list[str]:
-    """Return a session and all that share answers with it."""
+    """Return a session and all others with the same answers."""
     sharing = "(rejudged = 1 OR relation = 'retried')"
     first, seen = session, {session}
     up = f"SELECT parent FROM sessions WHERE session = :session AND {sharing}"  # noqa: S608
@@ -216,7 +216,7 @@ def _has_numbers(answer: AnswerEntry) -> bool:
 
 
 def _export_record(session: Session, category: str | None, cast: list[Ballot]) -> Imported:
-    """Export a council session, whose own ballots are in its events."""
+    """Export a council session, its own ballots inside its events."""
     votes = (ballot for ballot in cast if ballot.kind == "human")
     return Imported(
         session.id,

@@ -54,7 +54,7 @@ def day_of(at_us: int) -> int:
 
 
 def make_storable(text: str) -> str:
-    """Replace the characters that no column can store."""
+    """Replace characters unsupported by columns."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
@@ -273,7 +273,7 @@ class SessionRow:
 
     @property
     def rejudged(self) -> bool:
-        """It judges the answers of another session, which count there."""
+        """True for a judgment of another session's answers, counted there."""
         return self.judges_only or self.relation == "rejudged"
 
     @property
@@ -300,7 +300,7 @@ class SessionRow:
         )
 
     def closing_values(self) -> dict[str, Any]:
-        """Return the columns that closing the session writes, by name."""
+        """Return the columns written at closing, by name."""
         values = dict(zip(_COLUMNS, self.values(0), strict=True))
         return {name: values[name] for name in ("session", *_CLOSING)}
 
@@ -334,7 +334,7 @@ def insert_sessions(
 
 
 def check_names(database: Database, sessions: Iterable[str]) -> None:
-    """Refuse names of sessions that cannot be stored, or are reserved.
+    """Refuse unstorable or reserved names of sessions.
 
     Raises
     ------
@@ -354,7 +354,7 @@ def check_names(database: Database, sessions: Iterable[str]) -> None:
 
 
 def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]) -> int:
-    """Return the bucket of the session that the answers come from.
+    """Return the bucket of the answers' session of origin.
 
     An unknown parent is taken for the first.
     """

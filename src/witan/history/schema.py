@@ -1,4 +1,4 @@
-"""The tables of a history and its migrations, the same in SQLite and PostgreSQL.
+"""A history's tables and migrations, equal in SQLite and PostgreSQL.
 
     sessions ─┬─ events      the record of the session
               ├─ ballots     every ballot as cast, and as lists that an engine can sum
@@ -257,7 +257,7 @@ def migrate(database: Database, clock: Clock) -> None:
 
 
 def code_of(name: str) -> int:
-    """Return a name's code of 53 bits, which a float holds exactly.
+    """Return a name's code of 53 bits, exact in a float.
 
     Two of a million names share a code once in 20,000 histories; a history refuses the second.
     """
@@ -310,7 +310,7 @@ def _tables(database: Database) -> set[str]:
 
 
 def _is_ours(database: Database) -> bool:
-    """Tell whether the table `migrations` is that of a history."""
+    """Tell a history's table `migrations` from another's."""
     if database.dialect == "sqlite":
         sql = "SELECT name FROM pragma_table_info('migrations')"
     else:
@@ -327,13 +327,13 @@ def _foreign(database: Database) -> HistoryError:
 
 
 def probe_tables(database: Database) -> None:
-    """Read a row of every table, so that damage shows now."""
+    """Read a row of every table, to expose damage now."""
     for table in _TABLES:
         database.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS probe")  # noqa: S608
 
 
 def _tables_after(steps: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the tables that exist after these migrations."""
+    """Return the tables after these migrations."""
     tables: dict[str, None] = {}
     for statement in chain.from_iterable(steps):
         if created := re.match(r"\s*CREATE TABLE (\w+)", statement):

@@ -32,7 +32,7 @@ MATHEMATICS: Mapping[str, Function] = MappingProxyType({"LN": log, "SQRT": sqrt}
 
 
 def add_missing_functions(connection: Any, functions: Mapping[str, Function] = MATHEMATICS) -> None:
-    """Define the functions that a connection's library lacks.
+    """Define functions missing from a connection's library.
 
     As SQLite's own, they return NULL for NULL and where they are undefined.
     """
@@ -95,7 +95,7 @@ _ROOM = 65_536
 
 @cache
 def _driver() -> Any:
-    """Import the newer of the standard library's SQLite and that of `pysqlite3`."""
+    """Import the newer SQLite of the standard library and `pysqlite3`."""
     try:
         other = import_module("pysqlite3.dbapi2")
     except ImportError:
@@ -109,12 +109,12 @@ def library_version() -> str:
 
 
 def safe_journal() -> str:
-    """Return the journal mode that is safe with this library."""
+    """Return the journal mode safe with this library."""
     return "wal" if _driver().sqlite_version_info >= _WAL_IS_SAFE else "truncate"
 
 
 def check_library(where: str, version: str) -> None:
-    """Refuse a SQLite library that lacks statements of the history.
+    """Refuse a SQLite library without statements used by the history.
 
     Raises
     ------
@@ -163,7 +163,7 @@ class SqliteDatabase(Database):
 
     @property
     def journal(self) -> str:
-        """The file's journal mode, which another process may have chosen."""
+        """The file's journal mode, possibly chosen by another process."""
         [(mode,)] = self.rows("PRAGMA journal_mode")
         return str(mode).casefold()
 
@@ -181,7 +181,7 @@ class SqliteDatabase(Database):
         self._connection.close()
 
     def reopen(self, wait: float) -> "SqliteDatabase":
-        """Open another connection that waits `wait` seconds for locks."""
+        """Open another connection with `wait` seconds of patience for locks."""
         return SqliteDatabase(self.path, self.where, busy_seconds=wait, mode=self._mode)
 
     def restore_busy_timeout(self) -> None:

@@ -1,4 +1,4 @@
-"""People's votes on closed sessions: blind papers, rankings, and the count with them."""
+"""People's votes on closed sessions: papers, rankings, and the new count."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """The blind paper that a person ranks.
+    """The blind paper of one person.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Paper:
 
     @property
     def code(self) -> str:
-        """The code that a ranking by labels has to name."""
+        """The code to quote with a ranking by labels."""
         return paper_code(self.session, self.sheet)
 
 
@@ -252,7 +252,7 @@ def _too_few(session: "Imported", answers: int) -> tuple[str, str]:
 
 
 def _check_name(person: str) -> None:
-    """Refuse a name that stands for other people."""
+    """Refuse a name for several people."""
     meaning = ""
     if is_unnamed(person):
         meaning = "people without a name are called so in files"
@@ -347,14 +347,13 @@ def vote(
 
 
 def _is_vote_on_all(ballot: Ballot) -> bool:
-    """Tell whether a ballot is a person's one ballot on all answers."""
     return ballot.kind == "human" and not ballot.paired
 
 
 def check_votes(
     session: str, there: Sequence[Ballot], new: Sequence[Ballot], answered: Collection[str]
 ) -> None:
-    """Refuse people's ballots that cannot be cast beside those stored.
+    """Refuse people's ballots incompatible with the stored ones.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Recordings of running sessions, and the thread that commits them.
+"""Recordings of running sessions, and their committing thread.
 
 The event loop never waits for the disk. Events that come while one commit is under way go into the
 next, so that many sessions share the price of one. While another process locks the history, events
@@ -51,7 +51,7 @@ UNSTORABLE = (WitanError, ValueError, ArithmeticError)
 
 
 class Recorder(Protocol):
-    """The listener that queues a session's events."""
+    """The listener queueing a session's events."""
 
     def fail(self, session: str, error: Exception) -> None:
         """Note why later events of a session are not stored."""
@@ -83,7 +83,7 @@ class SessionQueue:
         return self.events[written - 1].seq if written else 0
 
     def batch(self, upto: int) -> EventBatch:
-        """Return the queued events that are not written yet."""
+        """Return the queued, unwritten events."""
         events = self.events[:upto]
         closing = Session.of(events) if isinstance(events[-1], SessionClosed) else None
         return EventBatch(self.opened, self.holder, tuple(events[self.written :]), closing)
@@ -177,7 +177,7 @@ class _Write:
 
 
 def _count(writes: Sequence[_Write]) -> list[_Write]:
-    """Count the sessions that close; return their writes."""
+    """Count the closing sessions; return their writes."""
     closing = [(write, one) for write in writes if (one := write.batch.closing) is not None]
     counts = count_sessions([session for _, session in closing])
     for (write, _), count in zip(closing, counts, strict=True):
@@ -202,7 +202,7 @@ MOST_TAKEN = 10_000
 
 
 class _Notice(Signal):
-    """A signal that calls a function when it is set."""
+    """A signal calling a function when set."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         super().__init__()
@@ -223,7 +223,7 @@ class _Dismissal:
 
 
 class Writer:
-    """The thread that commits queued events, on a connection of its own.
+    """The thread committing queued events, on its own connection.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ GLANCE_SECONDS = 0.2
 
 
 class Recording:
-    """A listener that stores the events of one session after another.
+    """A listener storing the events of successive sessions.
 
     Any number of recordings may be open at once; they share the history's writer.
 
@@ -527,7 +527,7 @@ class Recording:
 
 
 def _loop_caller() -> Callable[[Callable[[], object]], None]:
-    """Make a function that schedules calls on this loop from a thread."""
+    """Make a function to schedule calls on this loop from threads."""
     loop: Any = anyio.lowlevel.current_token().native_token
     call = loop.run_sync_soon if hasattr(loop, "run_sync_soon") else loop.call_soon_threadsafe
 

@@ -1,4 +1,4 @@
-"""The adapters of the Model port: HTTP, pydantic-ai, programs, scripts; and the seats they take.
+"""Adapters of the Model port (HTTP, pydantic-ai, programs, scripts) and their seats.
 
 Its names are imported on first use.
 """

@@ -1,4 +1,4 @@
-"""HTTP calls on asyncio: `aiohttp` under the client of `httpx2`, whose errors it raises."""
+"""HTTP on asyncio: `aiohttp` as transport of `httpx2`, with its errors."""
 
 import asyncio
 import io
@@ -70,7 +70,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; return as soon as the headers of its answer are there."""
+        """Send a request; return at the headers of its response."""
         url, headers = _address(request), _headers(request)
         body = await request.aread()
         try:
@@ -101,7 +101,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
 
 
 class _Response(aiohttp.ClientResponse):
-    """An answer that knows its connection after `aiohttp` has taken that back."""
+    """A response with its connection, even after `aiohttp` has taken it back."""
 
     protocol: "ResponseHandler | None" = None
 
@@ -111,7 +111,7 @@ class _Response(aiohttp.ClientResponse):
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer; closed before it was read to its end, it closes the connection."""
+    """A response's body; closing it early closes the connection."""
 
     def __init__(self, response: _Response, connector: "_Connector") -> None:
         self._response, self._connector, self._ended = response, connector, False
@@ -132,7 +132,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 class _Protocol(ResponseHandler):
-    """One connection; its end is also that of a body.
+    """A connection with a body's end at its own.
 
     `aiohttp` leaves a reader waiting for ever whose body turns out malformed after its beginning,
     or whose connection is closed with all others.
@@ -165,7 +165,7 @@ def _end(body: aiohttp.StreamReader | None, problem: BaseException | None = None
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Any number of connections at once, of which a number is kept."""
+    """Unlimited concurrent connections, a limited number of them kept alive."""
 
     def __init__(self, trust: ssl.SSLContext, idle_connections: int, idle_seconds: float) -> None:
         # A lookup that calls share would be cancelled for all of them as the connector closes.
@@ -209,7 +209,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 def _address(request: httpx2.Request) -> URL:
-    """Where to call; a target that was set apart takes the place of the path, as in `httpx2`."""
+    """Address of a request; a separate target replaces the path, as in `httpx2`."""
     target = bytes(request.extensions.get("target", request.url.raw_path)).decode("latin-1")
     if not _TARGET.fullmatch(target):
         raise httpx2.LocalProtocolError("the target holds what no request can")
@@ -226,7 +226,7 @@ def _headers(request: httpx2.Request) -> list[tuple[str, str]]:
 
 
 def _unanswered(error: Exception) -> httpx2.TransportError:
-    """Why no answer came, as `httpx2` says it: the words of `aiohttp` can show the query."""
+    """Word a missing response as `httpx2` does, without the query."""
     match error:
         case aiohttp.ConnectionTimeoutError():
             return httpx2.ConnectTimeout("")
@@ -258,7 +258,7 @@ def _not_http(problem: str) -> httpx2.RemoteProtocolError:
 
 
 def _behind(error: Exception) -> Exception | None:
-    """What the system said of a connection that did not come about."""
+    """The system's words for a failed connection."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return error.certificate_error
     return error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None

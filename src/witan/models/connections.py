@@ -36,7 +36,7 @@ _IDLE_SECONDS = 30.0
 
 
 class Connections:
-    """Clients for any number of calls at once, over HTTP/1.1 and through the proxies of the system.
+    """Concurrent HTTP/1.1 clients, through the system's proxies.
 
     Nothing but the making of a connection has a time limit: deadlines are the caller's. Each event
     loop has connections of its own, which `aclose` on that loop closes.
@@ -57,7 +57,7 @@ class Connections:
 
     @asynccontextmanager
     async def sent(self, url: str, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
-        """The answer of the server of this URL, from its headers on; closed with the block."""
+        """Send to a URL's server; yield the response, closed with the block."""
         server = self._server(url)
         client = server.take()
         try:
@@ -70,7 +70,7 @@ class Connections:
             await server.give_back(client)
 
     async def prepare(self, url: str) -> None:
-        """Import what calls to the server of this URL need, and make the client for them."""
+        """Import libraries and make the client for a URL's server."""
         await to_thread.run_sync(_load, urlsplit(url).scheme, abandon_on_cancel=True)
         self._server(url)
 
@@ -87,7 +87,7 @@ class Connections:
         return server
 
     async def aclose(self) -> None:
-        """Close every connection of this event loop, those of calls in flight included."""
+        """Close this event loop's connections, calls in flight included."""
         servers = self._servers.get({})
         self._servers.set({})
         with CancelScope(shield=True):
@@ -127,7 +127,7 @@ class _Shared:
         return self._client
 
     async def send(self, _: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-        """Send past the client: of what it adds, nothing concerns a request that is complete."""
+        """Send past the client, without additions to a complete request."""
         return await self._transport.handle_async_request(request)
 
     async def give_back(self, client: httpx2.AsyncClient) -> None:
@@ -138,7 +138,7 @@ class _Shared:
 
 
 class _Single:
-    """A client for each call to a server; the last used is taken first: few are kept alive."""
+    """A client per concurrent call, most recent first, to keep few connections."""
 
     __slots__ = ("_clients", "_idle", "_trust")
 
@@ -183,7 +183,7 @@ def _client(trust: ssl.SSLContext) -> httpx2.AsyncClient:
 
 
 def _load(scheme: str) -> None:
-    """Do what takes long and blocks: other calls in flight are not held up by it."""
+    """Load the slow modules in a thread, without blocking other calls."""
     with suppress(ConfigError):  # of certificates: the call says so
         if scheme == "https":
             _trusting()
@@ -199,14 +199,14 @@ def _on_asyncio() -> bool:
 
 
 def _has_proxy(scheme: str) -> bool:
-    """Whether the system names one, as `httpx2` looks for it."""
+    """Check the system's settings for a proxy, as `httpx2` does."""
     named = getproxies()
     return bool(named.get(scheme) or named.get("all"))
 
 
 @cache
 def _trusting() -> ssl.SSLContext:
-    """The certificates of the system: read once, for that takes tens of milliseconds."""
+    """The system's certificates, cached since reading takes tens of milliseconds."""
     try:
         return httpx2.create_ssl_context()
     except OSError as error:
@@ -216,5 +216,4 @@ def _trusting() -> ssl.SSLContext:
 
 @cache
 def _distrusting() -> ssl.SSLContext:
-    """For servers that are spoken to in the clear: should one turn to TLS, it is not trusted."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -4,7 +4,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class EventStream:
-    """Takes the bytes of a stream in pieces of any size and gives the data of each event.
+    """Parse a byte stream in pieces of any size into event data.
 
     Names, ids and retry times of events are passed over. An event that nothing ends is kept until
     `close`, which gives it too: a stream may end without its last blank line.
@@ -19,11 +19,11 @@ class EventStream:
 
     @property
     def pending(self) -> int:
-        """How many bytes are held of an event that has not ended."""
+        """Bytes buffered of an unfinished event."""
         return len(self._held)
 
     def feed(self, piece: bytes) -> list[str]:
-        """The data of every event that ends with this piece."""
+        """Return the data of every event completed by this piece."""
         if self._after_cr or b"\r" in piece:
             piece = self._with_plain_ends(piece)
         seen = max(len(self._held) - 1, 0)
@@ -36,13 +36,13 @@ class EventStream:
         return self._read(events)
 
     def close(self) -> list[str]:
-        """The data of the event with which the stream broke off, if there is one."""
+        """Return the data of an unfinished last event, if any."""
         rest = bytes(self._held)
         self._held.clear()
         return self._read(rest)
 
     def _with_plain_ends(self, piece: bytes) -> bytes:
-        """Every end of line as a line feed; one that two pieces share counts once."""
+        """Replace line ends by line feeds, also across pieces."""
         if self._after_cr and piece:
             self._after_cr = False
             piece = piece.removeprefix(b"\n")
@@ -59,7 +59,7 @@ class EventStream:
 
 
 def _data(event: str) -> str | None:
-    """What the data lines of one event say; None: it has none."""
+    """Join the data lines of one event; None without any."""
     if event.startswith("data:") and "\n" not in event:
         return event[5:].removeprefix(" ")
     lines = [

@@ -1,4 +1,4 @@
-"""Model servers on this machine, found by asking the ports on which they listen by default."""
+"""Model servers on this machine, found on their default ports."""
 
 import json
 import re
@@ -38,7 +38,7 @@ _NOT_CHAT = frozenset({"bge", "e5", "gte", "minilm", "paraphrase", "rerank", "re
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that answered.
+    """A responding server.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class LocalServer:
 
 
 async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[LocalServer]:
-    """Ask every port at once what models it serves; who has not answered in 0.3 s is not there."""
+    """Ask every port for its models at once, within 0.3 s."""
     import httpx2  # 150 ms that a council with members of its own does not wait for
 
     found: dict[str, LocalServer] = {}
@@ -77,7 +77,7 @@ async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[
 
 
 def ollama_url(host: str) -> str:
-    """The base URL that a value of OLLAMA_HOST means: a host, a port, both, or a URL.
+    """Base URL from OLLAMA_HOST: a host, a port, both, or a URL.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def ollama_url(host: str) -> str:
 
 
 async def _listed(client: "httpx2.AsyncClient", url: str) -> tuple[str, ...]:
-    """The chat models that a server lists; ValueError where it lists none as OpenAI does."""
+    """Chat models in a server's list; ValueError for an unknown format."""
     body = bytearray()
     async with client.stream("GET", url) as response:
         if response.status_code != 200:
@@ -124,6 +124,6 @@ def _name(entry: object) -> str:
 
 
 def _chats(name: str) -> bool:
-    """Whether it may be a chat model: a list says no more of a model than its name."""
+    """Guess by name if a model may chat; lists give no more."""
     words = re.split(r"[^a-z0-9]+", name.lower())
     return not any("embed" in word or word in _NOT_CHAT for word in words)

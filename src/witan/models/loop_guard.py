@@ -1,4 +1,4 @@
-"""Which councils a call comes through, so that one that is a member of itself is found out."""
+"""Loop guard: the chain of councils behind a call, against self-membership."""
 
 import os
 import re
@@ -25,12 +25,12 @@ _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
 def server_name() -> str:
-    """A name for a server that no other has: behind proxies two may go by the same address."""
+    """A unique name for a server: addresses repeat behind proxies."""
     return f"witan-{uuid4().hex}"
 
 
 def through(text: str) -> tuple[str, ...]:
-    """The servers that a header or a variable names.
+    """Servers in a header or variable.
 
     What is no name is left out: clients hand on ``${WITAN_VIA}`` as it stands where it is not set.
     """
@@ -39,19 +39,19 @@ def through(text: str) -> tuple[str, ...]:
 
 
 def hops() -> tuple[str, ...]:
-    """The servers on whose behalf this task calls, those included that started this process."""
+    """Servers behind this task's calls, including those above this process."""
     return (*(through(os.environ.get(VARIABLE, "")) or _handed_down()), *HOPS.get())
 
 
 def hops_header() -> dict[str, str]:
-    """The header that a call of this task goes out with; none where no server stands behind it."""
+    """The header for this task's calls; empty without a server behind it."""
     named = hops()
     return {HEADER: ", ".join(named)} if named else {}
 
 
 @cache
 def _handed_down() -> tuple[str, ...]:
-    """What the variable holds in the nearest process above this one that has it.
+    """The variable's value in the nearest ancestor process with one.
 
     Clients of the Model Context Protocol start a server with a few variables alone, not with ours.
     Where processes cannot be looked at in ``/proc``, it names nobody.

@@ -1,4 +1,4 @@
-"""What models a provider lists: ``GET /models``, as OpenAI, Anthropic and others answer it."""
+"""A provider's list of models: ``GET /models`` by OpenAI, Anthropic and others."""
 
 import json
 import re
@@ -115,7 +115,7 @@ async def _fetch(
 
 
 def _entries(listed: Any) -> list[dict[str, Any]]:
-    """The models of a list, which some servers send without anything around it."""
+    """Models in a list, with or without an envelope."""
     entries = listed["data"] if isinstance(listed, dict) else listed
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise TypeError
@@ -141,7 +141,7 @@ def _created(entry: dict[str, Any]) -> float | None:
 
 
 def _price(entry: dict[str, Any]) -> Price | None:
-    """The price of a model: OpenRouter's per token as text, Together's per million as numbers."""
+    """A model's price: OpenRouter's per token, or Together's per million."""
     stated = entry.get("pricing")
     if not isinstance(stated, dict):
         return None
@@ -157,7 +157,7 @@ def _price(entry: dict[str, Any]) -> Price | None:
 
 
 def _chats(name: str, entry: dict[str, Any]) -> bool:
-    """Whether it chats: as the list says where it does, else by the words of its id."""
+    """Recognise a chat model by the list's fields, else by its id."""
     said = entry.get("type")
     capable = entry.get("capabilities")
     shape = entry.get("architecture")
@@ -171,5 +171,5 @@ def _chats(name: str, entry: dict[str, Any]) -> bool:
 
 
 def seems_to_chat(name: str) -> bool:
-    """Whether no word of a model's id says that it does something else."""
+    """Recognise a chat model by its id, without words for other uses."""
     return not any(_NOT_CHAT.fullmatch(word) for word in re.split(r"[^a-z]+", name.lower()))

@@ -1,4 +1,4 @@
-"""Models behind any server that speaks OpenAI's `/v1/chat/completions`."""
+"""Models behind any server with OpenAI's `/v1/chat/completions`."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -29,7 +29,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A call that the server refused: the error it is, unless the call passes in another form."""
+    """A refused call: an error, unless another form succeeds."""
 
     status: int
     complaint: Complaint
@@ -92,7 +92,7 @@ class OpenAICompatible:
         return f"OpenAICompatible({self._name!r}, {self._endpoint.shown!r}, {self._model!r})"
 
     async def prepare(self) -> None:
-        """Make the client, so that no call waits for a library to be imported."""
+        """Make the client before the first call, imports included."""
         await self._connections.prepare(self._endpoint.shown)
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
@@ -153,7 +153,7 @@ class OpenAICompatible:
         return _Refusal(status, complaint, error)
 
     def _unmet(self, call: Call, field: Field, refusal: _Refusal) -> ModelError:
-        """The error of a call whose option or limit the server does not take as it is."""
+        """The error of a call with an unsupported option or limit."""
         if not field.startswith("max_") or not refusal.complaint.of_value:
             return refusal.error
         words = self._endpoint.redact(refusal.complaint.words).rstrip(".")
@@ -162,7 +162,7 @@ class OpenAICompatible:
         return ModelError(self._name, problem, refusal.status)
 
     def _problem(self, status: int, location: str | None) -> str:
-        """What a status says of the call, before the server's own words."""
+        """Word a status, before the server's own message."""
         if 300 <= status < 400:
             elsewhere = self._endpoint.redact((location or "another address").partition("?")[0])
             return f"redirects to {elsewhere} ({status}), which is not followed"
@@ -178,7 +178,7 @@ class OpenAICompatible:
 
 
 async def _read(response: httpx2.Response, reading: Reading) -> None:
-    """Read to the end; once the text is complete, no longer than a moment."""
+    """Read to the end; after complete text, only for a moment."""
     async with _body(response) as pieces:
         async for piece in pieces:
             reading.feed(piece)
@@ -191,7 +191,7 @@ async def _read(response: httpx2.Response, reading: Reading) -> None:
 
 
 async def _beginning(response: httpx2.Response) -> bytes:
-    """As much of the body as an error needs, or as came of it."""
+    """The beginning of the body, enough for an error."""
     body = b""
     with suppress(httpx2.HTTPError):  # the status says what matters
         async with _body(response) as pieces:
@@ -204,7 +204,7 @@ async def _beginning(response: httpx2.Response) -> bytes:
 
 @asynccontextmanager
 async def _body(response: httpx2.Response) -> AsyncGenerator[AsyncIterator[bytes]]:
-    """The body as it comes; unpacked where a server packs what it was asked to leave plain.
+    """The body in pieces, decompressed even if the server should not compress.
 
     Left early, the response is closed and read on until that shows: `httpx2` reads through a chain
     of generators, and closing the outermost one leaves the others to the garbage collector.

@@ -1,4 +1,4 @@
-"""What servers of OpenAI's protocol disagree about: which fields of a request they accept."""
+"""Differences between servers of OpenAI's protocol: accepted request fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ _STREAMED_STAGES = ("answer", "synthesis")
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one model of one server is spoken to, as far as it has been found out.
+    """Known peculiarities of one model on one server.
 
     Parameters
     ----------
@@ -63,18 +63,18 @@ class Dialect:
         return body
 
     def without(self, *fields: Field) -> "Dialect":
-        """The dialect of a server that refuses these fields too."""
+        """The dialect without further refused fields."""
         return replace(self, refused=self.refused.union(fields))
 
     def form(self, call: Call) -> Field | None:
-        """The form of `response_format` that the call is sent with: the strongest not refused."""
+        """The strongest `response_format` not refused."""
         if call.schema is None:
             return None
         forms: tuple[Field, ...] = ("json_schema", "json_object")
         return next((form for form in forms if form not in self.refused), None)
 
     def named(self, call: Call, status: int, complaint: Complaint) -> Field | None:
-        """The field that the complaint about a call names; None: it names none.
+        """The field named in a complaint, if any.
 
         Where it names several the first counts, for the rest is advice.
         """
@@ -89,7 +89,7 @@ class Dialect:
         return min(found, key=found.__getitem__, default=None)
 
     def spares(self, field: Field, complaint: Complaint) -> bool:
-        """Whether a call may be made again without the field that a complaint names.
+        """Check that a call can do without the refused field.
 
         The limit on tokens may change its name but never goes, because what a call can cost rests
         on it; and a server may ignore what it has no name for, so only its name is changed that
@@ -103,12 +103,12 @@ class Dialect:
         return field not in _OPTIONS or complaint.of_name
 
     def notes(self, call: Call) -> tuple[str, ...]:
-        """What a call asked for and its request went without."""
+        """Options of a call missing from its request."""
         asked = (option for option in _OPTIONS if getattr(call.options, option) is not None)
         return tuple(f"the server does not take {name}" for name in asked if name in self.refused)
 
     def _fields(self, call: Call) -> dict[Field, dict[str, Any]]:
-        """What is sent beside model and messages: each field with what it puts in the body."""
+        """Request fields beside model and messages, with their body values."""
         limit: Field = self.limit
         if limit in self.refused:
             limit = "max_completion_tokens" if limit == "max_tokens" else "max_tokens"

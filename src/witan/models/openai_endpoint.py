@@ -1,4 +1,4 @@
-"""Where a server is called and with what credentials, none of which it ever shows."""
+"""The address and credentials of a server; the latter stay secret."""
 
 import re
 from base64 import b64encode
@@ -58,7 +58,7 @@ class Endpoint:
 
     @property
     def refused_key(self) -> str:
-        """What it means that the server refused the credentials, or their absence."""
+        """Explain refused or missing credentials."""
         if self._keyed:
             return (
                 f"rejected the API key in {self._variable}"

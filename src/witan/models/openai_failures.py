@@ -1,4 +1,4 @@
-"""Why a call over HTTP brought nothing: what the network and the server say of it."""
+"""Reasons of failed HTTP calls, from the network and the server."""
 
 import json
 import os
@@ -78,7 +78,7 @@ _NAME_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, in words that follow a model's name.
+    """A failure in words to follow a model's name.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Failure:
 
 
 def broken(error: httpx2.HTTPError, url: str) -> Failure:
-    """What a failure of the connection to this URL means."""
+    """Describe a failed connection to this URL."""
     if isinstance(error, httpx2.ConnectTimeout):
         return Failure(
             f"cannot be reached at {url}: no answer in {CONNECT_SECONDS:g} s",
@@ -118,7 +118,7 @@ def broken(error: httpx2.HTTPError, url: str) -> Failure:
 
 
 def _reason(error: BaseException) -> tuple[str, bool]:
-    """Why no connection came about, from the error of the system behind the client's own."""
+    """Reason of a failed connection, from the underlying system error."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted ({cause.verify_message})", False
@@ -143,7 +143,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What a server says of a call that it refused.
+    """A server's complaint about a refused call.
 
     Parameters
     ----------
@@ -181,12 +181,12 @@ class Complaint:
 
     @property
     def of_name(self) -> bool:
-        """Whether the server refuses to be told such a thing at all."""
+        """True if the server rejects the field itself."""
         return self._says(_STRANGE_NAME) or (not self.of_value and self._says(_NAME_WORDS))
 
     @property
     def of_value(self) -> bool:
-        """Whether the server takes such a thing, and refuses what it was told."""
+        """True if the server knows the field, but rejects its value."""
         return not self._says(_STRANGE_NAME) and self._says(_VALUE_WORDS)
 
     def _says(self, words: Iterable[str]) -> bool:
@@ -195,7 +195,7 @@ class Complaint:
 
 
 def _first_flaw(document: object, depth: int = 4) -> dict[str, Any] | None:
-    """Where a server lists what is wrong with a request, with the place of each, the first."""
+    """First flaw in a server's list of flaws, with its place."""
     if isinstance(document, list) and document and depth:
         return _first_flaw(document[0], depth - 1)
     if not isinstance(document, dict) or not depth:
@@ -211,7 +211,7 @@ def _text(value: object) -> str | None:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that a server asks to wait, however it says so; None: it does not."""
+    """Seconds to wait by any of a server's headers, if any."""
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     given = headers.get("retry-after", "")

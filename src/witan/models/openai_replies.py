@@ -1,4 +1,4 @@
-"""From the bytes of one chat completion, streamed or whole, to a reply."""
+"""A chat completion's bytes, streamed or whole, to a reply."""
 
 import json
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ _LASTING = ("invalid", "not_found", "permission", "authentication", "quota", "fi
 
 
 def is_transient(status: int) -> bool:
-    """Whether a call that ended with this HTTP status may succeed later."""
+    """True if a later call may succeed after this HTTP status."""
     return status in (408, 409, 425, 429) or (status >= 500 and status != _IN_A_CIRCLE)
 
 
 def words_of(error: object, depth: int = 4) -> str:
-    """What an error says, wherever in it its server wrote that down."""
+    """The message of an error, in any of the known places."""
     if isinstance(error, str):
         return error
     if depth == 0:
@@ -51,7 +51,7 @@ def words_of(error: object, depth: int = 4) -> str:
 
 
 class Reading:
-    """Takes the body of a completion piece by piece; its first characters show what it is.
+    """Incremental reader of a completion; its first characters tell the format.
 
     A server may answer a plain request with a stream, and the other way round.
 
@@ -81,7 +81,7 @@ class Reading:
 
     @property
     def finished(self) -> bool:
-        """Whether the stream has said that its text is at its end."""
+        """True after the stream's end of text."""
         return self._done or (self._events is not None and self._finish is not None)
 
     def feed(self, piece: bytes) -> None:
@@ -119,7 +119,7 @@ class Reading:
         return _reply(text, self._usage, cut=self._finish == "length")
 
     def _recognise(self) -> None:
-        """Tell a whole completion from a stream, as soon as there is enough of it."""
+        """Tell a whole completion from a stream, given enough of it."""
         start = bytes(self._body.lstrip(_BLANK)[:6])
         if start[:1] in (b"{", b"["):
             self._whole = True
@@ -144,7 +144,7 @@ class Reading:
             raise self._error("broke off in the middle of its JSON", transient=True) from error
 
     def _take(self, completion: object) -> None:
-        """Read a completion, or the part of one that an event holds."""
+        """Read a completion, or an event's part of one."""
         if isinstance(completion, list) and completion:
             completion = completion[0]
         if not isinstance(completion, dict):
@@ -185,14 +185,14 @@ class Reading:
             self._unheard.append(content)
 
     def _be_heard(self) -> None:
-        """Hand on what came in one piece of the body as one piece of text."""
+        """Pass on a piece of the body as one piece of text."""
         if self._unheard:
             text = "".join(self._unheard)
             self._unheard.clear()
             self._hear(self._redact.hide(_sound(text)))
 
     def _check(self, part: Mapping[str, Any], billed: Mapping[str, Any]) -> None:
-        """Raise the error that stands where a completion should, with what is billed for it."""
+        """Raise the error in place of a completion, with its billed usage."""
         error = part.get("error")
         if not error and "error" in (part.get("object"), part.get("type")):
             error = part
@@ -241,7 +241,7 @@ class Reading:
 
 
 def _reply(text: str, billed: Mapping[str, Any], *, cut: bool) -> Reply:
-    """Make the reply of a text and of what its server says that it took."""
+    """Make the reply of a text and the server's usage."""
     cost, problems = read_cost(billed.get("cost"))
     ignored = bool(problems)
     read, unread = read_tokens(billed.get("prompt_tokens"), "read")
@@ -253,7 +253,7 @@ def _reply(text: str, billed: Mapping[str, Any], *, cut: bool) -> Reply:
 
 
 def _sound(text: str) -> str:
-    """The text as it can be written: the halves of a character joined, or replaced."""
+    """The text as valid UTF-8: surrogates joined or replaced."""
     try:
         text.encode()
     except UnicodeEncodeError:

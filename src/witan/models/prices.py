@@ -1,4 +1,4 @@
-"""What the providers ask for their models, from the list that genai-prices carries with it."""
+"""Providers' prices by the list bundled with genai-prices."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,7 +15,7 @@ HALF_HOURS = 48
 
 
 def price_of(provider: str, model: str, now: datetime | None = None) -> Price | None:
-    """What a model costs at most, from now until this time tomorrow; None: the list has no price.
+    """A model's maximum price over the next day; None: unlisted.
 
     Of its hours and of its tiers for long prompts the dearest count, since a ceiling on cost rests
     on this. Nothing is fetched: the list is as old as the package that holds it.

@@ -1,4 +1,4 @@
-"""A program with a seat: the prompt on its standard input, its answer on its standard output."""
+"""A program as member: prompt on standard input, answer on standard output."""
 
 import os
 import shlex
@@ -36,7 +36,7 @@ _AT_EASE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
 class Program:
-    """A program that answers calls: one process a call, started without a shell.
+    """A program answering calls: one process per call, without a shell.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Program:
         return f"Program({self.name!r})"
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
-        """Run the program on this call; it is killed, with its children, when it is not awaited."""
+        """Run the program on this call; cancelling kills its process group."""
         if (circle := self.circle()) is not None:
             raise ModelError(self.name, circle)
         tail = bytearray()
@@ -85,7 +85,7 @@ class Program:
         return Reply(text)
 
     def circle(self) -> str | None:
-        """Why it may not be run by this process, which it has started itself; None: it may."""
+        """Refuse to run a program that started this process; None: fine."""
         earlier = [each for each in hops() if each.startswith(MARK)]
         if self._mark in earlier:
             return (
@@ -101,7 +101,7 @@ class Program:
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[Process]:
-        """The process, in a group of its own of which nothing is left afterwards."""
+        """The process in its own group, all of it killed afterwards."""
         try:
             process = await anyio.open_process(
                 self.argv,
@@ -133,7 +133,7 @@ class Program:
 
 
 def _mark(argv: tuple[str, ...]) -> str:
-    """A name that the program has wherever it is started from, and that does not tell it."""
+    """A name of the program independent of its folder, hashed."""
     found = shutil.which(argv[0])
     path = argv[0] if found is None else os.path.realpath(found)
     command = shlex.join((path, *argv[1:])).encode(errors="replace")
@@ -141,7 +141,7 @@ def _mark(argv: tuple[str, ...]) -> str:
 
 
 def rendered(messages: tuple[Message, ...]) -> str:
-    """The messages as plain text: a single one as it stands, several headed by who speaks."""
+    """Messages as plain text: one as is, several headed by speaker."""
     if len(messages) == 1:
         return messages[0].text
     return "\n\n".join(f"{m.role.capitalize()}:\n{m.text}" for m in messages) + "\n"
@@ -153,7 +153,7 @@ def _pipe(stream: _Stream | None) -> _Stream:
 
 
 async def _heard(stdout: ByteReceiveStream, hear: Hear) -> str | None:
-    """What the program says until it closes its output; None: more than a reply may be."""
+    """The program's output to its end; None beyond the limit."""
     decoder = getincrementaldecoder("utf-8")(errors="replace")
     pieces, size = [], 0
     async for chunk in stdout:
@@ -183,13 +183,13 @@ async def _keep(stderr: ByteReceiveStream, tail: bytearray) -> None:
 
 
 async def _await_end(process: Process) -> None:
-    """What it started ends with it: a child left behind would hold its output open."""
+    """Wait for the process, then kill its children: they could hold pipes open."""
     await process.wait()
     _kill(process)
 
 
 def _kill(process: Process) -> None:
-    """End the whole group, whoever of it is left; where there are no groups, the process."""
+    """Kill the whole group, or the process on systems without groups."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Through whom a call comes, said by clients that take no headers along with a call."""
+"""Loop-guard headers for clients without headers per call."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def announcing(provider: str, stack: AsyncExitStack) -> dict[str, Any]:
-    """What else a provider is made with, for its calls to say so; the stack closes it."""
+    """Constructor options adding the loop guard; the stack closes them."""
     if provider != "cohere":
         return {}
     from pydantic_ai.models import create_async_http_client
@@ -23,7 +23,7 @@ def announcing(provider: str, stack: AsyncExitStack) -> dict[str, Any]:
 
 
 def announce(provider: str, made: Any) -> None:
-    """Have a provider that was made say so, where it cannot be told in the making."""
+    """Add the loop guard to an existing provider."""
     if provider == "huggingface":
         made.client.headers = _AsCalled()
 
@@ -33,7 +33,7 @@ async def _add(request: "httpx.Request") -> None:
 
 
 class _AsCalled(Mapping[str, str]):
-    """Headers as they are for whoever asks for them: each call is of a task of its own."""
+    """Headers evaluated per task at each access."""
 
     def __getitem__(self, name: str) -> str:
         return hops_header()[name]

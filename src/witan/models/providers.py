@@ -1,4 +1,4 @@
-"""The providers that a seat can name: where each is called, and which variable holds its key."""
+"""Providers for seats: addresses and key variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Provider:
     local: bool = False
 
     def listing(self, moved: str | None) -> str | None:
-        """The address of its list of models, behind the address that it is `moved` to if any."""
+        """The address of its list of models, at the `moved` address if any."""
         if moved is None and self.models_url is not None:
             return self.models_url
         if self.url is not None:
@@ -62,7 +62,7 @@ class Provider:
 
     @property
     def address(self) -> str | None:
-        """Where it is called by default; None: its client library decides."""
+        """Its default address; None: left to its client library."""
         return self.url or self.home
 
 
@@ -72,20 +72,19 @@ _PREFIXES = {"lmstudio": ("LMSTUDIO", "LM_STUDIO"), "vllm": ("VLLM", "HOSTED_VLL
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where a provider is called, and with which variable's key; None: as by default."""
+    """Address and key variable of a provider; None: the default."""
 
     url: str | None = None
     key_variable: str | None = None
 
 
 def _moved_by(*prefixes: str, first: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The variables that hold an address: those of its library first, then those in common use."""
+    """Variables of an address: the library's first, then common ones."""
     common = (f"{prefix}_{end}" for end in ("BASE_URL", "API_BASE") for prefix in prefixes)
     return tuple(dict.fromkeys((*first, *common)))
 
 
 def _direct(name: str, url: str, prefix: str, key: str = "", **more: Any) -> Provider:
-    """A provider whose OpenAI-compatible interface is called directly."""
     return Provider(
         name, (key or f"{prefix}_API_KEY",), url, url_variables=_moved_by(prefix), **more
     )
@@ -94,7 +93,6 @@ def _direct(name: str, url: str, prefix: str, key: str = "", **more: Any) -> Pro
 def _through_library(
     name: str, keys: tuple[str, ...], prefix: str, first: tuple[str, ...] = (), **more: Any
 ) -> Provider:
-    """A provider that is called through its client library."""
     return Provider(name, keys, url_variables=_moved_by(prefix, first=first), **more)
 
 
@@ -169,7 +167,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
 
 
 def key_of(variables: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, str] | None:
-    """The first variable that holds a key, and the key; None: none does."""
+    """The first variable with a key, and the key, if any."""
     for variable in variables:
         if key := environment.get(variable, "").strip():
             return variable, key
@@ -177,7 +175,7 @@ def key_of(variables: tuple[str, ...], environment: Mapping[str, str]) -> tuple[
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL leads to this machine."""
+    """Check that a URL leads to this machine."""
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True

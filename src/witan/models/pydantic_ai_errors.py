@@ -1,4 +1,4 @@
-"""The errors of pydantic-ai and of what it stands on, as ours: one sentence, and no key in it."""
+"""Translation of pydantic-ai's errors into ours: one sentence, without keys."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What is said of the errors of one model.
+    """Wording of one model's errors.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Translation:
             raise self._unconnected(error) from error
 
     def unusable(self, error: Exception) -> ModelError:
-        """What is wrong before anything was sent."""
+        """The error before any request was sent."""
         return ModelError(self.name, f"cannot be called: {self.short(str(error))}")
 
     def _api_error(self, error: "ModelAPIError") -> ModelError:
@@ -80,7 +80,7 @@ class Translation:
         return ModelError(self.name, problem, status, error.retry_after, _may_pass(error))
 
     def _unconnected(self, error: Exception) -> ModelError:
-        """What the network says, behind what the library and the provider's own make of it."""
+        """The network's words behind a library's and provider's error."""
         where = "the provider's address" if self.base_url is None else self.short(self.base_url)
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, httpx2.HTTPError):
@@ -93,7 +93,7 @@ class Translation:
 
 
 def _may_pass(error: "ModelAPIError") -> bool:
-    """Whether the same call may succeed later; money that ran out does not come back by waiting."""
+    """Check for a transient failure; exhausted credit is permanent."""
     from pydantic_ai import exceptions as ai
 
     if isinstance(error, ai.ModelQuotaExceededError):
@@ -106,5 +106,4 @@ def _may_pass(error: "ModelAPIError") -> bool:
 
 
 def _words(error: "ModelAPIError") -> str:
-    """The provider's own words, else the library's."""
     return words_of(error.body).strip() or error.message

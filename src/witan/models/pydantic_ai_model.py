@@ -1,4 +1,4 @@
-"""Every provider that does not speak OpenAI's protocol, called through pydantic-ai.
+"""Providers without OpenAI's protocol, called through pydantic-ai.
 
 The library is imported before the first call, and not sooner: it takes seconds, which a council
 that does not need it never spends.
@@ -63,7 +63,7 @@ _IMPORTING = Lock()
 
 
 class Providers:
-    """One HTTP client per provider, address and key, for as many models as share them.
+    """One shared HTTP client per provider, address and key.
 
     Each event loop has clients of its own, which `aclose` on that loop closes.
     """
@@ -111,7 +111,7 @@ class _Request:
 
 
 class PydanticAIModel:
-    """A model of any provider that pydantic-ai knows.
+    """A model of any pydantic-ai provider.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class PydanticAIModel:
         return f"PydanticAIModel({self.name!r})"
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
-        """Answer one call in one attempt; what should satisfy a schema is not heard on the way."""
+        """Answer one call in one attempt; structured output is not streamed."""
         model = await self._model()
         with self._translation.errors():
             if call.schema is None:
@@ -170,7 +170,7 @@ class PydanticAIModel:
             return self._reply(await self._structured(model, call, call.schema))
 
     async def prepare(self) -> None:
-        """Import the libraries and make the client, which takes some of them many seconds."""
+        """Import the libraries and make the client; this can take seconds."""
         await self._model()
 
     async def aclose(self) -> None:
@@ -221,7 +221,7 @@ class PydanticAIModel:
     async def _structured(
         self, model: "Model", call: Call, schema: Mapping[str, Any]
     ) -> "m.ModelResponse":
-        """Ask for a reply that satisfies a schema, in the best way that the model takes.
+        """Request schema-conforming output by the model's best method.
 
         What it refused once is not tried on it again.
         """
@@ -290,7 +290,7 @@ def _load(provider: str) -> None:
 
 
 def _rungs(model: "Model") -> Sequence[Rung]:
-    """What the model is said to take, best first; asking it in words works on any."""
+    """Output methods of the model, best first; a prompt works on any."""
     profile = model.profile
     rungs: list[Rung] = ["native"] if profile.get("supports_json_schema_output", False) else []
     if profile.get("supports_tools", True):
@@ -299,7 +299,7 @@ def _rungs(model: "Model") -> Sequence[Rung]:
 
 
 def _refuses_form(error: Exception) -> bool:
-    """Whether another way of asking for the same may be taken."""
+    """Check for an error solvable by another output method."""
     from pydantic_ai import exceptions as ai
 
     if isinstance(error, ai.ModelContextWindowExceededError | ai.ModelQuotaExceededError):
@@ -371,13 +371,13 @@ def _parameters(
 
 
 def _ended(response: "m.ModelResponse") -> bool:
-    """Whether the provider said why it stopped, be it in words that the library does not know."""
+    """Check for a stated finish reason, even one unknown to the library."""
     said = response.provider_details or {}
     return response.finish_reason is not None or "finish_reason" in said
 
 
 def _text(response: "m.ModelResponse") -> str:
-    """What was said, or handed to the tool: our reader takes either for the review."""
+    """The text, or the tool's arguments: our reader accepts both."""
     from pydantic_ai.messages import TextPart, ToolCallPart
 
     handed = [part for part in response.parts if isinstance(part, ToolCallPart)]

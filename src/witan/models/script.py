@@ -1,4 +1,4 @@
-"""Scripts: what a scripted member says at each stage, as values and as TOML.
+"""Scripts: a scripted member's lines per stage, as values and TOML.
 
 A file holds, for each stage, the lines among which the first that fits a call is played::
 
@@ -55,7 +55,7 @@ from witan.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that a script has a member say, or one way in which it fails.
+    """One reply in a script, or one failure.
 
     Parameters
     ----------
@@ -99,13 +99,13 @@ class Line:
 
     @property
     def fails(self) -> bool:
-        """Whether the call brings no reply."""
+        """True if the call brings no reply."""
         return self.error is not None or self.hang or self.empty
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The lines of every stage, in the order in which they are tried."""
+    """The lines of every stage, in order of trial."""
 
     answer: tuple[Line, ...] = ()
     review: tuple[Line, ...] = ()
@@ -114,7 +114,7 @@ class Script:
 
 
 def read_script(path: str | Path) -> Script:
-    """Read a script from a TOML file; what cannot be read is named by file, key and expectation."""
+    """Read a script from TOML; errors name file, key and expectation."""
     where = str(path)
     try:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))

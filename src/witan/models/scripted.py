@@ -1,4 +1,4 @@
-"""A model that plays a script: for demonstrations, for tests, and for users' own tests.
+"""A scripted model for demonstrations and tests, ours and users'.
 
 Nothing it says is a model's. It draws no lots and reads no clock, so the same call brings the
 same reply; `witan.models.script` says how a script is written.
@@ -27,7 +27,7 @@ _WORD = re.compile(r"\s*\S+\s*")
 
 
 class Scripted:
-    """A model that plays a script; any number of sessions may call it at once.
+    """A scripted model, usable by concurrent sessions.
 
     Each of the sequences holds what may be said at that stage; the first entry that fits a call
     is played. An entry with `times` fits only so many attempts at one call, and an attempt is made
@@ -74,7 +74,7 @@ class Scripted:
         return f"Scripted({self.name!r})"
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
-        """Say what the script has for this call, a few words at a time, or fail as it says."""
+        """Stream the script's line for this call, or fail as scripted."""
         said = self._pick(call)
         line = said if isinstance(said, Line) else Line(_text(said, call))
         await anyio.sleep(line.seconds)
@@ -98,7 +98,7 @@ class Scripted:
         )
 
     def _pick(self, call: Call) -> Says:
-        """Choose the first entry that fits, past those whose attempts are spent."""
+        """Choose the first fitting entry with attempts left."""
         fitting = [said for said in self._says[call.stage] if _fits(said, call)]
         if not fitting:
             raise ModelError(self.name, f"its script has nothing to say to this {call.stage}")
@@ -111,7 +111,7 @@ class Scripted:
 
 
 class _Attempts:
-    """How often each call was made; calls are told apart by what they are, not what they say."""
+    """Attempts per call, identified by stage and seat instead of text."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[weakref.ref[Call], int]] = {}
@@ -127,7 +127,7 @@ class _Attempts:
 
 
 def _after(attempts: int, entries: Sequence[Says]) -> Says:
-    """Pass over entries whose attempts are spent; the last one is never spent."""
+    """Skip exhausted entries; the last one never is."""
     for said in entries[:-1]:
         if not isinstance(said, Line) or said.times is None or attempts < said.times:
             return said

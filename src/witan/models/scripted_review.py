@@ -1,4 +1,4 @@
-"""How a scripted member reads the answers before it: by phrases that it was told to look for."""
+"""Scripted reviews: search the answers for phrases."""
 
 import json
 import re
@@ -28,7 +28,7 @@ Grade = float | Mapping[str, float]
 
 
 def cite(line: Line, call: Call) -> str:
-    """The line's text, with the labels of the answers that its phrases are found in."""
+    """The line's text, with labels of the answers containing its phrases."""
     assert line.text is not None  # noqa: S101 - the caller has looked
     if _PLACEHOLDER.search(line.text) is None:
         return line.text
@@ -45,7 +45,7 @@ def cite(line: Line, call: Call) -> str:
 
 
 def review_text(line: Line, call: Call) -> str:
-    """The review of the sheet in this call, as JSON that has what the schema asks for."""
+    """The review of this call's sheet, as JSON by its schema."""
     answers = _answers(call)
     grades = {label: _grade(line, text) for label, text in answers.items()}
     keys = {label: (_place(line, answers[label]), -_overall(grades[label])) for label in answers}
@@ -94,7 +94,7 @@ def _overall(grade: Grade) -> float:
 
 
 def _on(grade: Grade, criterion: str) -> float:
-    """The grade on one criterion; the overall grade where none is given for it."""
+    """The grade on one criterion, by default the overall grade."""
     if isinstance(grade, Mapping):
         return grade[criterion] if criterion in grade else round(_overall(grade))
     return grade

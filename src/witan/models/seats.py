@@ -1,4 +1,4 @@
-"""How a seat is written, and how a member is made of it."""
+"""The notation of seats, and their members."""
 
 import re
 import shlex
@@ -83,14 +83,14 @@ class SeatSpec:
 
     @property
     def own_name(self) -> str:
-        """What it is called for want of a name of its own."""
+        """Default name of the seat."""
         if self.provider == "script":
             return Path(self.model).stem
         return Path(shlex.split(self.model)[0]).name if self.provider == "cmd" else self.model
 
 
 def _split_name(text: str) -> tuple[str, str]:
-    """The name before a seat, empty if there is none, and the seat."""
+    """Split a seat at its optional name."""
     named = _NAMED.fullmatch(text)
     return (named[1], named[2].strip()) if named else ("", text.strip())
 
@@ -136,7 +136,7 @@ class _Unseated(Exception):
 
 
 def check_url(url: str) -> str | None:
-    """What keeps a text from being a base URL, without repeating what may be a secret."""
+    """Explain an invalid base URL without repeating possible secrets."""
     try:
         parts = urlsplit(url)
         fine = bool(parts.hostname) and parts.port != 0
@@ -168,7 +168,7 @@ def _served(source: str) -> SeatSpec:
 
 
 def _local(kind: str, rest: str, base: Path | None) -> SeatSpec:
-    """A script, or a program; a path is that of a file beside the text it is written in."""
+    """A script or program; paths are relative to the text's folder."""
     if kind == "script":
         if not rest:
             raise _Unseated("it names no script")
@@ -195,7 +195,7 @@ def _provided(source: str, kind: str, model: str) -> SeatSpec:
 
 
 def name_seats(specs: Sequence[SeatSpec], taken: Collection[str] = ()) -> tuple[SeatSpec, ...]:
-    """Give every seat a name that no other has.
+    """Give every seat a unique name.
 
     A name given stands. Else a seat is called after its model; where models of several providers
     are called the same, the provider goes before it; then they are numbered.
@@ -220,22 +220,22 @@ def name_seats(specs: Sequence[SeatSpec], taken: Collection[str] = ()) -> tuple[
 
 
 def names_of(spec: SeatSpec) -> tuple[str, ...]:
-    """The ways to name a seat where its price is set: name, seat as written, both."""
+    """Names of a seat in the prices: name, notation, both."""
     return (spec.name, spec.source, f"{spec.name}={spec.source}")
 
 
 def rate_of(spec: SeatSpec, rates: Mapping[str, Rate]) -> Price | None:
-    """The price that is set for a seat under one of its names; None: none is."""
+    """The price set for a seat under one of its names, if any."""
     return next((Price(*rates[name]) for name in names_of(spec) if name in rates), None)
 
 
 def no_such_seat(name: str, seated: Iterable[str]) -> str:
-    """What is wrong with a chairman that is written as a name and is no member's."""
+    """Word an unknown chairman, given by name."""
     return f"is neither a seat nor a name: {UnknownName('member', name, seated)}"
 
 
 def key_variables(spec: SeatSpec) -> tuple[str, ...]:
-    """Where the key of a seat is looked for; empty: it needs none."""
+    """Variables searched for a seat's key; empty: none needed."""
     if spec.key_variable is not None:
         return (spec.key_variable,)
     provider = PROVIDERS.get(spec.provider)
@@ -244,7 +244,7 @@ def key_variables(spec: SeatSpec) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a seat is called, and who says so.
+    """The address of a seat, and its origin.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class Address:
 
 
 def address(spec: SeatSpec, environment: Mapping[str, str]) -> Address:
-    """Find where a seat is called: its own address, the provider's variable, the default.
+    """Resolve a seat's address: its own, the provider's variable, the default.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def address(spec: SeatSpec, environment: Mapping[str, str]) -> Address:
 
 
 def _moved(provider: Provider, variable: str, value: str) -> str:
-    """The address in a provider's variable, with the version that its library appends."""
+    """The address in a provider's variable, plus its library's version suffix."""
     if problem := check_url(value):
         raise ConfigError(variable, "", problem)
     url = value.rstrip("/")
@@ -290,14 +290,14 @@ def _moved(provider: Provider, variable: str, value: str) -> str:
 
 
 def base_url(spec: SeatSpec, environment: Mapping[str, str]) -> str | None:
-    """Where a seat is called; None: wherever the client library calls it, or nowhere."""
+    """The URL of a seat; None: decided by its library, or none."""
     return address(spec, environment).url
 
 
 def local_addresses(
     servers: Mapping[str, str], environment: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """The addresses of local servers, those moved whose variable is set."""
+    """Addresses of local servers, overridden by variables."""
     found = {kind: address(SeatSpec("", kind, ""), environment) for kind in servers}
     return {
         kind: url if (held := found[kind]).variable is None or held.url is None else held.url
@@ -306,7 +306,7 @@ def local_addresses(
 
 
 def to_trust(held: Seat) -> str | None:
-    """What a seat of a record would do beyond calling a provider with its own key; None: nothing.
+    """Describe a recorded seat's risks beyond its own key; None: harmless.
 
     Raises
     ------
@@ -358,7 +358,7 @@ def seat(
     connections: "Connections",
     providers: "Providers | None" = None,
 ) -> Member:
-    """Make the member that a named seat is for.
+    """Make the member of a named seat.
 
     Parameters
     ----------
@@ -389,7 +389,7 @@ def seat(
 
 
 def _may_reason(spec: SeatSpec) -> bool:
-    """Tell by its name whether a model on a server of one's own may reason in its text."""
+    """Guess by name if a model may write reasoning into its text."""
     provider = PROVIDERS.get(spec.provider)
     served = spec.url is not None or (provider is not None and provider.local)
     return served and REASONING_NAMES.search(spec.model) is not None
@@ -434,7 +434,7 @@ def _model(
 
 
 def _key(spec: SeatSpec, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The variable of a seat's key and the key; neither where it needs none."""
+    """The variable of a seat's key and the key, if needed."""
     variables = key_variables(spec)
     if not variables:
         return None, None

@@ -1,4 +1,4 @@
-"""What others wrote, without our secrets; for a message of ours short and on one line besides."""
+"""Redaction of our secrets in foreign text, for messages in one line."""
 
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
@@ -26,14 +26,14 @@ class Redaction:
         return "Redaction()"
 
     def __call__(self, text: str) -> str:
-        """The text on one line of at most 300 characters, with *** for every secret."""
+        """The text on one line, ≤ 300 characters, *** for every secret."""
         line = "".join(filter(str.isprintable, " ".join(text.split())))
         for secret in self._forms:
             line = line.replace(secret, _HIDDEN)
         return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…"
 
     def hide(self, text: str) -> str:
-        """A reply as it is, with *** for every secret long enough to be nothing but a secret."""
+        """The unchanged reply, *** for every unmistakable secret."""
         for secret in self._forms:
             if len(secret) >= _SHORTEST_IN_REPLIES:
                 text = text.replace(secret, _HIDDEN)

@@ -1,4 +1,4 @@
-"""The rules and their registry; importing this package registers every rule of our own."""
+"""The rules and their registry; importing registers all built-in rules."""
 
 # Registration order is display order, so the imports are not sorted.
 # isort: off

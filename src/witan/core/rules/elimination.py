@@ -1,4 +1,4 @@
-"""The rule `irv`: the candidate with fewest first places goes, until one is left."""
+"""The rule `irv`: eliminate the fewest first places until one remains."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -120,7 +120,7 @@ def irv(profile: Profile) -> Scores:
 
 
 def irv_rounds(profile: Profile) -> tuple[Round, ...]:
-    """List the eliminations of one session, the later seat going where all else is equal.
+    """List the eliminations of one session, ties broken by seat order.
 
     It is one of the orders that `irv` follows, laid open for recounting by hand.
 
@@ -188,7 +188,7 @@ class _Ballots:
     def first_places(
         self, below: NDArray[np.unsignedinteger[Any]]
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Sum the first places among some candidates, (m, S); say which ballots speak, (R, S)."""
+        """First places among some candidates, (m, S), and active ballots, (R, S)."""
         best = below.min(axis=1)
         speaks = best != _unranked(below)
         first = (below == best[:, np.newaxis]) & speaks[:, np.newaxis]
@@ -201,14 +201,14 @@ class _Ballots:
         return (first * share[:, np.newaxis]).sum(axis=0, dtype=share.dtype), speaks
 
     def comparable(self, sums: NDArray[Any]) -> NDArray[np.signedinteger[Any]]:
-        """First places as whole numbers, so that equal sums are equal."""
+        """First places as whole numbers; equal sums compare equal."""
         if np.issubdtype(sums.dtype, np.integer):
             return sums
         total = np.full(sums.shape[1], float(len(self.below)))
         return on_grid(sums, total if self.weights is None else self.weights.sum(axis=0))
 
     def silent(self, speaks: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Weight of the ballots that rank somebody but do not speak any more, shape (S,)."""
+        """Weight of exhausted ballots, shape (S,)."""
         exhausted = (self.below.min(axis=1) != _unranked(self.below)) & ~speaks
         weighed: NDArray[Any] = exhausted if self.weights is None else exhausted * self.weights
         summed: NDArray[np.float64] = weighed.sum(axis=0, dtype=np.float64)
@@ -237,7 +237,7 @@ class _Followed:
 
 
 def _every_order(ballots: _Ballots) -> _Followed:
-    """Follow every order of elimination through the sets of candidates it can leave.
+    """Follow every order of elimination through its sets of survivors.
 
     What happens next depends only on who is left, so a session of C candidates passes through at
     most 2^C sets, however many orders lead there. Sets are bit masks, large ones first.
@@ -271,7 +271,7 @@ def _every_order(ballots: _Ballots) -> _Followed:
 
 
 def _seat_order(ballots: _Ballots) -> _Followed:
-    """Follow the one order in which the later seat goes where first places and Borda tie."""
+    """Follow one order, ties in first places and Borda broken by seat."""
     followed = _Followed.nothing(ballots)
     for step in _steps(ballots):
         followed.best_place[step.gone[step.due], np.flatnonzero(step.due)] = step.size
@@ -282,7 +282,7 @@ def _seat_order(ballots: _Ballots) -> _Followed:
 
 
 def _improve_where_few_stand(followed: _Followed, ballots: _Ballots) -> None:
-    """Follow every order in the sessions of a long roster in which only a few have votes."""
+    """Follow every order in sessions of long rosters with few voted candidates."""
     few = np.flatnonzero(ballots.voted.sum(axis=0) <= FOLLOWED)
     if few.size == 0:
         return
@@ -303,7 +303,7 @@ def _improve_where_few_stand(followed: _Followed, ballots: _Ballots) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The elimination from `size` candidates to one fewer, in the sessions where it is `due`."""
+    """Elimination from `size` candidates to one fewer, in the `due` sessions."""
 
     size: int
     due: NDArray[np.bool_]
@@ -315,7 +315,7 @@ class _Step:
 
 
 def _steps(ballots: _Ballots) -> Iterator[_Step]:
-    """Eliminate one candidate at a time, the later seat where first places and Borda tie."""
+    """Eliminate one at a time; the later seat among ties in Borda."""
     left = ballots.voted.copy()
     for size in range(len(left), 1, -1):
         due = left.sum(axis=0) == size
@@ -340,7 +340,7 @@ def _steps(ballots: _Ballots) -> Iterator[_Step]:
 def _going(
     counts: NDArray[np.signedinteger[Any]], standing: NDArray[np.int16]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Candidates with fewest first places, and of those the lowest in Borda, (m, S)."""
+    """Candidates with fewest first places, then lowest Borda, (m, S)."""
     fewest = counts == counts.min(axis=0)
     among = np.where(fewest, standing, np.int16(np.iinfo(np.int16).max))
     return fewest, among == among.min(axis=0)

@@ -1,4 +1,4 @@
-"""Elo ratings: one number per candidate, moved by every session in the order of time."""
+"""Elo ratings: one number per candidate, updated session by session."""
 
 import math
 from collections import Counter, defaultdict
@@ -35,7 +35,7 @@ LEVEL = 1e-9
 def elo(
     profile: Profile, *, k: float = 32.0, base: float = 400.0, initial: float = 1000.0
 ) -> Scores:
-    """Rate candidates by the matches they played, sessions in the order of time.
+    """Rate candidates by their matches, sessions in the order of time.
 
     In each session every two candidates that some ballot compares play one match, which the
     weighted majority of those ballots decides: result 1, 0, or 1/2 where it is even. With ratings
@@ -87,7 +87,7 @@ def elo(
 
 
 def check_elo(k: float, base: float, initial: float) -> None:
-    """Refuse parameters that have no meaning, as `elo` documents."""
+    """Refuse parameters outside the ranges of `elo`."""
     for name, value in (("k", k), ("base", base)):
         if isinstance(value, bool) or not (math.isfinite(value) and value > 0):
             raise InvalidParameter(name, value, "a number above 0")
@@ -96,7 +96,7 @@ def check_elo(k: float, base: float, initial: float) -> None:
 
 
 def _matches(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Matches played, shape (S, C, C), and how many each candidate won, (S, C)."""
+    """Matches, shape (S, C, C), and wins per candidate, (S, C)."""
     counted = matchups(profile)
     met = np.moveaxis(counted.met, -1, 0)
     margin = np.moveaxis(counted.margins, -1, 0)
@@ -126,7 +126,7 @@ def _replay(
 
 
 class Match(NamedTuple):
-    """Two models in one session: weight of the ballots for the first, against it, and level."""
+    """Two models in one session: weight for first, second and tie."""
 
     session: Hashable
     first: int
@@ -146,7 +146,7 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EloRatings:
-    """Model code → rating after the last session, and → matches it played."""
+    """Model code → rating after the last session, and → number of matches."""
 
     rating: Mapping[int, float]
     matches: Mapping[int, int]

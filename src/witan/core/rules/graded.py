@@ -1,4 +1,4 @@
-"""Rules that average grades: as given, standardised, calibrated, or blended with Borda.
+"""Rules over grades: mean, standardised, calibrated, or blended with Borda.
 
 Grades come as unsigned integers, 0 for none, or as floats, NaN for none; both give the same
 scores. Without any grades in the profile, nobody is graded.
@@ -191,7 +191,7 @@ def _part(share: float, values: Floats) -> Floats | float:
 
 
 def _heavy(weights: Floats) -> NDArray[np.bool_]:
-    """Return which ballots weigh anything, shape (R, 1, S)."""
+    """Ballots with weight, shape (R, 1, S)."""
     heavy: NDArray[np.bool_] = weights[:, np.newaxis] > 0
     return heavy
 
@@ -217,13 +217,13 @@ def _mean_grade(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float
 
 
 def _as_floats(grades: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return grades as floats with 0 for none, and where there is one."""
+    """Grades as floats with 0 for none, and their presence."""
     present = grades > 0 if np.issubdtype(grades.dtype, np.integer) else ~np.isnan(grades)
     return np.where(present, grades, 0).astype(np.float64), present
 
 
 def _fits(grades: NDArray[Any]) -> bool:
-    """Return whether these are whole grades whose sums of squares fit 16 bits."""
+    """Check for whole grades with sums of squares within 16 bits."""
     if not np.issubdtype(grades.dtype, np.integer):
         return False
     return bool(grades.shape[1] * int(grades.max(initial=0)) <= WHOLE_GRADES)
@@ -232,7 +232,7 @@ def _fits(grades: NDArray[Any]) -> bool:
 def _standardised_whole(
     grades: NDArray[np.unsignedinteger[Any]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Score, error and ballots that are not flat, for whole grades and equal weights.
+    """Score, error and varied ballots, for whole grades of equal weight.
 
     With n grades on the ballot, z² = (n·s − Σs)² / (n·Σs² − (Σs)²), a quotient of whole numbers:
     where two z are truly equal so are their single-precision values, whatever grades they come
@@ -265,7 +265,7 @@ def _standardised_whole(
 
 
 def _copy_sign(signed: NDArray[np.float32], into: NDArray[np.float32]) -> None:
-    """Give non-negative numbers the signs of others, bit by bit: np.copysign has no fast loop."""
+    """Copy signs bit by bit: np.copysign has no fast loop."""
     bits = signed.view(np.int32)
     bits &= np.iinfo(np.int32).min
     target = into.view(np.int32)
@@ -279,7 +279,7 @@ def _at_least_two(votes: NDArray[Any]) -> NDArray[Any]:
 def _standardised(
     grades: NDArray[Any], weights: Floats | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Score, error and ballots that are not flat, for any grades and weights."""
+    """Score, error and varied ballots, for any grades and weights."""
     values, present = _as_floats(grades)
     size = np.maximum(present.sum(axis=1, keepdims=True), 1)
     z = np.where(present, values - values.sum(axis=1, keepdims=True) / size, 0.0)

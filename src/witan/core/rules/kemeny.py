@@ -1,4 +1,4 @@
-"""The rule `kemeny`: the ranking that disagrees with the ballots on the fewest pairs."""
+"""The rule `kemeny`: the ranking with fewest pairwise disagreements."""
 
 import math
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ LEVEL = 1e-9
     searchable_up_to=BATCHED,
 )
 def kemeny(profile: Profile) -> Scores:
-    """Score a candidate by its mean place in the rankings of least total Kendall distance.
+    """Score a candidate by its mean place in the Kemeny-optimal rankings.
 
     The distance of a ranking is
 
@@ -106,7 +106,7 @@ class _Costs:
 
     @classmethod
     def of(cls, profile: Profile, voted: NDArray[np.bool_]) -> "_Costs":
-        """Count the pairs, and make whoever has no vote pay unless placed last, in seat order."""
+        """Count the pairs; penalise unvoted candidates unless last, in seat order."""
         over = matchups(profile).over
         slack, deterrent = None, np.ones(1, dtype=over.dtype)
         if not np.issubdtype(over.dtype, np.integer):
@@ -144,7 +144,7 @@ class _Results:
 
 
 def _follow(costs: _Costs, results: _Results) -> None:
-    """Average places over all optimal rankings, a batch of sessions at a time."""
+    """Average places over all optimal rankings, in batches of sessions."""
     n_candidates, n_sessions = results.score.shape
     for batch in _batches(n_candidates, n_sessions):
         part = costs.take(batch)
@@ -157,7 +157,7 @@ def _follow(costs: _Costs, results: _Results) -> None:
 def _follow_few(
     costs: _Costs, results: _Results, voted: NDArray[np.bool_], sessions: NDArray[np.intp]
 ) -> None:
-    """Average where few enough candidates have votes, as if the others were not there."""
+    """Average over voted candidates alone if they are few enough."""
     seats = voted_first(voted[:, sessions])
     few = _Costs(
         costs.over[seats[:, np.newaxis], seats, sessions],
@@ -201,7 +201,7 @@ def _choose_alone(costs: _Costs, results: _Results, target: NDArray[np.bool_], s
 
 
 def _batches(n_candidates: int, n_sessions: int) -> Iterator[slice]:
-    """Slices of sessions whose tables stay inside the cache."""
+    """Slices of sessions with tables inside the cache."""
     step = max(1, CELLS // (n_candidates << n_candidates))
     for start in range(0, n_sessions, step):
         yield slice(start, min(start + step, n_sessions))

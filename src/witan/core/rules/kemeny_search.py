@@ -1,4 +1,4 @@
-"""Exact Kemeny rankings: over sets of candidates, or bounded by a linear program.
+"""Exact Kemeny rankings: by subsets of candidates, or a linear program.
 
 Candidates that majority cycles do not tie together are in a forced order, so each strongly
 connected component of the weak-majority graph is ranked by itself: up to `BY_SUBSETS` candidates
@@ -80,7 +80,7 @@ COUNTED = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """All sets of k candidates out of C, and what is left when each member is taken out.
+    """All sets of k candidates out of C, and each without one member.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def optima_of(
 
 
 def _cost_type(over: Cells) -> np.dtype[Any]:
-    """Return the smallest integer type that holds every ranking's cost; floats stay floats."""
+    """Smallest integer type for every ranking's cost; floats stay floats."""
     if not np.issubdtype(over.dtype, np.integer) and over.dtype != np.bool_:
         return np.dtype(np.float64)
     n_candidates = over.shape[0]
@@ -190,7 +190,7 @@ def _cost_type(over: Cells) -> np.dtype[Any]:
 
 
 def _steps(over: Cells, kind: np.dtype[Any]) -> Cells:
-    """Return what c pays for standing above a set, at row c·2^C + set; shape (C·2^C, S)."""
+    """Cost of c above a set, at row c·2^C + set; shape (C·2^C, S)."""
     n_candidates, _, n_sessions = over.shape
     steps = np.zeros((n_candidates, 1 << n_candidates, n_sessions), dtype=kind)
     for d in range(n_candidates):
@@ -221,7 +221,7 @@ def place_sums(optima: Optima, n_candidates: int) -> Cells:
 
 
 def nearest(optima: Optima, target: NDArray[np.bool_]) -> tuple[Index, NDArray[np.bool_]]:
-    """Choose the optimal ranking nearest to a weak order, remaining equality in seat order.
+    """Choose the optimal ranking nearest a weak order, then by seat order.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def nearest(optima: Optima, target: NDArray[np.bool_]) -> tuple[Index, NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Bound that an optimal ranking may not exceed.
+    """Upper bound for the cost of optimal rankings.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ class Barrier:
 
 
 def barrier(over: Cells) -> Barrier:
-    """Bound the cost of all rankings from below, and find a good one.
+    """Bound the cost of rankings from below, and find a good one.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def barrier(over: Cells) -> Barrier:
 
 
 class _Cuts:
-    """The cuts sign · (x_ij + x_jk − x_ik) ≤ limit that some point has violated."""
+    """Violated cuts sign · (x_ij + x_jk − x_ik) ≤ limit."""
 
     def __init__(self, n: int) -> None:
         number = np.zeros((n, n), dtype=np.intp)
@@ -338,11 +338,11 @@ class _Cuts:
 
     @property
     def limits(self) -> Cells:
-        """Right-hand side of each kept cut: 1 for the first sign, 0 for the second."""
+        """Right-hand sides: 1 for the first sign, 0 for the second."""
         return (self.kept < len(self.triples)).astype(np.float64)
 
     def matrix(self) -> Any:
-        """Return the kept cuts as rows of a sparse matrix over the pairs."""
+        """The cuts as rows of a sparse matrix over the pairs."""
         from scipy.sparse import csr_array
 
         columns = self.triples[self.kept % len(self.triples)]
@@ -352,7 +352,7 @@ class _Cuts:
         return csr_array((signs.ravel(), columns.ravel(), starts), shape=shape)
 
     def solve(self, slope: Cells) -> tuple[Cells, Cells]:
-        """Minimise slope · x under the kept cuts; the point, and a non-negative dual per cut."""
+        """Minimise slope · x under the cuts; return point and duals."""
         from scipy.optimize import linprog
 
         if not len(self.kept):
@@ -372,7 +372,7 @@ class _Cuts:
         return total
 
     def tolls(self, duals: Cells) -> tuple[Index, Cells]:
-        """Return the orders of three candidates that leave a cut slack, and its dual for each."""
+        """Orders of three candidates with a slack cut, and its dual."""
         members = self.members[:, self.kept % len(self.triples)]
         rows, paid = [], []
         for order in permutations(range(3)):
@@ -386,7 +386,7 @@ class _Cuts:
         return triples[:, by_second], np.concatenate(paid)[by_second]
 
     def extend(self, x: Cells) -> bool:
-        """Keep the cuts that a point violates most; False if it violates none."""
+        """Add the most violated cuts; False without any."""
         value = x[self.triples] @ np.array([1.0, 1.0, -1.0])
         violation = np.concatenate([value - 1.0, -value])
         violation[self.kept] = 0.0
@@ -404,7 +404,7 @@ def _read(x: Cells, n: int) -> Index:
 
 
 def _improved(over: Cells, order: Index) -> Index:
-    """Move one candidate at a time, whichever gains most, until no move gains."""
+    """Move the candidate of greatest gain until no move gains."""
     least = 1e-9 * float(np.abs(over - over.T).max())
     while True:
         gain = gains(over, order)
@@ -415,7 +415,7 @@ def _improved(over: Cells, order: Index) -> Index:
 
 
 def gains(over: Cells, order: Index) -> Cells:
-    """Return what moving the candidate at place i to place j saves, shape (n, n)."""
+    """Savings of moving the candidate at i to j, shape (n, n)."""
     n = len(order)
     places = np.arange(n)
     ahead = (over - over.T)[np.ix_(order, order)]
@@ -434,7 +434,7 @@ def cost(over: Cells, order: Index) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """The sets that can come first, by size, and who can come next after each.
+    """Possible first sets by size, and the possible next candidates of each.
 
     Parameters
     ----------
@@ -466,7 +466,7 @@ class Choice:
 
 
 def prefixes_of(wall: Barrier, client_limits: float) -> Prefixes | None:
-    """List the sets that can come first without more excess than allowed.
+    """List the sets possible at the top within the allowed excess.
 
     Parameters
     ----------
@@ -505,13 +505,13 @@ def prefixes_of(wall: Barrier, client_limits: float) -> Prefixes | None:
 
 
 def _step(over: Cells, sets: Sets) -> Cells:
-    """Return what each candidate pays for coming next, above all not in the set; (n_sets, n)."""
+    """Cost of each candidate as the next, above the rest; (n_sets, n)."""
     paid: Cells = over.sum(axis=0) - sets.astype(np.float64) @ over
     return paid
 
 
 def _tolls(wall: Barrier, sets: Sets) -> Cells:
-    """Return the tolls of the triples whose second member each candidate would be; (n_sets, n).
+    """Tolls of the triples with each candidate second; (n_sets, n).
 
     The first member is in the set and the third is not: that fixes their order.
     """
@@ -529,7 +529,7 @@ def _tolls(wall: Barrier, sets: Sets) -> Cells:
 
 
 def choose(prefixes: Prefixes, goals: Goals) -> Choice:
-    """Find the ranking least in the first goal, of these least in the second, and so on.
+    """Find the ranking of lexicographically least goals.
 
     What no goal separates is separated by seat: the lowest seat first, then the lowest second,
     and so on. There has to be a ranking.
@@ -640,7 +640,7 @@ def rank_component(
     *,
     by_subsets: int = BY_SUBSETS,
 ) -> Consensus:
-    """Rank candidates without splitting them, by the method that suits their number.
+    """Rank inseparable candidates by the method for their number.
 
     Parameters are those of `rank_session`; `by_subsets` is the largest number ranked over all
     subsets. Both methods give the same answer.
@@ -657,7 +657,7 @@ def rank_component(
 
 
 def _rank_by_prefixes(over: Cells, target: Cells, slack: float | None) -> Consensus:
-    """Search the rankings that can be optimal; where they are too many, the nearest of them.
+    """Search the possibly optimal rankings; beyond a limit, the nearest of them.
 
     With ties enough, more rankings are optimal than can be searched. Then a second goal, and if
     need be a third, joins the first in one sum, in which it weighs less than any difference of
@@ -691,7 +691,7 @@ def _rank_by_prefixes(over: Cells, target: Cells, slack: float | None) -> Consen
 
 
 def _search(total: Cells, wall: Barrier, tolerance: float, goals: Goals) -> Choice | None:
-    """Choose among all rankings that can be optimal in `total`; None if they are too many.
+    """Choose among all rankings optimal in `total`; None beyond the limit.
 
     The known ranking may be worse than the best, and the sets that its room admits are many.
     So a part of the room is tried first: a ranking found in there that costs no more than the
@@ -715,7 +715,7 @@ def _too_many() -> TooLarge:
 
 
 def _least_margin(over: Cells, slack: float) -> float:
-    """Return the smallest margin that is not a dead heat; 1 if all are."""
+    """Smallest positive margin; 1 if all pairs tie."""
     margins = np.abs(over - over.T)
     return float(margins.min(where=margins > slack, initial=np.inf) if margins.max() > slack else 1)
 
@@ -733,7 +733,7 @@ def _movable(order: Index, goals: Goals) -> bool:
 
 
 def _conclude(choice: Choice, depth: int, goals: Goals) -> Consensus:
-    """Say how many rankings were level, of which a search by `depth` more goals saw only some."""
+    """Report the number of tied rankings, complete or cut off at `depth`."""
     optima, nearest_found = choice.counts[0], choice.counts[1]
     if depth >= 1 and optima == 1 and not _movable(choice.order, goals[:1]):
         raise _too_many()

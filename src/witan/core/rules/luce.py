@@ -1,4 +1,4 @@
-"""Rules that fit Luce's choice model: a strength per candidate, with its error.
+"""Rules fitting Luce's choice model: a strength per candidate, with error.
 
 Both rules maximise a strictly concave likelihood by damped Newton steps, all sessions at once.
 """
@@ -49,7 +49,7 @@ ELIMINATED = 12
     ),
 )
 def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
-    r"""Fit one log-strength per candidate to who was ranked above whom.
+    r"""Fit one log-strength per candidate to pairwise orders.
 
     With w[i, j] the weight of ballots that rank i above j, plus half the weight of those that
     place them equal, the strengths θ and the ghost's strength γ maximise
@@ -186,26 +186,25 @@ def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
 
 
 def _clustered(profile: Profile) -> Profile:
-    """The same ballots, each weighing as much more as its pairs vary together."""
+    """Reweight ballots by the correlation of their pairs."""
     inflation = (profile.ranked.sum(axis=1) + 1) / 3
     return profile.reweighted(inflation if profile.weights is None else profile.weights * inflation)
 
 
 def _check_prior(ghost_wins: float) -> None:
-    """Refuse a prior under which a unanimous profile has no finite answer."""
     if isinstance(ghost_wins, bool) or not (math.isfinite(ghost_wins) and ghost_wins > 0):
         raise InvalidParameter("ghost_wins", ghost_wins, "a number above 0")
 
 
 def _voted(profile: Profile) -> NDArray[np.bool_]:
-    """Candidates that a ballot of weight above 0 ranks, shape (C, S)."""
+    """Candidates ranked by a ballot of positive weight, shape (C, S)."""
     if profile.weights is None:
         return np.asarray(profile.ranked.any(axis=0))
     return np.asarray((profile.ranked & (profile.weights > 0)[:, np.newaxis]).any(axis=0))
 
 
 def _choice_shares(places: NDArray[Any]) -> Array:
-    """Shares u of one ballot, shape (C, C, S): u[c, i] of candidate i when c's place is filled.
+    """Shares u of one ballot, (C, C, S): u[c, i] of i at c's place.
 
     The places of a tied group go to its members in seat order, which is only a way to list them.
     """
@@ -220,7 +219,7 @@ def _choice_shares(places: NDArray[Any]) -> Array:
 
 
 def _add_ballot(gradient: Array, information: Array, pull: Array, weight: NDArray[Any]) -> None:
-    """Add one ballot's choices in place; ``pull[c, i]`` is u_i exp θ_i when c's place is filled."""
+    """Add one ballot's choices in place; ``pull[c, i]`` is u_i exp θ_i."""
     total = pull.sum(axis=1, keepdims=True)
     placed = total[:, 0] > 0
     chance = pull / np.where(total > 0, total, 1.0)
@@ -284,7 +283,7 @@ def fit_matchups(
 def pair_information(
     strength: Array, met: NDArray[Any], ghost_wins: float, voted: NDArray[np.bool_]
 ) -> Array:
-    """Information of `met` matchups of each pair and of the ghost's, shape (C, C, S)."""
+    """Information of the matchups `met` and the ghost's, shape (C, C, S)."""
     from scipy.special import expit
 
     won = expit(strength[:, np.newaxis] - strength)
@@ -298,7 +297,7 @@ def pair_information(
 
 
 def ghost(strength: Array, ghost_wins: float, voted: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Gradient and information of the matchups against the ghost, and 1 for the unfitted."""
+    """Gradient and information of the ghost's matchups; 1 for the unfitted."""
     gradient = -ghost_wins * np.tanh(strength / 2) * voted
     information = np.full((*strength.shape[:1], *strength.shape), float(ghost_wins == 0))
     diagonal = np.arange(strength.shape[0])
@@ -309,7 +308,7 @@ def ghost(strength: Array, ghost_wins: float, voted: NDArray[np.bool_]) -> tuple
 
 
 def maximise(fitted: str, derivatives: Derivatives, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Climb to the maximum of a sum of Luce terms; return it with the information there.
+    """Maximise a sum of Luce terms; return the maximum and information.
 
     Along a step d, the third derivative of such a term is at most max d − min d times the second
     (the ghost's 0 included), so the step log(1 + r)/r with r = max d − min d never overshoots.
@@ -338,7 +337,7 @@ def maximise(fitted: str, derivatives: Derivatives, shape: tuple[int, ...]) -> t
 
 
 def _solve(matrix: Array, right: Array) -> Array:
-    """Solve positive definite systems, shapes (C, C, S) and (C, K, S), for every session."""
+    """Solve positive definite systems, (C, C, S) and (C, K, S), per session."""
     n = len(matrix)
     if n > ELIMINATED:
         left, right = matrix.transpose(2, 0, 1), right.transpose(2, 0, 1)
@@ -359,7 +358,7 @@ def conclude(
     met: NDArray[np.bool_],
     clustered: Array,
 ) -> Scores:
-    """Centre the strengths over the candidates with votes and say how sure they are."""
+    """Centre the strengths over voted candidates; add their errors."""
     # Imported here because it takes longer than all the rest of start-up.
     from scipy.special import expit
 
@@ -383,7 +382,7 @@ def conclude(
 
 
 def _centred_variance(information: Array, voted: NDArray[np.bool_], clustered: Array) -> Array:
-    """Variance of each strength less the mean strength of those with votes, shape (C, S).
+    """Variance of strength less the mean over voted candidates, shape (C, S).
 
     The inverse is centred before it is squared: what the prior alone holds up cancels first.
     """
@@ -396,7 +395,7 @@ def _centred_variance(information: Array, voted: NDArray[np.bool_], clustered: A
 
 
 def _level(score: Array) -> Array:
-    """Give scores that differ by rounding alone the least of them, so dead heats stay so."""
+    """Equalise scores within rounding error at their least, preserving ties."""
     order = np.argsort(score, axis=0)
     ascending = np.take_along_axis(score, order, axis=0)
     starts = np.diff(ascending, axis=0, prepend=-np.inf) > DEAD_HEAT
@@ -407,7 +406,7 @@ def _level(score: Array) -> Array:
 
 
 def _joined(met: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Pairs that a chain of comparisons joins, shape (C, C, S), diagonal included."""
+    """Pairs connected by comparisons, shape (C, C, S), diagonal included."""
     joined = met | np.eye(len(met), dtype=np.bool_)[:, :, np.newaxis]
     for k in range(len(met)):  # Warshall: paths through the first k + 1 candidates
         joined |= joined[:, k][:, np.newaxis] & joined[k]

@@ -1,4 +1,4 @@
-"""Rules that read only who beats whom: `tournament`, `schulze` and `ranked_pairs`."""
+"""Rules over pairwise majorities: `tournament`, `schulze` and `ranked_pairs`."""
 
 from functools import cache
 from itertools import pairwise, permutations
@@ -24,7 +24,7 @@ CHUNK_CELLS = 1 << 17
 
 
 def on_grid(sums: Floats, total: Floats) -> NDArray[np.int64]:
-    """Weighted sums as whole multiples of total/2⁴⁰, so that float rounding decides no tie.
+    """Weighted sums as whole multiples of total/2⁴⁰, against float ties.
 
     0.1 + 0.2 and 0.3 differ in binary; sums of real weights that differ by less than one part in
     10¹² of the total are taken as equal.
@@ -40,7 +40,7 @@ def on_grid(sums: Floats, total: Floats) -> NDArray[np.int64]:
 
 
 def candidates_with_votes(profile: Profile) -> NDArray[np.bool_]:
-    """Candidates that some ballot of positive weight ranks, shape (C, S)."""
+    """Candidates ranked by any ballot of positive weight, shape (C, S)."""
     ranked = profile.ranked
     if profile.weights is not None:
         ranked = np.logical_and(ranked, (profile.weights > 0)[:, np.newaxis])
@@ -49,7 +49,7 @@ def candidates_with_votes(profile: Profile) -> NDArray[np.bool_]:
 
 
 def voted_first(voted: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Seats of up to `FOLLOWED` candidates per session, shape (m, S), those with votes first.
+    """Seats of up to `FOLLOWED` candidates, (m, S), voted ones first.
 
     Candidates without votes thus never push a session over the number up to which ties are
     followed. Seat order holds within both groups.
@@ -58,7 +58,7 @@ def voted_first(voted: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def whole_margins(profile: Profile) -> NDArray[np.signedinteger[Any]]:
-    """Ballots for i over j minus the reverse, shape (C, C, S), as whole numbers.
+    """Ballots for i over j less the reverse, (C, C, S), in whole numbers.
 
     Counts when every ballot weighs 1, else multiples of `on_grid`.
     """
@@ -97,7 +97,7 @@ def share_of_rivals_not_above(above: NDArray[Any], voted: NDArray[np.bool_]) -> 
     },
 )
 def tournament(profile: Profile) -> Scores:
-    """Score a candidate by the share of its matchups that it wins.
+    """Score a candidate by its share of matchups won.
 
     score[c] = (matchups won + ½ matchups drawn) / matchups played.
 
@@ -149,7 +149,7 @@ def tournament(profile: Profile) -> Scores:
 def schulze(
     profile: Profile, *, strength: Literal["winning_votes", "margins"] = "winning_votes"
 ) -> Scores:
-    """Score a candidate by the share of rivals that do not beat it by strongest path.
+    """Score a candidate by its share of rivals without a stronger path.
 
     A link i → j exists where more ballots prefer i to j than the reverse. Its strength is the
     number of those ballots (winning votes) or the difference (margins). A path is as strong as its
@@ -192,7 +192,7 @@ def schulze(
 
 
 def _links(profile: Profile, *, winning_votes: bool) -> NDArray[np.signedinteger[Any]]:
-    """Strength of each majority over its minority as whole numbers, 0 where there is none."""
+    """Majority strengths as whole numbers, 0 for minorities."""
     counts = matchups(profile)
     margins, strengths = counts.margins, counts.over
     if profile.weights is not None:
@@ -220,7 +220,7 @@ def _links(profile: Profile, *, winning_votes: bool) -> NDArray[np.signedinteger
     },
 )
 def ranked_pairs(profile: Profile) -> Scores:
-    """Score a candidate by the share of rivals not above it in its best locked-in order.
+    """Score a candidate by its share of rivals below or level when locked.
 
     Pairs are locked in by falling margin unless they would close a cycle. With equal margins the
     order of locking may matter. For up to six candidates all of them are followed, each candidate
@@ -274,7 +274,7 @@ def ranked_pairs(profile: Profile) -> Scores:
 
 
 def _closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Pairs joined by a path from i to j, (C, C, S); the diagonal marks cycles."""
+    """Pairs with a path from i to j, (C, C, S); diagonal: cycles."""
     chained = links.copy()
     for hops in range(links.shape[0]):
         chained |= chained[:, hops, np.newaxis] & chained[np.newaxis, hops]
@@ -304,7 +304,7 @@ def _fewest_above(margins: Margins) -> NDArray[np.int16]:
 
 
 def _chains(not_beaten: NDArray[np.bool_], orders: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Orders in which nobody is beaten by the next below, shape (orders, S).
+    """Orders without a defeat by the next below, shape (orders, S).
 
     Every stack is one of these few, since between neighbours the only path down is direct.
     """
@@ -371,7 +371,7 @@ def _lock_in_seat_order(margins: Margins) -> tuple[NDArray[np.int16], NDArray[np
 
 
 def _bit_type(n_candidates: int) -> np.dtype[Any]:
-    """Return the smallest type with a bit per candidate; beyond 64, Python's own integers."""
+    """Smallest type with a bit per candidate; Python integers beyond 64."""
     for size in (8, 16, 32, 64):
         if n_candidates <= size:
             return np.dtype(f"uint{size}")

@@ -1,4 +1,4 @@
-"""Rules that average what a place on each ballot is worth: Borda, weighted Borda, mean rank.
+"""Rules averaging the worth of places: Borda, weighted Borda, mean rank.
 
 Sums are taken in whole numbers and divided once, so that candidates whose true scores are equal
 come out exactly equal. `whole_sums`, `whole_error` and `weighted_error` serve the graded rules.
@@ -23,7 +23,7 @@ Lengths = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, slots=True)
 class WholeSums:
-    """Exact sums over the ballots that hold a whole number for a candidate.
+    """Exact sums over ballots with a whole number for a candidate.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class WholeSums:
 
 
 def presence(values: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
-    """Return 1 where a ballot holds a number and 0 where it does not, ready to be summed."""
+    """Presence of a number per ballot, 1 or 0, ready for sums."""
     return (values > 0).view(np.uint8)
 
 
 def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uint8]) -> WholeSums:
-    """Sum whole numbers of shape (R, C, S) over ballots, exactly; 0 means "no vote".
+    """Sum whole numbers (R, C, S) over ballots exactly; 0 is no vote.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uin
 
 
 def whole_error(sums: WholeSums, unit: int = 1, divisor: int = 1) -> NDArray[np.float32]:
-    """Return the standard error of the mean of whole numbers, shape (C, S), NaN under two votes.
+    """Standard error of the mean of whole numbers, (C, S); NaN under two votes.
 
     It is sqrt(max(sample variance, 1/12) / v), with the variance in the unit of a rank or grade:
     what is read off in whole numbers is known to ±½ only, so agreement never makes an error of 0.
@@ -97,7 +97,7 @@ def whole_error(sums: WholeSums, unit: int = 1, divisor: int = 1) -> NDArray[np.
 def weighted_error(
     values: Floats, weights: Floats, mean: Floats, vote_variance: Floats | float
 ) -> NDArray[np.float64]:
-    """Return the standard error of a weighted mean over ballots, shape (C, S).
+    """Standard error of a weighted mean over ballots, shape (C, S).
 
     With v votes of weight > 0,
 
@@ -149,7 +149,7 @@ POINTS = MappingProxyType({"points": lambda score, n_candidates: score * (n_cand
     restated=POINTS,
 )
 def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
-    """Score a candidate by the share of its rivals it beats, averaged over ballots.
+    """Score a candidate by its share of rivals beaten, averaged over ballots.
 
     With p the rank, n the candidates ranked on the ballot and k those it could have ranked,
 
@@ -295,7 +295,7 @@ def _borda(profile: Profile, variant: BordaVariant, weights: Floats | None) -> S
 def _lengths(
     profile: Profile, present: NDArray[np.uint8], variant: BordaVariant
 ) -> tuple[Lengths, Lengths]:
-    """Return the rank worth 0 and the candidates spanned by each ballot, both of shape (R, S)."""
+    """The rank worth 0 and the candidates spanned per ballot, both (R, S)."""
     if variant not in get_args(BordaVariant):
         raise InvalidParameter("variant", variant, " or ".join(get_args(BordaVariant)))
     n_reviewers, n_candidates, n_sessions = profile.places.shape
@@ -311,7 +311,7 @@ def _lengths(
 
 
 def _common(lengths: Lengths) -> int:
-    """Return the length that all ballots share, empty ones aside, or 0 where they differ."""
+    """The length shared by all non-empty ballots, or 0."""
     longest = int(lengths.max(initial=0))
     if int(lengths.min(initial=longest)) == longest:
         return longest
@@ -319,7 +319,7 @@ def _common(lengths: Lengths) -> int:
 
 
 def _counter(largest: int) -> type[np.uint8 | np.int16 | np.int64]:
-    """Return the narrowest type that counts so far."""
+    """Smallest type sufficient for the count."""
     if largest < 1 << 8:
         return np.uint8
     return np.int16 if largest < 1 << 15 else np.int64
@@ -328,7 +328,7 @@ def _counter(largest: int) -> type[np.uint8 | np.int16 | np.int64]:
 def _equal_lengths(
     places: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uint8], last: int, divisor: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    """Score and error where every ballot has the same rank worth 0 and the same divisor."""
+    """Score and error with equal rank worth 0 and divisor everywhere."""
     sums = whole_sums(places, present)
     score = 2.0 * last * sums.votes - sums.total
     score /= 2.0 * divisor * np.maximum(sums.votes, 1)
@@ -341,7 +341,7 @@ def _any_lengths(
     longest: Lengths,
     weights: Floats | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    """Score and error over a common denominator per session: unweighted sums are exact."""
+    """Score and error over a common denominator; unweighted sums are exact."""
     counted = (longest > 1)[:, np.newaxis] & (places > 0)
     mass = counted * (1.0 if weights is None else weights[:, np.newaxis])
     spans = np.maximum(longest, 2).astype(np.int64) - 1
@@ -358,7 +358,7 @@ def _any_lengths(
 
 
 def _common_denominator(divisors: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
-    """Return the least common multiple over ballots, shape (S,); 1 where over the limit."""
+    """Least common multiple over ballots, shape (S,); 1 over the limit."""
     common = np.ones(divisors.shape[1], dtype=np.int64)
     for row in divisors:
         common = np.lcm(common, row)

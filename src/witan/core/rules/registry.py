@@ -74,7 +74,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A social welfare function with its provenance. Call it on a profile to get `Scores`.
+    """A social welfare function with its provenance; call it on a profile.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def _entry_points(name: str | None = None) -> "list[EntryPoint]":
 
 
 class Registry(Mapping[str, Rule]):
-    """Rules by name, our own first; third parties' are imported when a lookup misses."""
+    """Rules by name; third parties' are imported when a lookup misses."""
 
     def __init__(self) -> None:
         self._rules: dict[str, Rule] = {}
@@ -254,7 +254,7 @@ RULES = Registry()
 
 
 def rule(name: str, **provenance: Any) -> Callable[[Callable[..., Scores]], Rule]:
-    """Register the function below as the rule `name`; keyword-only arguments are its parameters.
+    """Register a function as rule `name`; keyword-only arguments are its parameters.
 
     `provenance` fills the other fields of `Rule`. The decorated name becomes the `Rule`, which is
     called like the function.

@@ -1,4 +1,4 @@
-"""The additive fit: candidate effects with reviewer offsets taken out, and what they can tell.
+"""The additive fit: candidate effects free of reviewer offsets.
 
 Model, for ballot r and candidate c of one session,
 
@@ -37,7 +37,7 @@ Solved = tuple[Floats, NDArray[np.integer[Any]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class AdditiveFit:
-    """Candidate effects of S sessions, centred on 0, with their common residual variance.
+    """Candidate effects of S sessions, centred on 0, with common residual variance.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class AdditiveFit:
         )
 
     def variance_factors(self, session: int) -> Floats:
-        """Variance of effect[i] − effect[j] over σ², shape (C, C); NaN where not comparable."""
+        """Variance of effect[i] − effect[j] over σ², (C, C); NaN if not comparable."""
         inverse = self.inverses[self.pattern[session]]
         component = self.components[self.pattern[session]]
         own = np.diagonal(inverse)
@@ -84,7 +84,7 @@ class AdditiveFit:
         return np.where(comparable, factors, np.nan)
 
     def contrasts(self, i: int, j: int) -> tuple[Floats, Floats]:
-        """effect[i] − effect[j] and its standard error for every session, shape (S,) each."""
+        """effect[i] − effect[j] and its standard error, shape (S,) each."""
         inverse, component = self.inverses, self.components
         factor = inverse[:, i, i] + inverse[:, j, j] - 2 * inverse[:, i, j]
         factor = np.where(
@@ -94,7 +94,7 @@ class AdditiveFit:
         return self.effects[i] - self.effects[j], error
 
     def std_errors(self) -> Floats:
-        """Standard error of each centred effect, shape (C, S); NaN without residual freedom."""
+        """Standard error of centred effects, (C, S); NaN without residual freedom."""
         own = np.diagonal(self.inverses, axis1=1, axis2=2)
         present = np.where(self.components >= 0, own, np.nan)
         root = np.sqrt(present[self.pattern].T)
@@ -103,7 +103,7 @@ class AdditiveFit:
 
 
 def fit_grades(profile: Profile) -> AdditiveFit:
-    """Fit the grades, each divided by its reviewer's scale relative to the panel's.
+    """Fit grades divided by their reviewer's relative scale.
 
     With S²[r] the variance of the n[r] grades on ballot r and S̄² pooled over the ballots,
 
@@ -131,7 +131,7 @@ def fit_grades(profile: Profile) -> AdditiveFit:
 
 
 def fit_ranks(profile: Profile) -> AdditiveFit:
-    """Fit the ranks with their sign turned, so that higher is better.
+    """Fit negated ranks: higher is better.
 
     The residual variance is at least 1/2: clear-cut ranks of the others say nothing of two
     candidates in coin-flip order, whose difference varies by 1.
@@ -141,14 +141,14 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
 
 
 def fit_rows(values: Floats) -> AdditiveFit:
-    """Fit a float array in ranks, shape (R, C, S), NaN for "none"; least variance as for ranks."""
+    """Fit float ranks (R, C, S), NaN for none; least variance as for ranks."""
     mask = ~np.isnan(values)
     least = np.full(values.shape[2], ORDER_VARIANCE)
     return _fit(np.where(mask, values, 0.0), mask, None, least, scaled=False)
 
 
 def adjusted_grades(profile: Profile) -> Floats:
-    """The grades as `fit_grades` reads them, each ballot brought to the panel's scale.
+    """Grades in `fit_grades`, each ballot on the panel's scale.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def adjusted_grades(profile: Profile) -> Floats:
 
 
 def pair_variances(values: Floats) -> Floats:
-    """Variance of the mean difference between two candidates, from the pair's own ballots.
+    """Variance of a pair's mean difference, from its own ballots.
 
     The pooled variance of the fit takes all candidates to be judged with one noise. Where a pair is
     judged with more, its own differences show it.
@@ -202,7 +202,7 @@ def _fit(
     scaled: bool,
     unit: float = 1.0,
 ) -> AdditiveFit:
-    """Solve the normal equations of every session; `values` are 0 where there is no cell."""
+    """Solve the normal equations of every session; absent cells hold 0."""
     if weights is not None:
         mask = mask & (weights > 0)[:, np.newaxis]
         values = values * mask
@@ -235,7 +235,7 @@ def _fit(
 
 
 def _scale_factors(spread: Floats, counts: NDArray[np.integer[Any]]) -> Floats:
-    """Panel scale over reviewer scale, shape (R, S); 1 where every ballot is flat."""
+    """Panel scale over reviewer scale, (R, S); 1 if all ballots are flat."""
     freedom = np.maximum(counts - 1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         panel = spread.sum(axis=0) / freedom.sum(axis=0)
@@ -271,7 +271,7 @@ def _patterns(
 
 @lru_cache(maxsize=256)
 def _remembered(cells: bytes, mass: bytes, shape: tuple[int, int, int]) -> Solved:
-    """The solution of patterns (P, R, C), as bytes; it is shared, so nobody may write to it."""
+    """Cached solution of patterns (P, R, C) in bytes; read-only."""
     solved = _solved(
         np.frombuffer(cells, dtype=np.bool_).reshape(shape),
         np.frombuffer(mass).reshape(shape[:2]),
@@ -282,7 +282,7 @@ def _remembered(cells: bytes, mass: bytes, shape: tuple[int, int, int]) -> Solve
 
 
 def _solved(cells: NDArray[np.bool_], mass: Floats) -> Solved:
-    """Solve the normal equations of each pattern: cells (P, R, C), ballot weights (P, R)."""
+    """Solve each pattern's normal equations: cells (P, R, C), weights (P, R)."""
     n_candidates = cells.shape[2]
     counted = (cells & (mass > 0)[:, :, np.newaxis]).astype(np.float64)
     length = np.maximum(counted.sum(axis=2), 1.0)
@@ -303,7 +303,7 @@ def _solved(cells: NDArray[np.bool_], mass: Floats) -> Solved:
 
 
 def _components(cells: Floats) -> NDArray[np.intp]:
-    """Number the connected groups of candidates per pattern, (P, R, C) → (P, C); −1 if absent."""
+    """Connected groups of candidates per pattern, (P, R, C) → (P, C); −1: absent."""
     n_patterns, _, n_candidates = cells.shape
     present: NDArray[np.bool_] = cells.max(axis=1, initial=0.0) > 0
     reach = np.einsum("prc,prd->pcd", cells, cells) > 0

@@ -1,4 +1,4 @@
-"""Agreement of ballots with each other and with an outcome, and the error they share."""
+"""Agreement among ballots and with an outcome; their shared error."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
@@ -124,7 +124,7 @@ def _mean_spearman(ranks: Floats) -> float | None:
 
 
 def _recount(ranks: Floats, among: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Twice the ranks counted again among some of the candidates, centred on 0, shape (2, P, C).
+    """Twice the ranks among some candidates, centred on 0, (2, P, C).
 
     Those are the candidates below less those above: whole numbers, whose sums are exact. 0 for the
     candidates that are left out.
@@ -136,7 +136,7 @@ def _recount(ranks: Floats, among: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def effective_votes(n_reviewers: int, rho: float) -> float:
-    """Number of independent reviewers worth R correlated ones: R / (1 + (R − 1)·ρ).
+    """Independent equivalent of R correlated reviewers: R / (1 + (R − 1)·ρ).
 
     Source: the design effect of Kish, Survey Sampling, 1965, section 8.2.
     """
@@ -144,7 +144,7 @@ def effective_votes(n_reviewers: int, rho: float) -> float:
 
 
 def shared_error(correct: Floats) -> float | None:
-    """Share of their error variance that reviewers have in common, ρ.
+    """Share of error variance common to reviewers, ρ.
 
     The mean over pairs of reviewers of the correlation between *being right*, each pair of
     reviewers on the items that both judged, clipped to [0, 1). Correlating the votes themselves
@@ -181,7 +181,7 @@ def shared_error(correct: Floats) -> float | None:
 
 
 def kendall_ws(profile: Profile) -> list[float | None]:
-    """`kendall_w` of every session of a batch, over the candidates that some ballot ranks.
+    """`kendall_w` of each session in a batch, over ranked candidates.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def _alone(profile: Profile, column: int) -> float | None:
 
 
 def _of_block(places: NDArray[np.int32]) -> Floats:
-    """W of sessions, shape (R, C, S) → (S,); NaN where there is none."""
+    """W of sessions, (R, C, S) → (S,); NaN if undefined."""
     ranked = places > 0
     present = np.logical_or.reduce(ranked, axis=0)
     complete = (ranked == present).all(axis=(0, 1))
@@ -221,7 +221,7 @@ def _of_block(places: NDArray[np.int32]) -> Floats:
 
 
 def _of_complete(places: NDArray[np.int32], present: NDArray[np.bool_]) -> Floats:
-    """From rank sums, ties taken out; sessions with gaps come out as nonsense.
+    """W from rank sums corrected for ties; meaningless for incomplete sessions.
 
     A candidate tied with t − 1 others contributes t² − 1 to the t³ − t of its group.
     """
@@ -237,7 +237,7 @@ def _of_complete(places: NDArray[np.int32], present: NDArray[np.bool_]) -> Float
 
 
 def _of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floats:
-    """From the mean correlation of pairs of ballots, each recounted among what both rank."""
+    """W from mean correlations of ballot pairs over their common candidates."""
     m, _, n_sessions = places.shape
     ahead = np.sign(places[:, :, np.newaxis] - places[:, np.newaxis])
     total, times = np.zeros(n_sessions), np.zeros(n_sessions)
@@ -255,7 +255,7 @@ def _of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floa
 
 
 def learn_rho(electorates: Sequence[Electorate]) -> float | None:
-    """ρ from the pairs on which a majority of people decided; None with fewer than fifty.
+    """Learn ρ from human majorities on pairs; None with under fifty.
 
     A model's opinion on such a pair is right (1), wrong (−1) or undecided (0); ρ is the mean
     correlation of being right between models, `witan.core.stats.agreement.shared_error`.
@@ -280,7 +280,7 @@ def learn_rho(electorates: Sequence[Electorate]) -> float | None:
 
 
 def _decided(people: Sequence[Vote], n_candidates: int) -> Iterator[tuple[int, int, int]]:
-    """Pairs that a majority of people decided: i, j, and 1 for i or −1 for j."""
+    """Pairs with a human majority: i, j, and 1 for i or −1."""
     for i in range(n_candidates):
         for j in range(i + 1, n_candidates):
             balance = sum(side for _, side in _sides(people, i, j))

@@ -1,4 +1,4 @@
-"""Approve or reject: the share that approves, and how surely another draw would say the same."""
+"""Approve or reject: share of approval, and its stability under resampling."""
 
 import math
 from collections.abc import Sequence

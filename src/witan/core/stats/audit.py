@@ -1,4 +1,4 @@
-"""An audit of reviewers, one by one and together, from sums that an engine returns."""
+"""Audit of reviewers, single and together, from an engine's sums."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -112,7 +112,7 @@ class CriterionAudit:
 
 @dataclass(frozen=True, slots=True)
 class PanelAudit:
-    """Measures of all models that review together.
+    """Measures of all reviewing models together.
 
     Parameters
     ----------
@@ -184,12 +184,12 @@ def _alpha(sums: Array) -> Array:
 
 
 def mean_kendall_w(table: PanelSums, *, level: float) -> Measure:
-    """Mean of Kendall's W over the sessions that have one."""
+    """Mean Kendall's W over sessions with one."""
     return _mean(table, table.kendall_w, table.concordant, level)
 
 
 def mean_agreement(table: PanelSums, *, level: float) -> Measure:
-    """Mean over sessions of the probability that another draw would place the leader best."""
+    """Mean probability of an unchanged leader in another draw."""
     return _mean(table, table.agreement, table.sure, level)
 
 
@@ -205,7 +205,7 @@ def _mean(table: PanelSums, total: Array, n: NDArray[np.int64], level: float) ->
 
 
 def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
-    """ρ, the error that reviewers share, and the independent votes that they are worth.
+    """ρ, the reviewers' shared error, and their effective votes.
 
     ρ is the mean over pairs of reviewers of the correlation of being right on the pairs that
     people decided and both judged, clipped to [0, 1), as `witan.core.stats.agreement.shared_error`
@@ -233,7 +233,7 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
 
 
 def _mean_correlation(sums: Array) -> Array:
-    """Mean over pairs that vary of the correlation, (N, P, 6) → (N,)."""
+    """Mean correlation over varied pairs, (N, P, 6) → (N,)."""
     n, n_pairs, _ = sums.shape
     pairwise = correlation(sums.reshape(n * n_pairs, 6)).reshape(n, n_pairs)
     known = ~np.isnan(pairwise)
@@ -243,7 +243,7 @@ def _mean_correlation(sums: Array) -> Array:
 
 
 def _votes_of(rho: Measure, n_reviewers: int, count: Count) -> tuple[Measure, Measure]:
-    """ρ clipped to [0, 1), and the votes that follow from it."""
+    """ρ clipped to [0, 1), and the effective votes."""
     if rho.value is None:
         return rho, undefined(count, "votes", "undefined: no two reviewers vary")
     value, interval, worth = _clipped(rho.value), None, None
@@ -320,7 +320,7 @@ def _criterion(table: CriterionSums, name: str | None, code: int, level: float) 
 
 
 def stability(table: StandingSums, rng: np.random.Generator, *, splits: int = SPLITS) -> Measure:
-    """Kendall's τ-b between the leaderboards of two halves of the history, mean over splits.
+    """Mean Kendall's τ-b between leaderboards of random halves.
 
     The buckets with standings are dealt into two halves at random, a leaderboard by mean score is
     made of each, and τ is taken over the models in both. Half a history ranks less firmly than the
@@ -358,7 +358,7 @@ def stability(table: StandingSums, rng: np.random.Generator, *, splits: int = SP
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A measure that is not as one would wish, beyond noise.
+    """A measure undesirable beyond noise.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Condition under which a measure is a concern.
+    """Condition for a concern.
 
     Parameters
     ----------
@@ -479,7 +479,7 @@ _JUDGED: dict[Wish, Callable[[Check, float, float], str | None]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuditTables:
-    """All that an audit is made of; `standings` of one rule, among the ballots of models."""
+    """Input of an audit; `standings` of one rule, among models' ballots."""
 
     standings: StandingSums
     ballots: BallotSums

@@ -1,4 +1,4 @@
-"""Biases of votes: toward one's own answers, those of one's family, and length."""
+"""Biases of votes: own answers, own family, and length."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,14 +54,14 @@ PEOPLE_THEMSELVES = "people are the baseline"
 
 
 class Preferences:
-    """Mean shares that models give each other, from which preferences are measured."""
+    """Mean shares between models, the basis of preference measures."""
 
     def __init__(self, votes: VoteSums, families: Mapping[int, str], level: float) -> None:
         self._families, self._level = families, level
         self._shares = _Shares(votes)
 
     def for_itself(self, reviewer: int) -> Measure:
-        """Measure self-preference: the share it gives its own answers beyond what others do.
+        """Measure self-preference: its share for own answers beyond others' shares.
 
         Mean share of rivals above which the reviewer places its own answers, where own votes were
         asked, less the mean over the other reviewers of the mean share that each of them gives
@@ -136,7 +136,7 @@ def _too_few_others(count: Count, n: int) -> Measure:
 
 
 class _Shares:
-    """Votes and totals per bucket, reviewer and model: one dense table, and parts of it."""
+    """Votes and totals per bucket, reviewer and model: a dense table."""
 
     def __init__(self, table: VoteSums) -> None:
         chosen = (table.human == 0) & (table.votes > 0)
@@ -159,7 +159,7 @@ class _Shares:
         self._models = {int(code): at for at, code in enumerate(models)}
 
     def own_part(self, reviewer: int) -> Array:
-        """Votes and totals of one reviewer on its own answers, shape (B, 2)."""
+        """Votes and totals of a reviewer on its own answers, (B, 2)."""
         if reviewer not in self._reviewers:
             return np.zeros((0, 2))
         return self._own[:, self._reviewers[reviewer]]
@@ -172,7 +172,7 @@ class _Shares:
         return float(self._votes[self._reviewers[reviewer], known].sum())
 
     def models_of(self, reviewer: int) -> list[int]:
-        """The models that a reviewer judges."""
+        """Models judged by a reviewer."""
         return [code for code in self._models if self.votes(reviewer, [code]) > 0]
 
     def reviewers_of(self, models: Sequence[int]) -> list[int]:
@@ -186,7 +186,7 @@ class _Shares:
         return int((received > 0).any(axis=1).sum())
 
     def part(self, reviewers: Sequence[int], models: Sequence[int]) -> Array:
-        """Votes and totals of some reviewers on some models, shape (B, R, M, 2)."""
+        """Votes and totals of some reviewers on some models, (B, R, M, 2)."""
         rows = [self._reviewers[code] for code in reviewers]
         columns = [self._models[code] for code in models]
         return self._given[:, rows][:, :, columns]
@@ -202,13 +202,12 @@ def _summed(cell: NDArray[np.intp], columns_of: Sequence[Array], shape: tuple[in
 
 
 def _means(sums: Array) -> Array:
-    """Totals over votes along the last axis; NaN without a vote."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(sums[..., 0] > 0.5, sums[..., 1] / sums[..., 0], np.nan)
 
 
 def _mean_of_known(values: Array, axis: int) -> Array:
-    """Mean along an axis over what is not NaN; NaN where nothing is left."""
+    """Mean of the non-NaN values along an axis; NaN without any."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         mean: Array = np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis)
@@ -216,13 +215,13 @@ def _mean_of_known(values: Array, axis: int) -> Array:
 
 
 def _own_excess(sums: Array) -> Array:
-    """Mean share of the first less the mean of the means of the others, (N, 1 + S, 2) → (N,)."""
+    """First mean share less the others' mean of means, (N, 1 + S, 2) → (N,)."""
     means = _means(sums)
     return means[:, 0] - _mean_of_known(means[:, 1:], axis=1)
 
 
 def _family_excess(sums: Array, relatives: Sequence[int]) -> Array:
-    """Mean excess of the relatives, (N, 1 + O, A, 2) → (N,), as `Preferences` defines it."""
+    """Mean excess of relatives, (N, 1 + O, A, 2) → (N,), as in `Preferences`."""
     means = _means(sums)
     known = (~np.isnan(means)).astype(np.float64)
     shares = np.where(known > 0, means, 0.0)
@@ -237,7 +236,7 @@ def _family_excess(sums: Array, relatives: Sequence[int]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class LengthAudit:
-    """Length beside votes. Length alone is no bias: people's own figures are the baseline.
+    """Length beside votes, against people's own figures as baseline.
 
     Parameters
     ----------
@@ -260,7 +259,7 @@ class LengthAudit:
 
 
 class Lengths:
-    """The table of lengths, read for some of its rows against those of people."""
+    """Lengths and votes of some reviewers, compared with people's."""
 
     def __init__(self, table: LengthSums, level: float) -> None:
         self._table, self._level = table, level

@@ -67,7 +67,7 @@ class Slopes:
         self._sums = _by_reviewer(table.bucket, rows, columns)
 
     def discrimination(self, codes: list[int], count: Count, level: float) -> Measure:
-        """Measure the slope of grades on the others' means, over that within all reviewers.
+        """Slope of grades on others' means, over that within all reviewers.
 
         The mean of few others is a noisy measure of an answer, which flattens a slope on it alike
         for all; the ratio takes that out. Two reviewers are each other's panel.
@@ -95,7 +95,7 @@ def over(above: Array, below: Array) -> Array:
 
 
 def _slope(sums: Array) -> Array:
-    """Least-squares slope of x on y from n, x, y, xx, yy, xy, shape (N, 6) → (N,)."""
+    """Least-squares slope of x on y, (N, 6) → (N,)."""
     n, x, y, _, yy, xy = np.moveaxis(sums, -1, 0)
     spread = n * yy - y * y
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -104,7 +104,7 @@ def _slope(sums: Array) -> Array:
 
 
 def _slope_within(sums: Array) -> Array:
-    """Least-squares slope with an intercept for each reviewer, (N, R, 6) → (N,)."""
+    """Least-squares slope with an intercept per reviewer, (N, R, 6) → (N,)."""
     n, x, y, _, yy, xy = np.moveaxis(sums, -1, 0)
     known = np.maximum(n, 1.0)
     spread = (yy - y * y / known).sum(axis=1)
@@ -118,7 +118,7 @@ def _by_reviewer(
     rows: Mapping[int, Rows],
     columns: tuple[NDArray[np.float64 | np.int64], ...],
 ) -> Array:
-    """Columns added up by bucket and reviewer, shape (B, R, K), in the order of the reviewers."""
+    """Sums by bucket and reviewer, (B, R, K), in reviewer order."""
     chosen = np.concatenate([np.zeros(0, dtype=np.intp), *rows.values()])
     reviewer = np.repeat(np.arange(len(rows)), [len(grouped) for grouped in rows.values()])
     buckets, at = np.unique(bucket[chosen], return_inverse=True)
@@ -176,14 +176,14 @@ class GradingAudit:
 
 
 class _Graders(NamedTuple):
-    """The rows of all who grade on one criterion, by reviewer, and their slopes."""
+    """Rows of one criterion's graders, by reviewer, and their slopes."""
 
     rows: dict[int, Rows]
     slopes: Slopes
 
 
 class _Part(NamedTuple):
-    """The rows of one line, of all graders, and of those who are not in the line."""
+    """Rows of one line, of all graders, and of the others."""
 
     mine: Rows
     everybody: Rows

@@ -1,4 +1,4 @@
-"""One line of an audit: the measures of one reviewer, or of all people together."""
+"""One line of an audit: one reviewer's measures, or all people's."""
 
 from dataclasses import dataclass, fields
 from typing import Literal, TypeVar
@@ -50,7 +50,7 @@ CONSTANT = 0.9
 
 @dataclass(frozen=True, slots=True)
 class ReviewerAudit:
-    """Measures of one reviewer, each with its interval and what it rests on.
+    """Measures of one reviewer, with intervals and counts.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class ReviewerAudit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReviewerTables:
-    """The tables that lines of reviewers are read from."""
+    """Input tables of the reviewers' lines."""
 
     ballots: BallotSums
     reviewers: ReviewerSums
@@ -127,7 +127,7 @@ class ReviewerTables:
 
 
 class Reviewers:
-    """All reviewers of one kind, one line each; people as one line too."""
+    """Reviewers of one kind, one line each; people in one line."""
 
     def __init__(
         self, tables: ReviewerTables, preferences: Preferences, *, human: bool, level: float
@@ -147,7 +147,7 @@ class Reviewers:
 
     @property
     def codes(self) -> list[int]:
-        """Every reviewer that cast, or should have cast, a ballot."""
+        """Codes of all reviewers with ballots cast or due."""
         return list(self._rows[BallotSums])
 
     def line(self, code: int, name: str) -> ReviewerAudit:
@@ -219,7 +219,7 @@ class Reviewers:
         return rate(per_bucket(ballots.bucket, hits, cases), count, level=self._level)
 
     def _position_effect(self, codes: list[int]) -> Measure:
-        """Measure the mean excess at the first place less that at the last of the sheet.
+        """Mean excess at the first place less that at the last.
 
         Excess is share less the others' mean share for the same answer, so that it does not
         matter which answers stood first. On sheets of two, half of their difference does; there

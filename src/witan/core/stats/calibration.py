@@ -40,7 +40,7 @@ EDGES = [k / BANDS for k in range(1, BANDS)]
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Pairs of about one confidence: from `low` to below `high`, the last one up to 1.
+    """Pairs of similar confidence: `low` ≤ confidence < `high`, the last ≤ 1.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Calibration:
         return self.pairs >= MIN_DECIDED
 
     def reliability(self, confidence: float) -> Measure:
-        """Share of pairs in which a panel this sure matched people, if known.
+        """Share of matches with people at this confidence, if known.
 
         It is unknown with fewer than fifty decided pairs in all, or where fewer than twenty are
         pooled with this confidence.
@@ -133,7 +133,7 @@ class Calibration:
 
 
 def reliability_of(outcome: Outcome | None, calibration: Calibration | None) -> Measure:
-    """Measure how often a panel this sure of its first two lines matched people.
+    """Measure matches with people at a panel's confidence in its top two.
 
     A calibration is of pairs, and so is this: p_beats of the first two lines, which is at least the
     first one's p_best. It is unknown without an outcome or a calibration, and where the fit does
@@ -227,7 +227,7 @@ def _pool(table: CalibrationSums, filled: Sequence[int]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class StoredBallot:
-    """A ballot as a history keeps it, models and reviewers as codes; see `BallotEntry`."""
+    """A stored ballot, models and reviewers as codes; see `BallotEntry`."""
 
     reviewer: int
     human: bool
@@ -238,7 +238,7 @@ class StoredBallot:
 
 @dataclass(frozen=True, slots=True)
 class JudgedSession:
-    """A session that people voted on, too.
+    """A session with people's votes.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class JudgedSession:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BesidePeople:
-    """Models' opinions on the pairs that people decided.
+    """Models' opinions on pairs decided by people.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ class BesidePeople:
 
 
 def beside_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
-    """Set models' ballots, and what their panels said, beside the majorities of people.
+    """Compare models' ballots and panels' claims with human majorities.
 
     A pair of candidates of a session is decided where more human ballots place one above the other
     than below. Candidates of the reviewer's own are left out.
@@ -329,7 +329,7 @@ def beside_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
 def _opinions(
     ballots: Sequence[StoredBallot],
 ) -> tuple[dict[Pair, int], dict[int, dict[Pair, int]]]:
-    """Pairs that people decided, and per model its balance on every pair that it judged."""
+    """Pairs decided by people, and each model's balance on its pairs."""
     people: dict[Pair, int] = {}
     models: dict[int, dict[Pair, int]] = {}
     for ballot in ballots:
@@ -352,7 +352,7 @@ def _sides(ballot: StoredBallot) -> Iterator[tuple[Pair, int]]:
 
 
 def _sure(session: JudgedSession, truth: Mapping[Pair, int]) -> Iterator[tuple[float, bool]]:
-    """Confidence in each decided pair that the panel took sides on, and its success."""
+    """Panel confidence per decided pair with a preference, and its success."""
     for (i, j), p in zip(combinations(session.models, 2), session.p_beats, strict=True):
         right = truth.get((min(i, j), max(i, j)))
         if right is None or p is None or p == 0.5:

@@ -1,4 +1,4 @@
-"""Comparisons of two models as small integers, and the sums that ratings are made from.
+"""Comparisons of models as small integers, and the sums for ratings.
 
 Columns of text become codes at the speed of one dictionary lookup a cell. Text that numpy holds
 at fixed width is faster still: its cells are hashed as integers, and what the hash finds is
@@ -90,7 +90,7 @@ class Comparisons:
             raise InvalidParameter(f"second[{row}]", name, "another model than the first")
 
     def _check(self, name: str, codes: Codes, limit: int) -> None:
-        """Refuse a column that does not hold one code below `limit` per comparison."""
+        """Refuse a column without one code below `limit` per comparison."""
         if codes.ndim != 1 or not np.issubdtype(codes.dtype, np.integer):
             raise InvalidParameter(name, f"{codes.dtype}{codes.shape}", "a column of integer codes")
         if len(codes) != len(self.first):
@@ -167,7 +167,6 @@ def _empty_index() -> Index:
 
 
 def _check_names(name: str, codes: Codes, keys: list[Any]) -> None:
-    """Refuse a column in which something other than text stands for a model."""
     for code, key in enumerate(keys):
         if not isinstance(key, str) and (rows := codes == code).any():
             raise InvalidParameter(f"{name}[{int(rows.argmax())}]", key, "the name of a model")
@@ -188,7 +187,7 @@ def _encode_outcomes(column: Column) -> NDArray[np.int8]:
 
 
 def _encode_sessions(column: Column) -> NDArray[np.int32]:
-    """Codes of sessions; whole numbers that are hardly larger than there are rows stay."""
+    """Codes of sessions; whole numbers in a dense range stay."""
     if isinstance(column, np.ndarray) and np.issubdtype(column.dtype, np.integer):
         if len(column) and column.min() >= 0 and column.max() < 4 * len(column):
             return column.astype(np.int32)
@@ -198,7 +197,7 @@ def _encode_sessions(column: Column) -> NDArray[np.int32]:
 
 
 def _look_up(name: str, column: Column, index: Index) -> Codes:
-    """Look up the index's number for each cell; new cells are added to the index."""
+    """Look up each cell's number in the index, extending it as needed."""
     if hasattr(column, "dictionary_encode"):
         return _look_up_arrow(name, column, index)
     if isinstance(column, np.ndarray) and column.dtype.kind == "U" and column.ndim == 1:
@@ -224,7 +223,7 @@ def _look_up_arrow(name: str, column: Any, index: Index) -> NDArray[np.int32]:
 
 
 def _look_up_fixed_width(column: NDArray[np.str_], index: Index) -> NDArray[np.int32]:
-    """As `_look_up` for text of fixed width, hashed as integers a block at a time.
+    """`_look_up` for fixed-width text, hashed as integers block by block.
 
     A slot of the table points to the first cell seen under its hash, or to cell 0 of the column.
     A row that equals the cell its slot points to has that cell's code; every other row goes
@@ -284,7 +283,7 @@ class PairCounts:
 
     @property
     def points(self) -> NDArray[np.float64]:
-        """Wins of i over j, shape (M, M), ties counted half each way."""
+        """Wins of i over j, shape (M, M), a tie half each way."""
         return np.asarray(self.wins + 0.5 * self.ties)
 
     @property
@@ -293,7 +292,7 @@ class PairCounts:
         return np.asarray((self.points + self.points.T).any(axis=1))
 
     def components(self, connection: Literal["weak", "strong"]) -> NDArray[np.int64]:
-        """Find the components of the graph of points, numbered by first appearance, shape (M,).
+        """Components of the graph of points, numbered by first appearance, shape (M,).
 
         Weak ones are joined by comparisons; strong ones by points won both ways, along chains.
         """
@@ -309,7 +308,7 @@ class PairCounts:
 
 
 def count_pairs(comparisons: Comparisons) -> PairCounts:
-    """Count the comparisons by outcome and ordered pair of models, M × M each."""
+    """Count comparisons by outcome and ordered pair of models, M × M each."""
     n_models = len(comparisons.models)
     cells = 3 * n_models * n_models
     total = np.zeros(cells, dtype=np.int64)

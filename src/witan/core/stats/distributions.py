@@ -34,7 +34,7 @@ LEAST_DF, MOST_DF = 0.5, 1000.0
 
 
 def t_cdf(t: Floats, df: float) -> NDArray[np.float64]:
-    """P(T ≤ t) of Student's t with df > 0 degrees of freedom, for an array of finite t.
+    """P(T ≤ t) of Student's t with df > 0, for finite t.
 
     For t > 0 it is 1 − ½·I_x(df/2, ½) with x = df/(df + t²) and I the regularised incomplete beta
     function; from `NEARLY_NORMAL` on the normal at t·(1 − 1/(4·df)) / √(1 + t²/(2·df)).
@@ -54,7 +54,7 @@ def t_cdf(t: Floats, df: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=256)
 def t_quantile(probability: float, df: float) -> float:
-    """The t below which a probability, strictly between 0 and 1, lies; df = ∞ is the normal."""
+    """Quantile of Student's t at 0 < p < 1; df = ∞ is normal."""
     if probability < 0.5:
         return -t_quantile(1 - probability, df)
     df = min(df, 1e15)
@@ -71,13 +71,13 @@ def t_quantile(probability: float, df: float) -> float:
 
 
 def normal_quantiles(probabilities: Floats) -> NDArray[np.float64]:
-    """Standard normal quantiles of an array of probabilities in (1e-12, 1 − 1e-12)."""
+    """Standard normal quantiles of probabilities in (1e-12, 1 − 1e-12)."""
     grid = np.linspace(-7.5, 7.5, GRID)
     return _invert(grid, np.exp(-grid * grid / 2), probabilities)
 
 
 def chi_square_quantiles(probabilities: Floats, df: float) -> NDArray[np.float64]:
-    """Chi-square quantiles with df > 0 of an array of probabilities in (1e-12, 1 − 1e-12)."""
+    """Chi-square quantiles, df > 0, of probabilities in (1e-12, 1 − 1e-12)."""
     # In u = log x the density is smooth at 0 for every df.
     centre, width = math.log(df), math.sqrt(2 / df)
     low, high = centre - 12 * width - 60 / df, centre + 9 * width
@@ -93,7 +93,7 @@ def _invert(grid: Floats, density: Floats, probabilities: Floats) -> NDArray[np.
 
 
 def incomplete_beta(x: Floats, a: float, b: float) -> NDArray[np.float64]:
-    """I_x(a, b) for an array of x in [0, 1]: the distribution function of Beta(a, b).
+    """I_x(a, b) for x in [0, 1]: the distribution function of Beta(a, b).
 
     It is evaluated on whichever side of the mean its continued fraction converges quickly.
     """
@@ -108,7 +108,7 @@ def incomplete_beta(x: Floats, a: float, b: float) -> NDArray[np.float64]:
 
 
 def beta_quantile(probability: float, a: float, b: float) -> float:
-    """The x below which a probability of Beta(a, b) lies, by Newton's method between two bounds."""
+    """Quantile of Beta(a, b), by Newton's method between two bounds."""
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     low, high = 0.0, 1.0
     x = a / (a + b)
@@ -125,7 +125,7 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 
 
 def _continued_fraction(x: Floats, a: float, b: float) -> Floats:
-    """The continued fraction of the incomplete beta function, until all x have converged.
+    """Continued fraction of the incomplete beta function, to convergence of all x.
 
     References
     ----------
@@ -137,7 +137,7 @@ def _continued_fraction(x: Floats, a: float, b: float) -> Floats:
 
 
 def _evaluated(parts: Sequence[Number], a: float, b: float) -> list[Number]:
-    """The continued fraction of each part, all carried as far as the slowest needs."""
+    """Continued fraction of each part, as deep as the slowest needs."""
     firsts = [1 - (a + b) * x / (a + 1) for x in parts]
     ds = [1 / (first + (first == 0) * 1e-300) for first in firsts]
     states = [(x, 1 + 0 * d, d, d) for x, d in zip(parts, ds, strict=True)]
@@ -169,7 +169,7 @@ def _is_near_one(change: float | Floats) -> bool:
 
 
 def fit_scaled_f(variances: Floats, freedom: Floats) -> tuple[float, float]:
-    """s₀² and d₀ that maximise the likelihood of s² ~ s₀²·F(d, d₀); d₀ between 0.5 and 1000.
+    """Fit s₀² and 0.5 ≤ d₀ ≤ 1000 in s² ~ s₀²·F(d, d₀) by maximum likelihood.
 
     With u = d·s²/(d₀·s₀²), a maximum satisfies
 
@@ -214,7 +214,7 @@ def fit_scaled_f(variances: Floats, freedom: Floats) -> tuple[float, float]:
 
 
 def _scale(log_ratios: Floats, freedom: Floats, df: float, start: float) -> float:
-    """The root log s₀² of the first equation, by Newton's method between two bounds."""
+    """Root log s₀² of the first equation, by bounded Newton's method."""
     target = float(freedom.sum())
     low, high = start - 60.0, start + 60.0
     point = start
@@ -257,7 +257,7 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _digamma(x: float) -> float:
-    """ψ(x) for x > 0: carried upwards, then the asymptotic series (Abramowitz, Stegun 6.3.18)."""
+    """ψ(x), x > 0: recurrence, then asymptotic series (Abramowitz, Stegun 6.3.18)."""
     carried = 0.0
     while x < 10.0:
         carried -= 1.0 / x

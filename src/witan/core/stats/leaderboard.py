@@ -1,4 +1,4 @@
-"""The leaderboard: models in order across sessions, each with what is known of it."""
+"""The leaderboard: models in order across sessions, with intervals and warnings."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -240,7 +240,7 @@ class Leaderboard(Displayed):
 
     @property
     def groups(self) -> tuple[tuple[LeaderboardLine, ...], ...]:
-        """The lines with a rank, by groups of models that never met."""
+        """Ranked lines by groups of connected models."""
         return tuple(tuple(held) for _, held in groupby(self.lines, key=attrgetter("group")))
 
     @property
@@ -327,7 +327,7 @@ def gather(
 
 
 def put_in_order(board: Board, rule: Rule, terms: Terms, elo: Mapping[str, float]) -> Order:
-    """Rank the models that may be ranked, by the number that orders.
+    """Rank the eligible models by rating or mean score.
 
     Models can be compared within a group that chains of comparisons join: a score says how a model
     fared in its company, and ratings are centred in their group. Each group is ranked by itself.
@@ -409,7 +409,7 @@ def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[
 
 
 def _by_rating(board: Board) -> tuple[Array, Flags]:
-    """Ratings in the order of the board, and who is ahead of whom."""
+    """Ratings in board order, and pairs ahead of each other."""
     n_models = len(board.models)
     key, ahead = np.full(n_models, np.nan), np.zeros((n_models, n_models), dtype=np.bool_)
     if board.ratings is not None:
@@ -422,7 +422,7 @@ def _by_rating(board: Board) -> tuple[Array, Flags]:
 
 
 def _groups(board: Board, may: Flags) -> Counts:
-    """Number the groups of models that chains of comparisons join, shape (M,); 0: met nobody.
+    """Connected groups of models, shape (M,); 0: no comparisons.
 
     The first has the most models that may be ranked, then the most comparisons, then the
     alphabetically first model.
@@ -446,7 +446,7 @@ def _groups(board: Board, may: Flags) -> Counts:
 
 
 def _rounded(key: Array) -> Array:
-    """Drop the digits that the order of summation decides."""
+    """Round away summation noise."""
     # Never finer than the unit itself: numbers that are all but 0 differ by dust alone.
     rounded: Array = np.round(key / np.fmax.reduce(np.abs(key), initial=1.0), DIGITS)
     return rounded
@@ -604,7 +604,7 @@ def _check(
     previous: Leaderboard | None,
     terms: Terms,
 ) -> None:
-    """Refuse an empty window, an order by nothing, and a comparison of unlike things."""
+    """Refuse an empty window, an unknown order, and incomparable windows."""
     if not standings.appearances.any():
         ballots, others = "models' ballots", "human"
         if terms.kind == "human":
@@ -692,7 +692,7 @@ def _confidence(coverage: float | None, n_sessions: int) -> Confidence:
 
 
 def _rank_interval(order: Order, row: int) -> tuple[int | None, int | None]:
-    """The best and the worst rank that noise leaves to a ranked model."""
+    """Best and worst rank of a model within noise."""
     if order.ahead is None:
         return None, None
     above = int(order.ahead[order.rows, row].sum())
@@ -712,7 +712,7 @@ def _tied_with_next(order: Order, row: int) -> bool | None:
 
 
 def _contenders(board: Board, order: Order) -> tuple[str, ...]:
-    """Models below the first rank of their group that noise may have put there."""
+    """Models possibly first in their group within noise."""
     if order.ahead is None:
         return ()
     first = order.rows[order.rank[order.rows] == 1]
@@ -735,7 +735,7 @@ def _rating(board: Board, row: int) -> tuple[float | None, float | None, Interva
 def _in_company(
     lines: Sequence[LeaderboardLine], before: Sequence[LeaderboardLine]
 ) -> frozenset[str]:
-    """Models ranked in both windows among the same ones, but for those that came or went."""
+    """Models ranked among the same others in both windows, newcomers aside."""
     both = {line.model for line in lines} & {line.model for line in before}
     held: list[dict[int | None, set[str]]] = []
     for window in (lines, before):
@@ -751,7 +751,7 @@ def _in_company(
 def _compared(
     line: LeaderboardLine, before: LeaderboardLine | None, level: float, *, ranked: bool
 ) -> LeaderboardLine:
-    """The line with its change against the window before; `ranked`: its ranks compare."""
+    """The line with its change; `ranked`: ranks are comparable."""
     if before is None or line.score is None or before.score is None:
         return line
     moved = None
@@ -762,7 +762,7 @@ def _compared(
 
 
 def _beyond(line: LeaderboardLine, before: LeaderboardLine, level: float) -> bool | None:
-    """True if two mean scores of different sessions differ beyond noise, by Welch's t."""
+    """True if two independent mean scores differ beyond noise, by Welch's t."""
     from scipy.special import stdtrit
 
     errors = line.std_error, before.std_error
@@ -775,7 +775,7 @@ def _beyond(line: LeaderboardLine, before: LeaderboardLine, level: float) -> boo
 
 
 def _p_beats(board: Board, rows: list[int]) -> tuple[tuple[float | None, ...], ...]:
-    """Confidence that one model is stronger than another, in the order of the lines."""
+    """P(one model is stronger than another), in line order."""
     if board.ratings is None:
         return ((None,) * len(rows),) * len(rows)
     known = board.rated[rows]

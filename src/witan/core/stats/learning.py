@@ -190,7 +190,7 @@ def learn_reliability(electorates: Sequence[Electorate]) -> list[Mapping[str, fl
 
 
 def reliability_from_shares(sessions: Iterable[Mapping[str, Floats]]) -> Mapping[str, float]:
-    """Weigh reviewers by sessions other than the one to be decided, as `learn_reliability` does.
+    """Weigh reviewers by other sessions' shares, as `learn_reliability` does.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def reliability_from_shares(sessions: Iterable[Mapping[str, Floats]]) -> Mapping
 
 
 def _agreements(electorate: Electorate) -> dict[str, float]:
-    """1 + τ-b of each reviewer's shares of rivals beaten with the mean shares the others give."""
+    """1 + τ-b of each reviewer's shares with the others' mean shares."""
     return _agreement(
         {
             reviewer: np.array([_shares(v) for v in electorate.votes if v.reviewer == reviewer])
@@ -240,7 +240,7 @@ def _agreement(shares: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _shares(vote: Vote) -> list[float]:
-    """The share of its rivals on the ballot that each candidate is placed above; NaN: no vote."""
+    """Share of rivals below each candidate on a ballot; NaN: no vote."""
     rivals = max(vote.length - 1, 1)
     return [(vote.length - place / 2) / rivals if place else nan for place in vote.places]
 
@@ -254,7 +254,7 @@ def _mean(shares: Floats) -> Floats:
 
 
 def learn_reliability_from_people(humans: HumanSums, names: Names) -> Mapping[str, float]:
-    r"""Weigh each reviewer by the log-odds of siding with people, shrunk toward the panel.
+    r"""Weigh reviewers by log-odds of matching people, shrunk toward the panel.
 
     On n_r pairs that people decided, reviewer r sided with them on h_r, a tie half. With the
     panel's share p̄ = Σ h_r / Σ n_r and k = 50 pairs of equality,
@@ -302,7 +302,7 @@ def learn_reliability_from_people(humans: HumanSums, names: Names) -> Mapping[st
 
 
 def _log_odds(hits: float, pairs: float, whole: float) -> float:
-    """Log-odds of the shrunk share, at least 0; half a miss is credited where nobody ever erred."""
+    """Log-odds of the shrunk share, ≥ 0; half a miss for infallible panels."""
     credited = min(whole, 1 - 0.5 / PAIRS_OF_PEOPLE)
     share = (hits + PAIRS_OF_PEOPLE * credited) / (pairs + PAIRS_OF_PEOPLE)
     return max(0.0, math.log(share / (1 - share)))
@@ -336,7 +336,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """Track records of reviewers from sessions other than the one to be decided.
+    """Reviewers' track records from other sessions.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ def known_by_order(order_kept: Mapping[str, tuple[int, int]], reviewers: Collect
 
 
 def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mapping[str, float]:
-    """Weigh the reviewers of a council by all that is known of them, shrunk toward equal.
+    """Weigh a council's reviewers by all track records, shrunk toward equal.
 
     With c[r] the weight by order-consistency, or by agreement with the others where
     `known_by_order` says that it is not known, p[r] the weight by agreement with people, and n[r]
@@ -480,7 +480,7 @@ def _all_of(fit: AdditiveFit, unit: Unit) -> list[Noise | None]:
 
 
 def learn_prior_from_noise(kept: Iterable[Noise], unit: Unit) -> Prior | None:
-    """Learn noise and quality spread from what sessions left, as `learn_prior` does from fits.
+    """Learn noise and quality spread from stored noise, as `learn_prior` does.
 
     The noise is the same to the last digit. The quality variance is the mean of the sessions'
     effect variances, or 0 where that is negative. `learn_prior` pools them by their degrees of
@@ -513,7 +513,7 @@ def learn_prior_from_noise(kept: Iterable[Noise], unit: Unit) -> Prior | None:
 
 
 def borrow(electorates: Sequence[Electorate], settings: Settings) -> Settings:
-    """The settings with every ``learn`` replaced by what these sessions teach, or by None."""
+    """Replace every ``learn`` in settings by learned values, or None."""
     rho = settings.rho
     if rho == "learn":
         rho = learn_rho(electorates)

@@ -1,4 +1,4 @@
-"""Mean over sessions of each model's score, its error, and which means differ beyond noise."""
+"""Mean score per model over sessions, with errors and differences beyond noise."""
 
 from dataclasses import dataclass
 
@@ -53,7 +53,7 @@ class MeanScores:
     filled: NDArray[np.bool_]
 
     def ahead(self, level: float) -> NDArray[np.bool_]:
-        r"""True where model i's mean is above model j's beyond noise, shape (M, M).
+        r"""True where model i's mean exceeds model j's beyond noise, (M, M).
 
         With u_bi the pull of bucket b on model i, B_i the buckets that hold it, and
         v_bi = u_bi · √(B_i/(B_i − 1)),
@@ -104,7 +104,7 @@ class MeanScores:
         return np.asarray(beyond & (gap > 0) & enough & enough[:, np.newaxis])
 
     def _lent(self, own: Array) -> Array:
-        """Squares that model i lends to a j whose score never varies, shape (M, M)."""
+        """Squares from model i for a j of constant scores, (M, M)."""
         varies = ~self.constant & (own > 0)
         spread = np.where(varies, own * self.sessions, 0.0)
         rate = spread[:, np.newaxis] / np.maximum(self.sessions, 1)
@@ -112,7 +112,7 @@ class MeanScores:
 
 
 def _shared_and_apart(scaled: Array, holds: Array) -> tuple[Array, Array]:
-    """Sums of (v_i − v_j)² over buckets that hold both, and of v_i² over those without j."""
+    """Sums of (v_i − v_j)² over shared buckets, and v_i² over the others."""
     squares = scaled**2
     together = squares.T @ holds
     shared = together + together.T - 2 * (scaled.T @ scaled)

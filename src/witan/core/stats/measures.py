@@ -35,7 +35,7 @@ POOR_SIDE = f"error unknown: a side of it has data in fewer than {MIN_BUCKETS} g
 
 
 class Jackknifed(NamedTuple):
-    """Estimates with their errors; arrays of one shape, without axes for a single estimate.
+    """Estimates with errors, in arrays of one shape; scalars without axes.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Jackknifed(NamedTuple):
     degrees: Array
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Ends of the interval at a level, estimate ∓ t · std_error; NaN where unknown."""
+        """Interval at a level, estimate ∓ t · std_error; NaN if unknown."""
         from scipy.special import stdtrit
 
         reach = stdtrit(np.maximum(self.degrees, 1.0), 0.5 + level / 2) * self.std_error
@@ -62,7 +62,7 @@ class Jackknifed(NamedTuple):
 def jackknife(
     per_bucket: Array, statistic: Callable[[Array], Array], *, sides: Sequence[Side] = ()
 ) -> Jackknifed:
-    r"""Estimate a statistic of sums, and its standard error with one bucket left out at a time.
+    r"""Estimate a statistic of sums, with its delete-one-bucket standard error.
 
     With the sums T = Σ_b T_b over the B buckets that hold data, θ₍b₎ = statistic(T − T_b) and
     θ₍·₎ their mean,
@@ -136,7 +136,7 @@ def _holding(sums: Array, side: Side) -> NDArray[np.bool_]:
 def _of_sides(
     whole: Jackknifed, sums: Array, statistic: Callable[[Array], Array], sides: Sequence[Side]
 ) -> Jackknifed:
-    """A single estimate with the degrees that its sides leave it."""
+    """A scalar estimate with the degrees of freedom of its sides."""
     if fewest_buckets(sums, sides) < MIN_BUCKETS:
         return whole._replace(std_error=np.full_like(whole.std_error, np.nan))
     total = sums.sum(axis=0, keepdims=True)
@@ -171,7 +171,7 @@ def _filled(sums: Array, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def _conclude(estimate: Array, left_out: Array, filled: NDArray[np.bool_]) -> Jackknifed:
-    """Spread of the estimates that leave one bucket out."""
+    """Spread of the delete-one estimates."""
     n = filled.sum(axis=0)
     divisor = np.maximum(n, 1)
     centre = np.where(filled, left_out, 0.0).sum(axis=0) / divisor
@@ -220,7 +220,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Number of cases that a measure rests on, and the number it needs."""
+    """Number of cases behind a measure, and the number required."""
 
     n: float
     of: str
@@ -241,7 +241,7 @@ def counted(n: int, of: str) -> str:
 
 
 def undefined(count: Count, unit: MeasureUnit, why: str) -> Measure:
-    """A measure whose data are enough in number and yet give no value."""
+    """A measure without a value despite sufficient data."""
     return Measure(None, None, round(count.n), count.of, count.needed, unit, why)
 
 
@@ -255,7 +255,7 @@ def measured(
     link: Link = "none",
     sides: Sequence[Side] = (),
 ) -> Measure:
-    """Estimate a statistic of sums with an interval by the jackknife over buckets.
+    """Estimate a statistic of sums with a jackknife interval over buckets.
 
     The interval is  g⁻¹(g(θ) ∓ t · se(g(θ)))  with Student's t on the degrees of `jackknife` and
     the link g: none; ``clip``, none but ends cut to [0, 1]; ``fisher``, artanh, for
@@ -327,7 +327,7 @@ _LINKS: dict[str, tuple[Statistic, Statistic]] = {
 
 
 def rate(sums: Array, count: Count, *, level: float, opposed: bool = False) -> Measure:
-    r"""Estimate the share of cases that hit, with an interval that allows for sessions.
+    r"""Estimate the share of hits, with an interval clustered by session.
 
     With h hits of n cases, p = h/n, and v the jackknife variance of p over B buckets,
 
@@ -375,7 +375,7 @@ def rate(sums: Array, count: Count, *, level: float, opposed: bool = False) -> M
 
 
 def _independent(p: float, n: float, variance: float, buckets: int, *, opposed: bool) -> float:
-    """Number of independent cases that n cases in buckets are worth, as in `rate`."""
+    """Independent equivalent of n clustered cases, as in `rate`."""
     spread = p * (1 - p)
     if spread <= NO_VARIANCE:
         return min(n, float(buckets))
@@ -391,13 +391,13 @@ def _jeffreys(p: float, n: float, level: float) -> Interval:
 
 
 def ratio(sums: Array) -> Array:
-    """First sum over the second, shape (N, 2) → (N,); NaN without a case."""
+    """First sum over the second, (N, 2) → (N,); NaN without a case."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(sums[:, 1] > 0.5, sums[:, 0] / sums[:, 1], np.nan)
 
 
 def correlation(sums: Array) -> Array:
-    """Pearson's correlation from sums n, x, y, xx, yy, xy, shape (N, 6) → (N,)."""
+    """Pearson's correlation from n, x, y, xx, yy, xy, (N, 6) → (N,)."""
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread_x, spread_y = n * xx - x * x, n * yy - y * y
     varied = (spread_x > NO_VARIANCE * n * xx) & (spread_y > NO_VARIANCE * n * yy)
@@ -407,7 +407,7 @@ def correlation(sums: Array) -> Array:
 
 
 def centred_correlation(sums: Array) -> Array:
-    """Correlation lx/√(ll·xx) from sums ll, lx, xx of centred values, shape (N, 3) → (N,)."""
+    """Correlation lx/√(ll·xx) from centred ll, lx, xx, (N, 3) → (N,)."""
     ll, lx, xx = np.moveaxis(sums, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = lx / np.sqrt(ll * xx)
@@ -415,7 +415,7 @@ def centred_correlation(sums: Array) -> Array:
 
 
 def per_bucket(bucket: NDArray[np.int64], *columns: NDArray[np.float64 | np.int64]) -> Array:
-    """Add up rows by bucket: K columns of n rows → (B, K), B the buckets that occur."""
+    """Add up rows by bucket: K columns of n rows → (B, K)."""
     buckets, row = np.unique(bucket, return_inverse=True)
     summed = [np.bincount(row, weights=column, minlength=len(buckets)) for column in columns]
     return np.stack(summed, axis=1) if len(buckets) else np.zeros((0, len(columns)))
@@ -425,7 +425,7 @@ Rows = tuple[NDArray[np.int64], tuple[NDArray[np.float64 | np.int64], ...]]
 
 
 def beside(first: Rows, second: Rows) -> Array:
-    """Add up two sets of rows by bucket, side by side: (B, K₁ + K₂) over the buckets of both."""
+    """Add up two sets of rows side by side: (B, K₁ + K₂)."""
     n_first, n_second = len(first[0]), len(second[0])
     columns = [np.concatenate([column, np.zeros(n_second)]) for column in first[1]]
     columns += [np.concatenate([np.zeros(n_first), column]) for column in second[1]]

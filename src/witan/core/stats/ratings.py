@@ -128,7 +128,7 @@ class Ratings:
         return bool((self.group == 0).all())
 
     def p_beats(self) -> Array:
-        """Confidence that model i is stronger than model j, shape (M, M).
+        """P(model i is stronger than model j), shape (M, M).
 
         Student's distribution function at (rating i − rating j) / its error. NaN on the diagonal
         and between models that no chain of comparisons joins: these are not comparable.
@@ -139,7 +139,7 @@ class Ratings:
         return np.asarray(ndtr(t) if math.isinf(self.degrees) else stdtr(self.degrees, t))
 
     def p_wins(self) -> Array:
-        """Share of wins to expect of model i over model j in one more comparison, shape (M, M).
+        """Expected share of wins in one more comparison, shape (M, M).
 
         1 / (1 + exp(rating j − rating i)), ties counted half; NaN as in `p_beats`.
         """
@@ -152,7 +152,7 @@ class Ratings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """The strengths at the maximum and what is needed to say how sure they are."""
+    """Maximum-likelihood strengths, with gradient and information."""
 
     models: tuple[str, ...]
     counts: PairCounts
@@ -168,12 +168,12 @@ class Fit:
 
     @property
     def centring(self) -> Array:
-        """The projection that takes from each strength the mean of its group, shape (M, M)."""
+        """Projection to strengths less their group's mean, shape (M, M)."""
         same = (self.group[:, np.newaxis] == self.group).astype(np.float64)
         return np.asarray(np.eye(len(self.group)) - same / same.sum(axis=1))
 
     def centred(self, squares: Array | None) -> Array:
-        """Covariance of the centred strengths, given Σ g gᵀ; None for the model-based one."""
+        """Covariance of centred strengths given Σ g gᵀ; None: model-based."""
         projection = self.centring @ np.linalg.inv(self.information)
         if squares is None:
             return projection @ self.centring
@@ -183,7 +183,7 @@ class Fit:
 
 
 def check_options(ghost_wins: float, level: float) -> None:
-    """Refuse a prior or a level that has no meaning."""
+    """Refuse a prior or level outside its range."""
     if isinstance(ghost_wins, bool) or not (math.isfinite(ghost_wins) and ghost_wins >= 0):
         raise InvalidParameter("ghost_wins", ghost_wins, "a number from 0 up")
     check_level(level)
@@ -207,7 +207,7 @@ def fit_pairs(models: tuple[str, ...], counts: PairCounts, ghost_wins: float) ->
 
 
 def residuals(strength: Array) -> Array:
-    """Outcome less its expectation, y − σ(θ_i − θ_j), shape (3, M, M) by outcome code."""
+    """Outcome less expectation, y − σ(θ_i − θ_j), (3, M, M) by code."""
     from scipy.special import expit
 
     lost = expit(strength - strength[:, np.newaxis])
@@ -219,7 +219,7 @@ def residuals(strength: Array) -> Array:
 
 
 def _robust_squares(counts: PairCounts, residual: Array) -> Array:
-    """Σ_n r_n² x_n x_nᵀ over comparisons, from the counts alone, shape (M, M)."""
+    """Σ_n r_n² x_n x_nᵀ over comparisons, from counts alone, shape (M, M)."""
     table = np.empty(residual.shape)
     table[FIRST], table[SECOND], table[TIE] = counts.first, counts.second, counts.tie
     weight = (table * residual**2).sum(axis=0)
@@ -320,7 +320,7 @@ def _root(variance: Array, known: NDArray[np.bool_]) -> Array:
 
 
 def _contrasts(covariance: Array, fit: Fit) -> Array:
-    """Errors of rating i − rating j, shape (M, M); NaN on the diagonal and between groups."""
+    """Errors of rating differences, (M, M); NaN between groups and on the diagonal."""
     own = np.diag(covariance)
     comparable = fit.group[:, np.newaxis] == fit.group
     np.fill_diagonal(comparable, val=False)
@@ -328,14 +328,14 @@ def _contrasts(covariance: Array, fit: Fit) -> Array:
 
 
 def _few(names: Sequence[str], what: str) -> str:
-    """Names with commas; of many the first, and how many more there are."""
+    """List names, at most the first few."""
     if len(names) <= NAMED:
         return ", ".join(names)
     return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1:,} more{what}"
 
 
 def _group_warnings(fit: Fit) -> list[str]:
-    """Say which models no chain of comparisons joins."""
+    """Warn about unconnected models."""
     warnings = []
     if not fit.counts.present.all():
         warnings.append(f"{fit.named(~fit.counts.present)} met nobody and cannot be rated")
@@ -349,7 +349,7 @@ def _group_warnings(fit: Fit) -> list[str]:
 
 
 def _defeat_warnings(fit: Fit) -> list[str]:
-    """Say which models never lost to, or never beat, the rest of their group."""
+    """Warn about models without a loss to, or a win over, their group."""
     part = fit.counts.components("strong")
     points = fit.counts.points
     rests = (
@@ -457,7 +457,7 @@ def _session_warnings(n_sessions: int | None, n_models: int, *, cluster: bool) -
 def rate_sums(
     sums: MatchupSums, names: Names, *, ghost_wins: float = 0.5, level: float = 0.95
 ) -> Ratings:
-    r"""Rate models by a Bradley–Terry fit to sums of matchups, errors clustered by bucket.
+    r"""Rate models by Bradley–Terry on matchup sums, errors clustered by bucket.
 
     The strengths are those that `rate` finds from the comparisons themselves. Errors differ from
     its own in the clusters alone: with g_b the gradient of all comparisons of bucket b at the fit,
@@ -523,7 +523,7 @@ def _counts(cell: Codes, table: Array, n_models: int) -> PairCounts:
 
 
 def _by_bucket(bucket: Codes, first: Codes, second: Codes, pull: Array, n_models: int) -> Array:
-    """The gradient of every bucket that holds a comparison, shape (B, M)."""
+    """Gradient of each bucket with comparisons, shape (B, M)."""
     _, row = np.unique(bucket, return_inverse=True)
     n_buckets = int(row.max()) + 1
     size = n_buckets * n_models

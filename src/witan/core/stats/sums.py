@@ -1,4 +1,4 @@
-"""Sufficient statistics of a history, as every engine returns them, and their merging.
+"""Sufficient statistics of a history from any engine, and their merging.
 
 Each is a table of columns of equal length. Keys are `bucket`, the group of sessions that a row sums
 over, and codes of models or reviewers, which `Names` spells out. Rows are in no particular order,
@@ -37,7 +37,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StandingSums:
-    """Per bucket and model: standings of the sessions in which it stood.
+    """Standings per bucket and model, summed over its sessions.
 
     `sessions` counts those with a score, `total` and `squares` sum the scores and their squares;
     `z_sessions` and `z_total` likewise the mean standardised grades. `appearances` counts sessions
@@ -59,7 +59,7 @@ class StandingSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchupSums:
-    """Per bucket and pair of models: weight of ballots that place `first` above, below, level."""
+    """Weights per bucket and pair of models: `first` above, below, level."""
 
     bucket: Codes
     first: Codes
@@ -71,7 +71,7 @@ class MatchupSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerSums:
-    """Per bucket and model: answers asked for, failed, and what those with a known figure took."""
+    """Answers per bucket and model: requests, failures, and known usage."""
 
     bucket: Codes
     model: Codes
@@ -85,7 +85,7 @@ class AnswerSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BallotSums:
-    """Per bucket, reviewer and kind: ballots, and how many abstained, were repaired, were flat.
+    """Ballots per bucket, reviewer and kind: total, abstentions, repairs, flat ones.
 
     `kept` of `compared` pairs seen in both orders were judged alike. `human` is 1 for people.
     `gradings` counts ballots with two grades or more, `spread` sums their standard deviations: of
@@ -126,7 +126,7 @@ class VoteSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReviewerSums:
-    """Per bucket and reviewer: its votes x beside the mean y of the others' on the same candidate.
+    """Votes x and others' mean y on shared candidates, per bucket and reviewer.
 
     Others are the reviewers of the same session and kind, own candidates left out on both sides.
     `n_grades`, `x`, `y`, `xx`, `yy`, `xy` are sums over grades, those with ``share_`` over shares.
@@ -151,7 +151,7 @@ class ReviewerSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PositionSums:
-    """Per bucket, reviewer, place on the sheet and sheet size: shares, and what others would give.
+    """Shares by place and sheet size, and the others' expectation.
 
     `votes` counts shares of candidates, own ones left out, and `total` sums them; `excess_votes`
     and `excess` count and sum share − mean share by the other reviewers of that session and kind.
@@ -197,7 +197,7 @@ class LengthSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitSums:
-    """Per bucket and kind: candidates that two reviewers or more judged, own votes left out.
+    """Candidates with two or more judges, per bucket and kind, recusals excluded.
 
     Ballots that compare two are left out: there a share depends on the rival.
 
@@ -218,7 +218,7 @@ class UnitSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CriterionSums:
-    """Per bucket and criterion, of models' grades; the overall grade under the code −1.
+    """Models' grades per bucket and criterion; overall grade under code −1.
 
     `units` candidates that two reviewers or more graded on it, with `n` grades in all; `variance`
     sums the sample variances between reviewers over candidates. `lengths`, `ll`, `lx`, `xx`: grades
@@ -238,7 +238,7 @@ class CriterionSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradingSums:
-    """Per bucket, reviewer and criterion: its grades on that criterion.
+    """Grades per bucket, reviewer and criterion.
 
     Own candidates are left out but for `n_own`. `grades` counts grades and `total` sums them; `n`,
     `x`, `y`, `xx`, `yy`, `xy` as in `ReviewerSums`, beside the others' mean on the criterion.
@@ -285,7 +285,7 @@ class GradingSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HumanSums:
-    """Per bucket and two reviewers: how often each was right about pairs that people decided.
+    """Hits of two reviewers on human-decided pairs, per bucket.
 
     A pair of candidates of a session is decided where more human ballots place one above the other
     than below. A reviewer's opinion on it is +1 (as people), −1 (against them) or 0 (a tie, or as
@@ -307,7 +307,7 @@ class HumanSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationSums:
-    """Per bucket and band of the panel's confidence: pairs people decided, and how many it matched.
+    """Human-decided pairs and hits per bucket and confidence band.
 
     The confidence of a panel of models in a pair is the larger of p_beats and 1 − p_beats; band k
     holds k/20 ≤ confidence < (k + 1)/20, 1 itself in band 19. `confidence` sums it. A pair at
@@ -324,7 +324,7 @@ class CalibrationSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PanelSums:
-    """Per bucket: sessions, and sums of Kendall's W and of the leader's p_best where known."""
+    """Sessions per bucket, with sums of Kendall's W and p_best."""
 
     bucket: Codes
     sessions: Counts
@@ -372,7 +372,7 @@ def places(names: Names, *columns: Codes) -> tuple[tuple[str, ...], list[Codes]]
 
 
 def present_name(name: str, aliases: Mapping[str, str]) -> str:
-    """Follow a name through old name → new name to the name it has now.
+    """Follow renames, old name → new name, to the present name.
 
     Raises
     ------
@@ -389,7 +389,7 @@ def present_name(name: str, aliases: Mapping[str, str]) -> str:
 
 
 def renamed_codes(aliases: Mapping[str, str], names: Names) -> Mapping[int, int]:
-    """Code of an old name → code of the name it has now, where they differ.
+    """Code of an old name → code of its present name, where different.
 
     A new name that the history does not know yet takes the code of the alphabetically first of
     its old names.

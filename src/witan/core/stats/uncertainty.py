@@ -63,7 +63,7 @@ FARTHEST = 9.0
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """The fit of one session, with a prior and a shared error if there are any.
+    """The fit of one session, with prior and shared error if any.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class Uncertainty:
         )
 
     def at(self, seats: NDArray[np.integer[Any]]) -> "Uncertainty":
-        """The same uncertainty for candidates that stand at these seats, several at one."""
+        """Map to candidates at these seats, several sharing one."""
         pairs = np.ix_(seats, seats)
         return replace(
             self,
@@ -170,7 +170,7 @@ class Uncertainty:
         return np.where(np.isnan(pooled), np.nan, np.fmax(pooled, self.own))
 
     def p_beats(self) -> Floats:
-        """P(i above j) from Student's t, shape (C, C); NaN on the diagonal and where unknown."""
+        """P(i above j) from Student's t, (C, C); NaN if unknown, diagonal included."""
         n_candidates = len(self.effects)
         if not self.can_tell:
             return np.full((n_candidates, n_candidates), np.nan)
@@ -197,7 +197,7 @@ class Uncertainty:
         return apart
 
     def p_best(self, eligible: NDArray[np.bool_]) -> Floats:
-        """P(highest effect) among those eligible, shape (C,); NaN where it cannot be known.
+        """P(highest effect) among the eligible, shape (C,); NaN if unknown.
 
         The effects are drawn from the multivariate t of the fit on a fixed lattice, so the same
         ballots give the same numbers. With a prior, the effects are first shrunk toward equal by
@@ -214,7 +214,7 @@ class Uncertainty:
         return alone
 
     def _excess(self, chosen: NDArray[np.integer[Any]]) -> float:
-        """Contrast variance of the top two effects over the fit's; of level pairs, the largest.
+        """Contrast variance of the top two over the fit's; largest if tied.
 
         Effects that only rounding separates are level, so the processor decides no pair. Of copies
         of one answer, whose contrast has no variance, one is looked at.
@@ -234,7 +234,7 @@ class Uncertainty:
         return float((self.contrast_variances()[pairs][different] / pooled).max())
 
     def _posterior(self, chosen: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
-        """Mean and scale of the chosen effects, shrunk where there is a prior."""
+        """Mean and scale of chosen effects, shrunk by a prior if any."""
         mean = self.effects[chosen]
         among = self.covariance.take(chosen, axis=0).take(chosen, axis=1)
         covariance = self._excess(chosen) * self.variance * among
@@ -259,7 +259,7 @@ def _root(covariance: Floats) -> Floats:
 
 
 def _shares_of_best(draws: Floats) -> Floats:
-    """In what share of the draws, shape (n, N_POINTS), each candidate is best; ties: the first."""
+    """Share of draws (n, N_POINTS) with each candidate best; ties: the first."""
     best = draws.max(axis=0)
     times = np.array([np.count_nonzero(row == best) for row in draws])
     if times.sum() > len(best):
@@ -269,7 +269,7 @@ def _shares_of_best(draws: Floats) -> Floats:
 
 
 def _levelled(shares: Floats, mean: Floats, covariance: Floats) -> Floats:
-    """Give exchangeable candidates the same share; a lattice is not symmetric to the last digit."""
+    """Equalise exchangeable candidates' shares; a lattice is not perfectly symmetric."""
     levelled = shares.copy()
     scale = np.sqrt(np.abs(np.diagonal(covariance)).max(initial=1e-300))
     level = np.abs(mean[:, np.newaxis] - mean) <= LEVEL * scale
@@ -290,7 +290,7 @@ def _exchangeable(covariance: Floats, i: int, j: int) -> bool:
 
 @lru_cache(maxsize=32)
 def _t_draws(n: int, df: float) -> NDArray[np.float64]:
-    """Standard multivariate t points, shape (n, N_POINTS): a lattice and its mirror image."""
+    """Standard multivariate t points, (n, N_POINTS): a lattice and its mirror image."""
     normal, last = _lattice(n)
     stretched = normal * np.sqrt(df / chi_square_quantiles(last, df))[:, np.newaxis]
     points = np.ascontiguousarray(stretched.T)  # rows of which each is read in one go
@@ -299,7 +299,7 @@ def _t_draws(n: int, df: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=32)
 def _lattice(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Half the points: n standard normal columns, and a uniform one that stretches them.
+    """Half the points: n normal columns and a uniform one for scale.
 
     Source: the additive recurrence with the roots of x^(d+1) = x + 1, a rank-one lattice of low
     discrepancy (Niederreiter, Random Number Generation and Quasi-Monte Carlo Methods, 1992).
@@ -315,7 +315,7 @@ def _lattice(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def tiers(apart: NDArray[np.bool_]) -> list[int]:
-    """Number the groups, best first, in which no pair can be told apart.
+    """Number groups without significant differences, best first.
 
     A line joins the group above unless some member of it is above the line beyond noise.
 
@@ -366,7 +366,7 @@ def learn_prior(fits: Sequence[AdditiveFit], unit: Unit) -> Prior | None:
 
 
 def _quality_variance(fits: Sequence[AdditiveFit]) -> float:
-    """Variance of effects between candidates, less what their own noise makes of it."""
+    """Variance of effects between candidates, less their noise."""
     spread = noise = freedom = 0.0
     for fit in fits:
         usable = (fit.df >= 1) & np.isfinite(fit.residual_variance)
@@ -381,7 +381,7 @@ def _quality_variance(fits: Sequence[AdditiveFit]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """The least gap that a council of a size separates.
+    """The smallest gap separable by a council of a size.
 
     Parameters
     ----------
@@ -416,7 +416,7 @@ def separation(
     prior: Prior | None = None,
     rho: float | None = None,
 ) -> Separation:
-    """Return the gap in grades between two answers that a council separates.
+    """Return the smallest grade gap separable by a council.
 
     Two answers are told apart as `Uncertainty.told_apart` does it: by the contrast of the additive
     fit with variance max(v·s², s_own²), two-sided at `level`. Here s² is v·σ²·χ²(d)/d on the
@@ -472,7 +472,7 @@ class _Terms:
 
 @lru_cache(maxsize=256)
 def _gap(reviewers: int, candidates: int, terms: _Terms) -> float | None:
-    """The gap in grades; None: nothing is told apart, or only what no two grades show."""
+    """The gap in grades; None if beyond the scale or undefined."""
     if reviewers < 1 or candidates < 2:
         return None
     prior, rho = terms.prior, terms.rho
@@ -498,7 +498,7 @@ def _gap(reviewers: int, candidates: int, terms: _Terms) -> float | None:
 
 
 def _found(bars: Floats, error: float) -> float | None:
-    """The gap whose estimate, off by `error`, passes each of these bars in `POWER` of the cases."""
+    """The gap passing each bar with probability `POWER`, given `error`."""
     low, high = 0.0, FARTHEST
     if _power(bars, error, high) < POWER:
         return None
@@ -513,7 +513,7 @@ def _power(bars: Floats, error: float, gap: float) -> float:
 
 
 def _design(reviewers: int, candidates: int, *, authors: bool) -> tuple[float, float, int, int]:
-    """Variance factor of a contrast, residual freedom, votes of a candidate, ballots with both."""
+    """Contrast variance factor, residual freedom, votes per candidate, shared ballots."""
     shape = (reviewers, candidates, 1)
     places = np.broadcast_to(np.arange(1, candidates + 1, dtype=np.float64)[:, np.newaxis], shape)
     grades = places.copy()

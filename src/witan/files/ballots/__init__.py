@@ -1,4 +1,4 @@
-"""Ballots that come as files and leave as files."""
+"""Ballots in files, read and written."""
 
 from witan.files.ballots.formats import FORMATS
 from witan.files.ballots.opening import Bounds

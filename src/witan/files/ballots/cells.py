@@ -1,4 +1,4 @@
-"""Cells of tables: read and written so that no name runs in a spreadsheet."""
+"""Cells of tables, safe against execution in spreadsheets."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ _ESCAPE = re.compile(rf"(?<!\\)(\\++){_CODE}")
 
 
 def safe_cell(text: str) -> str:
-    r"""Write a text so that no spreadsheet runs it and no terminal obeys it.
+    r"""Write text inert in spreadsheets and terminals.
 
     A text that begins like a formula gets an apostrophe before it, by which spreadsheets mark
     text; a control character becomes ``\x{1b}``. `plain_cell` gives the text back.
@@ -39,14 +39,14 @@ def safe_cell(text: str) -> str:
 
 
 def plain_cell(text: str) -> str:
-    """Read a text that `safe_cell` wrote."""
+    """Read text written by `safe_cell`."""
     if text.startswith("'") and _is_formula(text.lstrip("'")):
         text = text[1:]
     return restore_controls(text)
 
 
 def escape_controls(text: str) -> str:
-    r"""Write control characters as ``\x{1b}``, but line ends and tabs as they are.
+    r"""Write control characters as ``\x{1b}``, except line ends and tabs.
 
     Backslashes are doubled where they would be read as part of such an escape.
     """
@@ -54,7 +54,7 @@ def escape_controls(text: str) -> str:
 
 
 def restore_controls(text: str) -> str:
-    """Read a text that `escape_controls` wrote."""
+    """Read text written by `escape_controls`."""
     return _ESCAPE.sub(_read, text) if "\\" in text else text
 
 
@@ -92,7 +92,7 @@ _SHOWN = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What separates cells, and whether blanks follow it.
+    """Separator of cells, with or without blanks after it.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Dialect:
 
     @classmethod
     def of(cls, first: str, columns: Mapping[str, str]) -> "Dialect":
-        """The dialect of a file by its first line: the one under which most columns are known."""
+        """Detect a file's dialect by its first line's known columns."""
         if named := _SEPARATOR_LINE.match(first):
             return cls(named[1], separator_line=True)
         bare = _QUOTED.sub("", first)
@@ -123,7 +123,7 @@ class Dialect:
         return cls(delimiter, spaced=f"{delimiter} " in bare)
 
     def rows(self, lines: Sequence[str], width: int) -> list[list[str]]:
-        """Cells of a few lines; what breaks off, or is not as wide as the header, is left out."""
+        """Cells of a few lines, without partial or ragged ones."""
         marked = (f"{line}\n" for line in lines)
         reader = csv.reader(marked, delimiter=self.delimiter, skipinitialspace=self.spaced)
         found: list[list[str]] = []
@@ -132,7 +132,7 @@ class Dialect:
         return found
 
     def numeric(self, names: Sequence[str], columns: Mapping[str, str], path: str) -> list[int]:
-        """Columns in which a comma between digits is a decimal mark; none where it separates."""
+        """Columns with a decimal comma; none if commas separate cells."""
         if self.delimiter == ",":
             return []
         texts = Header(names, columns, path, absent=True).places(_TEXTS)
@@ -140,7 +140,7 @@ class Dialect:
 
 
 def cut(line: str, delimiter: str) -> list[str]:
-    """The cells of one line, also of one that a carriage return makes no CSV."""
+    """Cut a line into cells, also with a stray carriage return."""
     try:
         cells = next(csv.reader([line[:_SHOWN]], delimiter=delimiter, skipinitialspace=True), [])
     except csv.Error:
@@ -234,7 +234,7 @@ BALLOT_CELLS = tuple(_CELLS)
 
 
 def read_cell(field: str, text: str) -> Any:
-    """The value of an optional cell that is not empty."""
+    """Read an optional, non-empty cell."""
     read = _CELLS[field]
     return text if read is str else read(text.strip())
 
@@ -255,7 +255,7 @@ def text_of(value: Any) -> str:
 def csv_rows(
     source: Source, report: Report, columns: Mapping[str, str]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not blank, cut into cells and as wide as the header.
+    """Non-blank CSV rows as cells, padded to the header's width.
 
     Comma, semicolon, tab or bar separates. Where it is no comma, ``7,5`` is a number.
     """
@@ -305,7 +305,7 @@ def _too_wide(cells: int, width: int) -> Unreadable:
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], columns: list[str], out: IO[str]) -> None:
-    """Write a table, an empty cell for what a row does not give."""
+    """Write a table, an empty cell for a missing value."""
     table = csv.writer(out)
     table.writerow(map(_escape_cell, columns))
     table.writerows([_escape_cell(row.get(column, "")) for column in columns] for row in rows)

@@ -1,4 +1,4 @@
-"""Which column of a table holds which field, by its own name, an alias or the caller's word."""
+"""Columns of a table by field: own name, alias or caller's name."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,7 +80,7 @@ Cell = Callable[[Sequence[str]], str]
 
 
 def check_columns(columns: Mapping[str, str]) -> None:
-    """Refuse a field that no file has."""
+    """Refuse fields unknown to every format."""
     known = (*ALIASES, *_RECORD_FIELDS, "criteria")
     for field, column in columns.items():
         if field not in known:
@@ -96,7 +96,7 @@ def joined(parts: Iterable[object]) -> str:
 
 @lru_cache(maxsize=4096)
 def folded(name: str) -> str:
-    """A header as it is compared: ``Model A``, ``model-a`` and ``modelA`` are ``model_a``."""
+    """Normalise a header: ``Model A``, ``model-a`` and ``modelA`` become ``model_a``."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.sub(r"[\W_]+", "_", parted).strip("_").casefold()
 
@@ -126,15 +126,15 @@ class Header:
         self._where = {field: found for field in ALIASES if (found := self._find(field, columns))}
 
     def place(self, *names: str) -> int | None:
-        """Where the first of these columns is, whatever its field; None: there is none."""
+        """Position of the first of these columns, if any."""
         return next((self._folded[name] for name in names if name in self._folded), None)
 
     def column(self, field: str) -> str:
-        """How the column of a field is called."""
+        """The column name of a field."""
         return "+".join(self.names[place] for place in self._where[field])
 
     def places(self, fields: Iterable[str]) -> set[int]:
-        """Where the columns of these fields are."""
+        """Positions of these fields' columns."""
         return {place for field in fields for place in self._where.get(field, ())}
 
     def __contains__(self, field: str) -> bool:
@@ -153,7 +153,7 @@ class Header:
                 )
 
     def cell(self, field: str) -> Cell:
-        """What picks the field's text from a row."""
+        """A getter of the field's text in a row."""
         where = self._where.get(field, ())
         if not where:
             return lambda _row: ""
@@ -162,11 +162,11 @@ class Header:
         return lambda row: joined(row[place] for place in where)
 
     def given(self, fields: Iterable[str]) -> list[tuple[str, Cell]]:
-        """Those of these fields that have a column, and how to pick them."""
+        """The present fields among these, with getters."""
         return [(field, self.cell(field)) for field in fields if field in self]
 
     def criteria(self) -> tuple[list[tuple[str, int]], bool]:
-        """Name and place of every criterion, and whether they are guessed from what is left over.
+        """Criteria by name and position, and if they are guessed from leftovers.
 
         Guessed only where the table has neither ranks nor grades nor a criterion that is known.
         """

@@ -44,7 +44,7 @@ _A_HISTORY = (
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """An opened file whose format is known.
+    """An opened file of known format.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Content:
         return csv_rows(self.source, report, self.columns)
 
     def long_rows(self, report: Report) -> tuple[Rows, Mapping[str, str]]:
-        """The rows of a long table, made of a wide one where it is one, and their columns."""
+        """Rows and columns of a long table, converted from a wide one."""
         return long_rows(self.rows(report), self.format, self.columns, self.source.stem, report)
 
     def records(self, report: Report) -> Records:
@@ -90,7 +90,7 @@ class Content:
 
 
 def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -> Content | None:  # noqa: A002
-    """Recognise what a file holds, or take the caller's word for it; None: nothing.
+    """Recognise a file's format, or use the caller's; None: empty.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -
 
 
 def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | None:
-    """The format of a Parquet table; None: it has a ballot a row."""
+    """The format of a Parquet table; None: one ballot per row."""
     from witan.files.ballots.parquet import cells
 
     names = list(table.schema_arrow.names)
@@ -133,7 +133,7 @@ def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | No
 
 
 def _cells(records: Records, report: Report) -> Rows:
-    """Objects as rows of a table; the columns are the fields of the first of them.
+    """Objects as rows of a table, columns from the first one.
 
     A field that only later ones have is named in a note, with its first line; of many fields the
     first `MOST_NAMED` are, and one note at the end counts the others.
@@ -157,7 +157,7 @@ def _cells(records: Records, report: Report) -> Rows:
 
 
 class _Others:
-    """A count of different names, which are told apart up to a bound."""
+    """A bounded count of distinct names."""
 
     def __init__(self) -> None:
         self.names: set[int] = set()
@@ -193,7 +193,7 @@ PLAIN = ("jsonl", *LONG_FORMS, "csv-pairs", "preflib", "parquet", "council-log")
 def plain_ballots(
     content: Content, columns: Mapping[str, str], report: Report, *, apart: bool = False
 ) -> Iterator[Ballot]:
-    """The ballots of a file that holds little else.
+    """The ballots of a file with little else.
 
     With `apart`, a row of a table of pairs that names no session is a session of its own.
     """
@@ -214,7 +214,7 @@ def plain_ballots(
 
 
 def refuse_columns(content: Content, columns: Mapping[str, str]) -> None:
-    """Refuse to name the columns of a format that has none."""
+    """Refuse column names for a format without columns."""
     if columns:
         what = f"nothing, for a {content.format} file has none"
         raise InvalidParameter("columns", dict(columns), what)
@@ -245,6 +245,6 @@ FORMATS: Mapping[str, str] = MappingProxyType(
 
 
 def check_format(name: str) -> None:
-    """Refuse a format that does not exist."""
+    """Refuse an unknown format."""
     if name not in FORMATS:
         raise UnknownName("format", name, FORMATS)

@@ -16,7 +16,7 @@ _SCAN = json.JSONDecoder().raw_decode
 
 
 def read_jsonl(source: Source, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
-    """Read one ballot a line; `columns` says under which key a field is found."""
+    """Read one ballot a line; `columns` maps fields to keys."""
     for number, record in objects(source, report):
         try:
             ballot = read_record(_renamed(record, columns) if columns else record)
@@ -29,7 +29,7 @@ def read_jsonl(source: Source, columns: Mapping[str, str], report: Report) -> It
 
 
 def objects(source: Source, report: Report) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON object of every line that is not blank, with the line's number."""
+    """The JSON object of every non-blank line, with its number."""
     for number, raw in enumerate(source.lines(), start=1):
         line = raw.strip()
         if not line:
@@ -58,7 +58,7 @@ def _not_json(why: str) -> Unreadable:
 
 
 def _is_text(record: dict[str, Any]) -> bool:
-    """Whether every text in it can be written as UTF-8."""
+    """Check that all text inside can be written as UTF-8."""
     try:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -90,7 +90,7 @@ def write_jsonl(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
 
 
 def read_council_log(source: Source, report: Report) -> Iterator[Ballot]:
-    """Read one ballot per reviewer, labels resolved to the models they stood for.
+    """Read a ballot per reviewer, labels resolved to models.
 
     Labels are in the order of the sheet: the first one stood at position 1.
     """
@@ -151,7 +151,7 @@ def _of_event(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _session(record: Mapping[str, Any]) -> str:
-    """A readable id that tells the same question in two sources apart."""
+    """A readable id, distinct for the same question in two sources."""
     given = record.get("session", record.get("question_id"))
     if given is None:
         raise Unreadable("question_id", "is missing; expected the session's id")
@@ -173,7 +173,7 @@ def _sheet(field: str, labels: object) -> dict[str, str]:
 
 
 def _ranked(ranking: object, sheet: Mapping[str, str]) -> dict[str, Any]:
-    """Ranking, roster and positions; a label that stands for nobody stays as it is."""
+    """Ranking, roster and positions; unknown labels stay."""
     if isinstance(ranking, list):
         ranking = [
             [_model(label, sheet) for label in place]

@@ -23,7 +23,7 @@ REMEDY = "count a file of that size by witan tally"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much there may be of ballots, found out while they are unpacked.
+    """Limits on ballots, enforced while unpacking.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Bounds:
     check_wanted: Callable[[], None]
 
     def within(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """The same pieces, up to the first that is beyond the bounds.
+        """Pass on pieces up to the limits.
 
         Raises
         ------
@@ -60,7 +60,7 @@ class Bounds:
             yield piece
 
     def check_table(self, n_rows: int, n_bytes: int) -> None:
-        """Refuse a table that says itself that it is beyond the bounds.
+        """Refuse a table with metadata beyond the limits.
 
         Raises
         ------
@@ -87,7 +87,7 @@ _ZSTD_PIECE = 512
 
 
 class Source:
-    """An opened ballot file: its name, its bytes, and its lines as text."""
+    """An opened ballot file: name, bytes, and lines of text."""
 
     def __init__(
         self, path: str, stem: str, stream: BinaryIO, bounds: Bounds | None = None
@@ -101,33 +101,33 @@ class Source:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no byte in it."""
+        """True without a single byte."""
         return not self._peek()
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the first bytes are those of a Parquet file."""
+        """Detect Parquet by the first bytes."""
         return self._peek().startswith(_PARQUET)
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether the first bytes are those of a SQLite database, such as a history."""
+        """Detect a SQLite database, such as a history, by the first bytes."""
         return self._peek().startswith(_SQLITE)
 
     @property
     def is_zip(self) -> bool:
-        """Whether the first bytes are those of a ZIP archive."""
+        """Detect a ZIP archive by the first bytes."""
         return self._peek().startswith(_ZIP)
 
     def first_line(self) -> str | None:
-        """The first line that is not blank, still to be read; None if there is none.
+        """Peek at the first non-blank line; None without any.
 
         A byte order mark is passed over.
         """
         return next(iter(self.glimpse(1)), None)
 
     def glimpse(self, size: int) -> list[str]:
-        """The first lines that are not blank, at most `size`, all of them still to be read."""
+        """Peek at the first non-blank lines, at most `size`."""
         if not self.head:
             self._pass_mark()
         found = []
@@ -139,7 +139,7 @@ class Source:
         return found
 
     def seekable(self) -> BinaryIO:
-        """A stream one can jump about in: a file as it is, anything else laid on disk first."""
+        """A seekable stream: a file directly, others spooled to disk."""
         stream = self.stream
         is_file = isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
         if not (is_file and stream.seekable() and stream.tell() == 0):
@@ -150,7 +150,6 @@ class Source:
         return self.stream
 
     def _kept(self) -> Iterator[bytes]:
-        """Lines below the head, which join it."""
         for raw in self._raw():
             self.head.append(raw)
             yield raw
@@ -196,7 +195,7 @@ def _not_utf8(path: str, line: int) -> BallotFileError:
 
 @contextmanager
 def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Iterator[Source]:
-    """Open a file, ``-`` for standard input, or a stream, and unpack gzip and Zstandard.
+    """Open a file, ``-`` or a stream; unpack gzip and Zstandard.
 
     Parameters
     ----------
@@ -225,7 +224,7 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
 
 
 def _stem(name: str) -> str:
-    """The file's name without its folder and its suffixes for packing and kind."""
+    """File name without folder and suffixes of packing and kind."""
     path = Path(name)
     if path.suffix in (".gz", ".zst"):
         path = path.with_suffix("")
@@ -240,7 +239,7 @@ def _opened(name: str) -> BinaryIO:
 
 
 def cannot(do: str, path: str, error: BaseException) -> BallotFileError:
-    """What the operating system or an unpacker said, with a remedy."""
+    """Word an operating system's or unpacker's error, with a remedy."""
     if isinstance(error, FileNotFoundError):
         problem = "does not exist; check the path"
     elif isinstance(error, IsADirectoryError):
@@ -258,7 +257,7 @@ def cannot(do: str, path: str, error: BaseException) -> BallotFileError:
 
 
 class _DamagedError(ValueError):
-    """A Zstandard frame that cannot be unpacked."""
+    """A damaged Zstandard frame."""
 
 
 _READ_ERRORS = (OSError, EOFError, zlib.error, _DamagedError)
@@ -291,7 +290,7 @@ def _buffered(chunks: Iterator[bytes]) -> BinaryIO:
 
 
 def _binary(stream: IO[Any]) -> BinaryIO:
-    """The bytes below a text stream; a text stream without any is encoded."""
+    """The bytes below a text stream, encoded if there are none."""
     below = getattr(stream, "buffer", stream)
     if isinstance(below, io.TextIOBase):
         return _buffered(text.encode() for text in iter(lambda: below.read(_CHUNK), ""))
@@ -299,7 +298,7 @@ def _binary(stream: IO[Any]) -> BinaryIO:
 
 
 def _unpacked(path: str, stream: BinaryIO) -> BinaryIO:
-    """The stream itself, or what is packed in it, always able to peek."""
+    """The stream or its unpacked content, always able to peek."""
     start = stream.read(4)
     if stream.seekable():
         stream.seek(-len(start), io.SEEK_CUR)
@@ -314,7 +313,7 @@ def _unpacked(path: str, stream: BinaryIO) -> BinaryIO:
 
 
 def _as_utf8(path: str, stream: BinaryIO) -> BinaryIO:
-    """The same text as UTF-8, where a byte order mark says that it is UTF-16."""
+    """Convert UTF-16 with a byte order mark to UTF-8."""
     encoding = _UTF16.get(cast("io.BufferedReader", stream).peek(2)[:2])
     if encoding is None:
         return stream
@@ -338,7 +337,7 @@ def _pieces(stream: BinaryIO, size: int = _CHUNK) -> Iterator[bytes]:
 
 
 def _unpack_zstd(path: str, stream: BinaryIO) -> Iterator[bytes]:
-    """Unpack frame after frame; the end of the file inside a frame is an error."""
+    """Unpack frame by frame; refuse a truncated frame."""
     try:
         import zstandard
     except ImportError:
@@ -366,14 +365,14 @@ _TEXT_CHUNK = 1 << 18
 
 
 class Lines(Source):
-    """Lines under the name of the file that they come from."""
+    """Lines with the name of their file."""
 
     def __init__(self, source: Source, lines: Iterable[str]) -> None:
         super().__init__(source.path, source.stem, cast("BinaryIO", io.BytesIO()))
         self._lines = lines
 
     def glimpse(self, size: int) -> list[str]:
-        """The first lines, at most `size`, all of them still to be read."""
+        """Peek at the first lines, at most `size`."""
         lines = iter(self._lines)
         first = list(islice(lines, size))
         self._lines = chain(first, lines)
@@ -385,13 +384,13 @@ class Lines(Source):
 
 
 def begins_an_array(source: Source) -> bool:
-    """Whether the first bytes are those of a JSON array; no line of it is read."""
+    """Detect a JSON array by its first bytes."""
     start = cast("io.BufferedReader", source.stream).peek(16)[:64]
     return start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def is_spread(first: str, source: Source) -> bool:
-    """Whether the first object goes on after the first line, which is not merely damaged.
+    """Detect an object spread over lines, as opposed to damage.
 
     What stands below tells: an object of its own, or the beginning of one where none can stand, is
     the next line of JSON Lines, unless the line before opened an array.
@@ -423,7 +422,7 @@ def _is_object(line: str) -> bool:
 
 
 def unfolded(source: Source) -> Source:
-    """One line per object of a JSON array, or of objects spread over lines.
+    """One line per object from a JSON array or multi-line objects.
 
     The n-th object is then line n. An array is read as it comes, never whole.
     """
@@ -431,7 +430,7 @@ def unfolded(source: Source) -> Source:
 
 
 def overheard(source: Source, hear: Callable[[dict[str, Any]], None]) -> Source:
-    """The same lines; each that holds a JSON object is heard before it is read."""
+    """Pass lines through; call a listener with each JSON object first."""
     return Lines(source, _heard(source, hear))
 
 
@@ -467,7 +466,7 @@ def _values(source: Source) -> Iterator[object]:
 
 
 def _text_pieces(source: Source) -> Iterator[str]:
-    """The text a piece at a time: an array may be one line of any length."""
+    """Pieces of text: an array may be one line of any length."""
     if source.head:
         yield from source.lines()
         return
@@ -485,7 +484,7 @@ def _text_pieces(source: Source) -> Iterator[str]:
 
 
 def _rest(text: str, path: str, passed: int) -> Iterator[object]:
-    """The values of the last piece, which has to be complete."""
+    """Values of the last piece, complete by now."""
     end = 0
     for value, end in _complete(text):  # noqa: B007 - where the last one ends is needed below
         yield value
@@ -529,7 +528,7 @@ _REMEDY = "write it as JSON: inspect log convert --to json"
 
 
 def inspect_samples(source: Source) -> Source:
-    """The samples of a log, each on a line with what the log says of the evaluation."""
+    """Samples of a log, one a line, with the evaluation's header."""
     archive = source.closing.enter_context(_open_archive(source))
     members = archive.infolist()
     names = [member.filename for member in members]

@@ -1,4 +1,4 @@
-"""Parquet: one row per ballot, or the columns of a CSV form; pyarrow is imported when used."""
+"""Parquet: ballots per row, or a CSV form's columns; pyarrow on demand."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ _BATCH = 10_000
 
 
 def open_parquet(source: Source) -> Any:
-    """The table in a file, to be read a row group at a time."""
+    """Open a file's table for reading by row group."""
     arrow = _arrow(f"reading {source.path}, which is Parquet,")
     try:
         table = arrow.parquet.ParquetFile(source.seekable())
@@ -58,7 +58,7 @@ def records(table: Any, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def cells(table: Any, path: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows as cells of text, as a CSV file has them, the header first."""
+    """Rows as text cells like CSV, header first."""
     yield 0, list(table.schema_arrow.names)
     for number, row in enumerate(_rows(table, path), start=1):
         yield number, [text_of(value) for value in row.values()]
@@ -86,7 +86,7 @@ def _column(row: Mapping[str, Any], column: str) -> Any:
 
 
 def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row as a JSON record would hold it: maps for Arrow's lists of pairs."""
+    """A row as JSON record: maps for Arrow's lists of pairs."""
     record = dict(row)
     for field in ("positions", "authors", "ranking", "grades"):
         value = record.get(field)
@@ -105,7 +105,7 @@ def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_nulls(grades: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a structure that hold something: the others belong to other rows."""
+    """Fields of a structure with values; the others belong to other rows."""
     return {
         key: _without_nulls(held) if isinstance(held, dict) else held
         for key, held in grades.items()
@@ -118,7 +118,7 @@ def _mapped(held: Any) -> Any:
 
 
 def _grades(listed: list[Any]) -> dict[str, Any]:
-    """Grades by candidate from rows of candidate, criterion and grade (or its text)."""
+    """Grades by candidate from rows of candidate, criterion and grade."""
     grades: dict[str, Any] = {}
     for one in listed:
         if not isinstance(one, dict) or "candidate" not in one:
@@ -182,7 +182,7 @@ def _row(ballot: Ballot) -> dict[str, Any]:
 
 
 def _grade(candidate: str, criterion: str | None, grade: Any) -> dict[str, Any]:
-    """One grade: a number, or as text whatever is no number that can be counted."""
+    """One grade: a number, or text if not a countable number."""
     named = {"candidate": candidate, "criterion": criterion}
     if isinstance(grade, int | float) and not isinstance(grade, bool) and isfinite(grade):
         return named | {"grade": float(grade)}

@@ -24,7 +24,7 @@ _ORDER = re.compile(r"\{[^{}]*\}|[^,{}]+")
 
 
 def read_preflib(source: Source, report: Report) -> Iterator[Ballot]:
-    """Read one ballot per voter, called voter-1 to voter-n; the session is the title."""
+    """Read voters as voter-1 to voter-n; the title names the session."""
     lines = ((k, line.strip()) for k, line in enumerate(source.lines(), start=1))
     numbered = ((k, line) for k, line in lines if line)
     election = _Election(source.path, source.stem)
@@ -32,7 +32,7 @@ def read_preflib(source: Source, report: Report) -> Iterator[Ballot]:
 
 
 class _Election:
-    """The alternatives and voters of one file, as far as it has been read."""
+    """Alternatives and voters of one file so far."""
 
     def __init__(self, path: str, stem: str) -> None:
         self.path, self.session = path, stem
@@ -41,7 +41,7 @@ class _Election:
         self.n_voters = 0
 
     def ballots(self, numbered: Iterator[tuple[int, str]], report: Report) -> Iterator[Ballot]:
-        """The ballots of all lines; a line that cannot be read costs its own voters only."""
+        """Ballots of all lines; an unreadable line loses only its voters."""
         for line, text in numbered:
             try:
                 if text.startswith("#"):
@@ -77,7 +77,7 @@ class _Election:
             self._add(number[1], value)
 
     def _old_header(self, line: int, text: str, numbered: Iterator[tuple[int, str]]) -> None:
-        """The older form: how many alternatives, their names, then voters, sum and orders."""
+        """Older header: number of alternatives, names, then voters, sum and orders."""
         if not text.isdecimal():
             raise BallotFileError(self.path, "names no alternatives before its first ranking", line)
         for _ in range(int(text)):
@@ -139,7 +139,7 @@ class _Election:
 
 
 def write_preflib(ballots: Iterable[Ballot], out: IO[bytes], path: str, kind: str | None) -> int:
-    """Write one election, commonest ranking first; `kind` is the suffix the file has, if any.
+    """Write one election, commonest ranking first; `kind` is the suffix.
 
     Only rankings and the session's name are held: reviewers become voters without a name.
     """
@@ -169,7 +169,7 @@ def write_preflib(ballots: Iterable[Ballot], out: IO[bytes], path: str, kind: st
 
 
 def _counted(ballots: Iterable[Ballot], path: str) -> tuple[Counter[Groups], Sequence[str], str]:
-    """How often each ranking was cast, the alternatives, and the session."""
+    """Counts of each ranking, the alternatives, and the session."""
     counts: Counter[Groups] = Counter()
     roster: dict[str, None] = {}
     mentioned: dict[str, None] = {}
@@ -189,7 +189,7 @@ def _counted(ballots: Iterable[Ballot], path: str) -> tuple[Counter[Groups], Seq
 
 
 def _unfit(ballot: Ballot, session: str | None) -> str | None:
-    """What of a ballot PrefLib cannot hold, if anything."""
+    """Parts of a ballot unsupported by PrefLib, if any."""
     if session is not None and ballot.session != session:
         return f"several sessions ({session!r} and {ballot.session!r})"
     placed = [candidate for group in ballot.groups for candidate in group]

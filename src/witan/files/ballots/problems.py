@@ -1,4 +1,4 @@
-"""What is wrong in a ballot file, where, and what was expected."""
+"""Problems of a ballot file: line, flaw and expectation."""
 
 from array import array
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from witan.errors import BallotFileError
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One flaw of a ballot file; the line (in Parquet: the row) is left out, the others count.
+    """A flaw of a ballot file; its line or row is skipped.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Report:
         self.line = 0
 
     def __call__(self, line: int, flaw: Unreadable) -> None:
-        """Say that `line` has this flaw."""
+        """Report a flaw of `line`."""
         self.n_problems += 1
         problem = Problem(self.path, line, flaw.field, flaw.what, flaw.read)
         if self.on_problem is None:
@@ -68,19 +68,19 @@ class Report:
         self.on_problem(problem)
 
     def note(self, text: str) -> None:
-        """Say how the file is read, where that is not plain from its columns."""
+        """Note how the file is read, unless obvious from its columns."""
         if self.on_note is not None:
             self.on_note(f"{self.path}: {text}")
 
     def doubt(self, line: int, flaw: Unreadable | None) -> None:
-        """Say what is odd about a line that is read, if something is and it is to be told."""
+        """Report an oddity of a readable line, if wanted."""
         self.line = line
         if self.doubting and flaw is not None:
             self(line, flaw)
 
 
 def doubt_of(ballot: Ballot) -> Unreadable | None:
-    """Whether it says nothing that can be counted."""
+    """Describe a ballot without anything countable."""
     if not (ballot.groups or ballot.grades or ballot.abstained or ballot.reason):
         what = "is missing, as are grades and abstained; it counts as an abstention"
         return Unreadable("ranking", what, read=True)
@@ -88,7 +88,7 @@ def doubt_of(ballot: Ballot) -> Unreadable | None:
 
 
 def off_scale(ballot: Ballot) -> Unreadable | None:
-    """The grades that are none, and those outside the scale of the ballot."""
+    """Unreadable grades, and those outside the ballot's scale."""
     scale = Scale() if ballot.scale is None else ballot.scale
     none, outside = [], []
     for candidate, given in ballot.grades.items():
@@ -113,7 +113,7 @@ def off_scale(ballot: Ballot) -> Unreadable | None:
 
 
 class Again:
-    """Pairs that a reviewer judged before in the same order, of which the last one counts.
+    """A reviewer's repeated comparisons in one order; the last counts.
 
     Only in a session that has a name: comparisons without one all count.
     """
@@ -123,7 +123,7 @@ class Again:
         self._keys, self._lines, self._said = array("q"), array("q"), array("b")
 
     def see(self, line: int, ballot: Ballot) -> None:
-        """Note one comparison; one whose order is not known is none that could be repeated."""
+        """Note one comparison; an unknown order is never a repeat."""
         shown = sorted(ballot.positions or {}, key=(ballot.positions or {}).__getitem__)
         if len(shown) != 2 or not ballot.session:
             return

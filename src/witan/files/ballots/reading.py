@@ -1,4 +1,4 @@
-"""Ballots from any file: unpack it, recognise its format, and read it as a stream."""
+"""Ballots from any file: unpack, recognise, stream."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -29,7 +29,7 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
     scale: Scale | str | None = None,
     rubric: "Rubric | None" = None,
 ) -> Iterator[Ballot]:
-    """Read the ballots of a file, a stream, or ``-`` for standard input, one after another.
+    """Stream the ballots of a file, a stream, or ``-`` (standard input).
 
     Plain, gzip or Zstandard, in one of `FORMATS`, each recognised from the content. A line that
     cannot be read goes to `on_problem` and is left out; without `on_problem` the first one raises

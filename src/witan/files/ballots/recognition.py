@@ -1,4 +1,4 @@
-"""Recognise what a table or a JSON file holds; else name the nearest shape."""
+"""Recognise a table's or JSON file's format; else name the nearest."""
 
 import json
 import re
@@ -33,7 +33,7 @@ _WIDE = {"csv-judges": "a column per judge", "csv-models": "a column per model"}
 
 
 def no_table(path: str, first: str) -> BallotFileError:
-    """The error for a text whose first line is none of a table."""
+    """The error for text without a table header."""
     shown = first if len(first) <= 60 else first[:60] + "…"
     expected = "columns such as session, reviewer, candidate and grade"
     problem = (
@@ -49,7 +49,7 @@ def unrecognised(
     columns: Mapping[str, str],
     recogniser: Recogniser,
 ) -> BallotFileError:
-    """The error for a table that is not recognised, with the nearest shape and a command."""
+    """The error for an unknown table, with nearest format and command."""
     shown = ", ".join(name for name in names[:12] if name)
     header = Header(names, columns, path)
     found = {
@@ -77,7 +77,7 @@ def _way_on(
     columns: Mapping[str, str],
     recogniser: Recogniser,
 ) -> str:
-    """The command that would read it, tried before it is said; else how to call the columns."""
+    """A command tested to read it; else advice on column names."""
     tries = [missing]
     if "candidate" in header:  # who judged need not be said: the file stands for it
         tries.append([field for field in missing if field != "reviewer"])
@@ -102,7 +102,7 @@ def _free(header: Header) -> list[int]:
 def _guess(
     header: Header, missing: Sequence[str], sample: Sequence[Sequence[str]]
 ) -> dict[str, str] | None:
-    """Which column might hold each field that is missing; None: there are too few."""
+    """Guess columns for missing fields; None: too few."""
     free, guessed = _free(header), {}
     for field in missing:
         fitting = [place for place in free if _fits(header, field, place, sample)]
@@ -117,7 +117,7 @@ def _guess(
 
 
 def _fits(header: Header, field: str, place: int, sample: Sequence[Sequence[str]]) -> bool:
-    """Whether the cells of a column may be those of a field."""
+    """Check that a column's cells suit a field."""
     if field == "outcome":
         sides = [header.cell(side) for side in ("first", "second")]
         return all(
@@ -149,7 +149,7 @@ _CAST = ("ranking", "rankings", "grades", "abstained", "first", "second", "type"
 
 
 def recognise(source: Source, columns: Mapping[str, str]) -> str:
-    """The format of a text file that holds something.
+    """Recognise the format of a non-empty text file.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def recognise(source: Source, columns: Mapping[str, str]) -> str:
 
 
 def header_format(header: Header) -> str | None:
-    """The format of a table whose columns alone tell it."""
+    """Recognise a table by its columns alone."""
     if _prefers(header):
         return "preferences"
     told = "outcome" in header or header.place("winner_model_a") is not None
@@ -192,7 +192,7 @@ def table_format(
     columns: Mapping[str, str],
     path: str,
 ) -> str | None:
-    """The format of a table with these columns, and rows such as these; None: it is none."""
+    """Recognise a table by columns and sample rows, if possible."""
     header = Header(names, columns, path)
     if shape := header_format(header):
         return shape
@@ -209,7 +209,7 @@ def table_format(
 
 
 def _unknown_texts(header: Header, sample: Sequence[Sequence[str]]) -> bool:
-    """Whether a column of text has no field: it may well name who judged."""
+    """Find a text column without a field, perhaps the judge."""
     known = header.places(ALIASES)
     return any(
         name and place not in known and _is_text(place, sample)
@@ -223,7 +223,7 @@ def _is_text(place: int, sample: Sequence[Sequence[str]]) -> bool:
 
 
 def first_value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
-    """The first of these fields that holds something; None if none does."""
+    """The first non-empty field among these, if any."""
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 
@@ -251,7 +251,7 @@ def _json_format(source: Source, first: str, columns: Mapping[str, str]) -> str:
 
 
 def _object(line: str) -> Mapping[str, Any]:
-    """The object on a line of JSON; an empty one where it holds none."""
+    """The object on a line of JSON; empty without one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -260,7 +260,7 @@ def _object(line: str) -> Mapping[str, Any]:
 
 
 def _record_format(record: Mapping[str, Any]) -> str | None:
-    """The format of a file that holds such objects; None: ballots, a line each."""
+    """The format of a file of such objects; None: ballots."""
     compared = record.keys() >= _COMPARED and ("outcome" in record or "score" in record)
     about = record.get("eval")
     marks = {
@@ -285,7 +285,7 @@ def _is_promptfoo(record: Mapping[str, Any]) -> bool:
 
 
 def _prefers(header: Header) -> bool:
-    """Whether a column holds what was chosen and another what was rejected."""
+    """Find a column of chosen and one of rejected answers."""
     return any(
         header.place(chosen) is not None
         and header.place(chosen.replace("chosen", "rejected")) is not None
@@ -294,7 +294,7 @@ def _prefers(header: Header) -> bool:
 
 
 def _beside(record: Mapping[str, Any]) -> str | None:
-    """``answers`` or ``questions``, as which a line without a ballot reads; None: as neither."""
+    """Read a line without ballot as ``answers``, ``questions`` or None."""
     if first_value(record, ALIASES["session"]) is None or not record.keys().isdisjoint(
         (*ALIASES["reviewer"], *_CAST)
     ):

@@ -1,4 +1,4 @@
-"""The scale of the grades in a file: declared, or recognised over all of them."""
+"""The scale of a file's grades: declared, or recognised over all."""
 
 import pickle
 import tempfile
@@ -26,7 +26,7 @@ def scaled(
     fallback: Scale | None = None,
     most_held: int = MOST_HELD,
 ) -> Iterator[Ballot]:
-    """Give each ballot with grades its scale; without a declared one, read all ballots first.
+    """Put ballots on their scale; undeclared ones after reading all.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def scaled_parts(
     fallback: Scale | None = None,
     most_held: int = MOST_HELD,
 ) -> Iterator[tuple[Part, tuple[Ballot, ...]]]:
-    """The same for ballots that come with something else, as `scaled` does for them alone."""
+    """`scaled` for ballots with attachments."""
     evidence, open_ended = Evidence(), scale is None and fallback is None
     rubric_scale = None if fallback is None else Scales(fallback)
     with ExitStack() as stack:
@@ -104,7 +104,7 @@ def _told(
 
 
 class _Held(Generic[Part]):
-    """Ballots with what they come with, and their lines; on disk where they are many."""
+    """A buffer of ballots, attachments and lines, spooled to disk if large."""
 
     def __init__(self, stack: ExitStack, most: int) -> None:
         self._stack, self._most = stack, most

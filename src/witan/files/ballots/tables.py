@@ -1,4 +1,4 @@
-"""Ballots in tables: a row a ballot, a row a pair, or a column a judge."""
+"""Ballots in tables: a row per ballot or pair, a column per judge."""
 
 import json
 from collections import Counter
@@ -35,7 +35,7 @@ _CONTRADICTED = ("abstained", "weight", "category", "kind", "candidates", "scale
 
 
 class _Sheet:
-    """What the rows of one ballot have said so far; rows may come in any order."""
+    """The rows of one ballot so far, in any order."""
 
     __slots__ = ("given", "line", "said")
 
@@ -45,7 +45,7 @@ class _Sheet:
         self.said: dict[str, Any] | None = None
 
     def ballot(self, session: str, reviewer: str) -> Ballot:
-        """The ballot of all rows: of a candidate its rank, grade, position and author."""
+        """The ballot of all rows: rank, grade, position and author per candidate."""
         ranks = [(c, row[0]) for c, row in self.given.items() if row[0] is not None]
         places = {c: row[2] for c, row in self.given.items() if row[2] is not None}
         authors = {c: row[3] for c, row in self.given.items() if row[3] is not None}
@@ -61,7 +61,7 @@ class _Sheet:
 
 
 def read_long(rows: Rows, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
-    """Gather the rows of each ballot, wherever they stand, then yield the ballots.
+    """Gather the rows of each ballot from anywhere, then yield ballots.
 
     A candidate that stands twice on one ballot counts as its last row says; the file is told once.
     """
@@ -112,7 +112,7 @@ class _Gatherer:
         self._optional = header.given(BALLOT_CELLS)
 
     def add(self, line: int, row: Sequence[str]) -> None:
-        """Add one row; nothing of a row that cannot be read is kept."""
+        """Add one row, or nothing of an unreadable one."""
         reviewer = self._reviewer(row).strip()
         if not reviewer:
             raise Unreadable("reviewer", "is empty; expected who cast the ballot")
@@ -145,7 +145,7 @@ class _Gatherer:
         }
 
     def _graded(self, row: Sequence[str]) -> Any:
-        """A holistic grade, or criteria with the holistic grade as `overall`, or None."""
+        """The holistic grade, or criteria with it as `overall`, or None."""
         overall = _grade(self._grade(row)) if self._grade else None
         if not self._criteria:
             return overall if overall is not None or not self._grade else self._empty(row)
@@ -177,7 +177,7 @@ def _rank(text: str) -> float | None:
 
 
 def _grade(text: str) -> float | str | None:
-    """A number where it is one, else the text, for whoever counts to read or to drop aloud."""
+    """A number if possible, else text for counting to judge."""
     if not text:
         return None
     grade = number(text)
@@ -206,7 +206,7 @@ def _agree(sheet: _Sheet, said: Mapping[str, Any]) -> None:
 
 
 class LongRows:
-    """Turns ballots into rows of a long table, and refuses what such a table cannot hold."""
+    """Ballots to long rows; ballots beyond the format are refused."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -228,7 +228,7 @@ class LongRows:
         return rows
 
     def ordered(self) -> list[str]:
-        """The columns that some row has, criteria last."""
+        """The columns with values, criteria last."""
         criteria = [column for column in self.columns if column not in LONG_COLUMNS]
         return [column for column in LONG_COLUMNS if column in self.columns] + criteria
 
@@ -291,7 +291,7 @@ _TOLD: Mapping[str, Callable[[Any], Any]] = {
 
 
 def told(ballot: Ballot) -> dict[str, Any]:
-    """The optional cells that speak of a whole ballot, without those at their default."""
+    """Optional cells of a whole ballot, defaults left out."""
     cells = {}
     for field in BALLOT_CELLS:
         value = scale_record(ballot) if field == "scale" else getattr(ballot, field)
@@ -317,7 +317,7 @@ OUTCOMES: Mapping[str, str] = {
 
 
 class PairSessions:
-    """Names the session of a row of pairs: by its id, else by its question.
+    """Name a comparison row's session by id, else by question.
 
     Questions are known by the line on which they first stand. A row with neither is a comparison of
     its own: with `apart` in a session of its own, else in the one that has no name, where all
@@ -434,7 +434,7 @@ def _groups(outcome: str, first: str, second: str) -> Groups:
 
 
 def pair_row(ballot: Ballot, path: str) -> dict[str, Any]:
-    """The row of one comparison, refused where a row cannot hold the ballot."""
+    """The row of one comparison; refuse ballots beyond the format."""
     first, second = _shown(ballot, path)
     outcome = next(
         (
@@ -509,7 +509,7 @@ _NOTHING = frozenset(("", "na", "n_a", "nan", "na_n", "none", "null"))
 def grade_columns(
     header: Header, fields: Sequence[str], sample: Sequence[Sequence[str]]
 ) -> list[int]:
-    """Columns that hold grades in a sample of rows, apart from those of these fields.
+    """Grade columns in sample rows, known fields aside.
 
     Only its name tells a column of other numbers: judges may grade on scales of their own.
     """
@@ -523,12 +523,11 @@ def grade_columns(
 
 
 def _is_beside(name: str) -> bool:
-    """Recognise a column whose numbers are no grades by its name."""
     return name in _NOT_GRADES or ("_" in name and name.rpartition("_")[2] in _NOT_GRADES_LAST)
 
 
 def has_criteria(header: Header) -> bool:
-    """Whether a column is that of a criterion by its name."""
+    """Check a column's name for a criterion."""
     return any(
         folded(name) in CRITERIA or name.casefold().startswith(CRITERION_PREFIX)
         for name in header.names
@@ -541,14 +540,14 @@ def _holds_grades(cells: Sequence[str]) -> bool:
 
 
 def is_grade(text: str) -> bool:
-    """Whether a cell reads as a grade on some scale."""
+    """Check that a cell reads as a grade on some scale."""
     return read_grade(text) is not None
 
 
 def long_rows(
     rows: Rows, form: str, columns: Mapping[str, str], stem: str, report: Report
 ) -> tuple[Rows, Mapping[str, str]]:
-    """The rows of a long table, and which of its columns hold a field.
+    """Rows of a long table, and its columns by field.
 
     A judge that no column names is called like the file; so are sessions, with a number for each
     question, or row.
@@ -589,7 +588,7 @@ def _completed(
     stem: str,
     report: Report,
 ) -> Rows:
-    """A long table with the columns of session and reviewer that it lacks."""
+    """Add missing session and reviewer columns to a long table."""
     header.require("candidate")
     session = _sessions(header, stem)
     added = [name for name in ("session", "reviewer") if name not in header]
@@ -602,7 +601,7 @@ def _completed(
 
 
 def _sessions(header: Header, stem: str, *, rowwise: bool = False) -> Namer:
-    """What names the session of a row."""
+    """A namer of a row's session."""
     if "session" in header:
         cell = header.cell("session")
         return lambda row, _: cell(row)
@@ -617,7 +616,7 @@ def _sessions(header: Header, stem: str, *, rowwise: bool = False) -> Namer:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A wide table: its format, its columns, and what stands for those that it lacks."""
+    """A wide table: format, columns, and defaults for missing ones."""
 
     format: str
     header: Header
@@ -625,7 +624,7 @@ class _Form:
 
     @property
     def what(self) -> str:
-        """What a column of grades belongs to."""
+        """Owner of a grade column."""
         return "judge" if self.format == "csv-judges" else "model"
 
     def graded(self, sample: Sequence[Sequence[str]], path: str) -> list[int]:
@@ -639,7 +638,7 @@ class _Form:
         return found
 
     def told(self, graded: Sequence[int]) -> str:
-        """How the table is read: which columns are taken for what."""
+        """Note the reading: columns and their meaning."""
         names = self.header.names
         used = {*graded, *self.header.places(ALIASES), self.header.place("id", "index")}
         over = [name for place, name in enumerate(names) if name and place not in used]
@@ -656,7 +655,7 @@ def _melted(
     rows: Iterator[tuple[int, list[str]]],
     report: Report,
 ) -> Rows:
-    """A long table with a row for each grade of a wide one."""
+    """Melt a wide table: one row per grade."""
     header, per_judge = form.header, form.what == "judge"
     if per_judge:
         header.require("candidate")

@@ -1,4 +1,4 @@
-"""Ballots to any file: written beside it and put in its place when complete."""
+"""Ballots to any file, written aside and moved when complete."""
 
 import errno
 import gzip
@@ -40,7 +40,7 @@ def write_ballots(
     *,
     format: str | None = None,  # noqa: A002  the word users know from the command line
 ) -> int:
-    """Write ballots to a file, or to standard output for ``-``; return how many.
+    """Write ballots to a file or ``-`` (standard output); return their number.
 
     Without `format` the file's suffix decides, and a `.csv` whose first ballot compares a pair
     holds pairs. `.gz` and `.zst` are packed. The file changes as a whole or not at all: what a
@@ -101,7 +101,7 @@ def _writer(kind: str, name: str, suffix: str) -> Callable[[Iterable[Ballot], IO
 
 
 def _write_long(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
-    """Write the rows aside first: only the last ballot tells which columns there are."""
+    """Write rows aside first: the last ballot settles the columns."""
     table = LongRows(name)
     written = 0
     with tempfile.TemporaryFile("w+", encoding="utf-8") as aside:
@@ -132,7 +132,7 @@ def _write_pairs(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
 
 @contextmanager
 def _text(out: IO[bytes]) -> Iterator[IO[str]]:
-    """Text written through to `out`, which stays open."""
+    """Text written to `out`, left open afterwards."""
     text = io.TextIOWrapper(cast("io.BufferedWriter", out), encoding="utf-8", newline="")
     try:
         yield text
@@ -143,7 +143,7 @@ def _text(out: IO[bytes]) -> Iterator[IO[str]]:
 
 @contextmanager
 def packed(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
-    """What is written is packed as the suffix says."""
+    """Pack output by the file's suffix."""
     if suffix == ".gz":
         with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as out:
             yield cast("IO[bytes]", out)
@@ -160,7 +160,7 @@ def packed(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def whole_file(name: str) -> Iterator[IO[bytes]]:
-    """A file that takes its name once it is complete; until then the old one stands."""
+    """A file replaced only when the new one is complete."""
     if name == "-":
         yield cast("IO[bytes]", getattr(sys.stdout, "buffer", sys.stdout))
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Sessions that come in as files: ballots, battles, conversations, and whole sessions."""
+"""Sessions from files: ballots, battles, conversations, and whole sessions."""
 
 from witan.files.imports.evaluations import joined_ballots
 from witan.files.imports.reading import digest_of, gathered, held, import_files, read_imports

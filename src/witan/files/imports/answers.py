@@ -1,4 +1,4 @@
-"""Questions and answers beside ballots, as JSON Lines, and lengths in the ballots' own table."""
+"""Questions and answers beside ballots (JSON Lines), and lengths in tables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ class _Told:
 
 
 class Beside:
-    """What files beside the ballots say, by session."""
+    """Content of files beside the ballots, by session."""
 
     def __init__(self) -> None:
         self._told: dict[str, _Told] = {}
@@ -57,7 +57,7 @@ class Beside:
                     report(line, flaw)
 
     def joined(self, one: Imported) -> Imported:
-        """The session with what is told of it; its own words come first."""
+        """Join the session with it; the session's own words win."""
         told = self._told.get(one.session)
         if told is None:
             return one
@@ -103,7 +103,7 @@ class Beside:
 def measured(
     rows: Rows, columns: Mapping[str, str], lengths: dict[tuple[str, str], int]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a long table as they are; lengths of answers in them are noted in passing."""
+    """Pass on a long table's rows, collecting lengths of answers."""
     numbered = iter(rows)
     first = next(numbered, None)
     if first is None:

@@ -1,4 +1,4 @@
-"""Files of ballots as sessions: what the readers of ballots give, and what else the files say."""
+"""Files of ballots as sessions: ballots and everything beside them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ from witan.files.simulated_ballots import unmarked
 def read_ballot_pieces(
     content: Content, columns: Mapping[str, str], report: Report
 ) -> Iterator[Imported]:
-    """Read one piece per ballot, and pieces for what else is said of their sessions."""
+    """Read one piece per ballot, and pieces for other session data."""
     if content.format == "council-log":
         refuse_columns(content, columns)
         yield from _Log(content.source).pieces(report)
@@ -32,7 +32,7 @@ def read_ballot_pieces(
 
 
 def _piece(source: Source) -> Any:
-    """What turns a ballot into a piece; one that names no session belongs to its file."""
+    """A converter of ballots into pieces; the file names nameless sessions."""
     stem = source.stem
 
     def of(ballot: Ballot) -> Imported:
@@ -44,7 +44,7 @@ def _piece(source: Source) -> Any:
 
 
 def _long(content: Content, report: Report) -> Iterator[Imported]:
-    """The ballots of a long table, and the lengths of answers that it gives beside them."""
+    """Ballots of a long table, and lengths of answers beside them."""
     lengths: dict[tuple[str, str], int] = {}
     rows, columns = content.long_rows(report)
     for ballot in read_long(measured(rows, columns, lengths), columns, report):
@@ -56,7 +56,7 @@ def _long(content: Content, report: Report) -> Iterator[Imported]:
 
 
 class _Log:
-    """A log of another council, of which more is kept than its ballots."""
+    """Another council's log, of ballots, texts and costs."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -79,7 +79,7 @@ class _Log:
         yield from self._told()
 
     def _hear(self, record: dict[str, Any]) -> None:
-        """Note a line before its ballots are read; all of them come before the next line."""
+        """Note a line before its ballots, which precede the next line."""
         if "rankings" in record:
             self._line = record
             self._expected = None if record.get("expected") is None else str(record["expected"])
@@ -92,7 +92,7 @@ class _Log:
 
 
 def _of_session(session: str, record: Mapping[str, Any]) -> Imported:
-    """The answers and the final answer of a session that stands on one line."""
+    """Answers and final answer of a session on one line."""
     given = record.get("stage1")
     answers = given if isinstance(given, dict) else {}
     closing, question = record.get("synthesis"), record.get("question")
@@ -105,7 +105,7 @@ def _of_session(session: str, record: Mapping[str, Any]) -> Imported:
 
 
 def _of_event(record: Mapping[str, Any]) -> Imported | None:
-    """The question, an answer or the final answer of a session that is told in events."""
+    """The question, an answer or the final answer from an event."""
     kind, run, at = record.get("type"), record.get("run_id"), _time(record.get("timestamp"))
     text = record.get("question" if kind == "config" else "response")
     if not isinstance(text, str) or not isinstance(run, str) or not run:

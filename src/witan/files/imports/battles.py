@@ -1,4 +1,4 @@
-"""Battles: two models answer, somebody says who won; as arenas publish them, row by row."""
+"""Battles: two answers and a winner per row, as arenas publish them."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def read_battles(
     report: Report,
     sessions: PairSessions,
 ) -> Iterator[Imported]:
-    """Read one piece per battle; `sessions` names the session of one without an id."""
+    """Read one piece per battle; `sessions` names those without id."""
     again, named = Again("judge"), _Named(columns, report.path)
     for line, record in records:
         try:
@@ -73,7 +73,7 @@ _FIELDS = {
 
 
 class _Named:
-    """Gives the fields of a battle their names, where a file calls them otherwise."""
+    """Rename a file's fields to those of battles."""
 
     def __init__(self, columns: Mapping[str, str], path: str) -> None:
         self._columns, self._path = columns, path
@@ -94,7 +94,7 @@ class _Named:
 
 
 def people_apart(one: Imported) -> Imported:
-    """The session, people told apart who are all called ``human``: nobody's vote is lost."""
+    """Number several people all called ``human``, so no vote is lost."""
     if len(one.ballots) < 2:
         return one
     taken = {ballot.reviewer for ballot in one.ballots} - {"human"}
@@ -109,13 +109,12 @@ def people_apart(one: Imported) -> Imported:
 
 
 def _is_nobody(ballot: Ballot) -> bool:
-    """True if a person without a name cast it."""
     return ballot.reviewer == "human" and ballot.kind == "human"
 
 
 @dataclass(frozen=True, slots=True)
 class _Talk:
-    """What one model was asked and said, as far as it is kept."""
+    """One model's prompts and answers in a battle."""
 
     asked: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
@@ -192,7 +191,7 @@ def _ballot(record: Mapping[str, Any], first: str, second: str) -> Ballot:
 
 
 def _judge(record: Mapping[str, Any]) -> str:
-    """Who voted; of a list, a judge and its prompt, the judge; nobody named is a person."""
+    """The voter: a judge (first of a list), or a person."""
     for field in ("judge", "reviewer"):
         given = record.get(field)
         if isinstance(given, list) and given:
@@ -253,7 +252,7 @@ def _groups(outcome: str, first: str, second: str) -> Groups:
 
 
 def _time(record: Mapping[str, Any]) -> datetime | None:
-    """The time in seconds, or milliseconds, since 1970, or as text; without a zone it is UTC."""
+    """Time as seconds or milliseconds since 1970, or text; default UTC."""
     given = next((record[n] for n in _TIMES if record.get(n) not in (None, "")), None)
     if given is None:
         return None
@@ -300,7 +299,7 @@ def _talks(record: Mapping[str, Any]) -> tuple[_Talk, _Talk]:
 
 
 def _texts(given: object) -> tuple[str, ...]:
-    """Texts in a list, or in a JSON list, or one text; a turn without a text is left out."""
+    """Texts of a list, a JSON list, or one text; blanks dropped."""
     held = _unpacked(given)
     if isinstance(held, list):
         return tuple(text for text in held if isinstance(text, str))
@@ -337,7 +336,7 @@ def _unpacked(given: object) -> object:
 
 
 def _turn(record: Mapping[str, Any], talks: tuple[_Talk, _Talk]) -> int | None:
-    """The turn that was judged, where it is not the last of the conversation."""
+    """The judged turn, if not the last of the conversation."""
     given = _number(record.get("turn"))
     n_turns = max(len(talk.asked) for talk in talks)
     if isinstance(given, int | float) and not isinstance(given, bool) and 1 <= given < n_turns:

@@ -85,7 +85,7 @@ def _sessions(record: Mapping[str, Any], stem: str, tell: Any) -> Iterator[Impor
 
 
 def _time(value: object) -> datetime | None:
-    """When the conversation began: UTC, though the app does not write so."""
+    """The conversation's beginning, in UTC by the app's habit."""
     if not isinstance(value, str):
         return None
     try:
@@ -148,7 +148,7 @@ def _stand(message: Mapping[str, Any], where: str) -> _Stand:
 def _labels(
     kept: Mapping[str, object], authors: Mapping[str, str], answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Label to candidate: the n-th label of a model is its n-th answer."""
+    """Label to candidate: a model's n-th label is its n-th answer."""
     written: dict[str, list[str]] = {}
     for candidate in answers:
         written.setdefault(authors.get(candidate, candidate), []).append(candidate)

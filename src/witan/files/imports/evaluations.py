@@ -18,7 +18,7 @@ from witan.files.ballots.problems import Report
 
 
 def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
-    """Merge what a reviewer says of one candidate after another, as files per candidate do.
+    """Merge a reviewer's ballots of one candidate each.
 
     Only ballots of grades alone are merged, and only where they grade different candidates.
     """
@@ -48,7 +48,7 @@ _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 
 def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Imported]:
-    """Read one piece per result: a test is a session, a provider a candidate.
+    """Read results: a test is a session, a provider a candidate.
 
     A further answer of a provider to a test, as under ``--repeat``, is in a session of its own.
     Every assertion is a reviewer, by its metric, by the model that grades, or by its type. A result
@@ -86,7 +86,7 @@ class _Failures:
         self._sessions.setdefault(candidate, []).append(session)
 
     def note(self, report: Report) -> None:
-        """Name the candidates, the number of their results and the first sessions, if any."""
+        """Report the candidates, their failures and first sessions, if any."""
         n = sum(map(len, self._sessions.values()))
         if not n:
             return
@@ -99,7 +99,7 @@ class _Failures:
 
 
 def _results(record: Mapping[str, Any]) -> list[Any]:
-    """The results of a file, of a summary, or the one that a line holds."""
+    """Results of a file, a summary, or a line."""
     held = record.get("results", [record])
     if isinstance(held, dict):
         held = held.get("results")
@@ -109,7 +109,7 @@ def _results(record: Mapping[str, Any]) -> list[Any]:
 
 
 def _of_several_prompts(results: Sequence[Any]) -> set[str]:
-    """The providers whose answers to one test are told apart by their prompt alone."""
+    """Providers with several prompts in one test."""
     prompts: dict[str, set[str]] = {}
     for one in results:
         with suppress(Unreadable):  # it is told when it is read
@@ -176,7 +176,7 @@ def _provider(given: object) -> str:
 
 
 def _assertions(one: Mapping[str, Any]) -> Reviews:
-    """Grades from 0 to 1 by assertion; those of one name are told apart by number."""
+    """Grades from 0 to 1 by assertion, equal names numbered."""
     grading = one.get("gradingResult")
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     graded: Reviews = {}
@@ -204,7 +204,7 @@ def _named(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
 
 
 def _assertion(given: object) -> str:
-    """Who grades by an assertion: its metric, the model that is asked, or its type."""
+    """The grader of an assertion: metric, model, or type."""
     if not isinstance(given, dict):
         return "assertion"
     for field in ("metric", "provider", "type"):
@@ -225,7 +225,7 @@ def _score(held: Mapping[str, Any]) -> float | None:
 
 
 def read_inspect(records: Records, report: Report) -> Iterator[Imported]:
-    """Read one piece per sample: task and id are the session, the model is the candidate.
+    """Read samples: task and id are the session, the model a candidate.
 
     Every scorer is a reviewer. A further epoch of a sample is a session of its own.
     """
@@ -279,7 +279,7 @@ def _of_sample(sample: object, task: str, model: str, at: datetime | None) -> Im
 
 
 def _value(score: object) -> Grade | dict[str, Grade] | None:
-    """The value of a score: a number, a letter, or several by name; None: it is none of them."""
+    """A score's value: number, letter, or several by name; else None."""
     value = score.get("value") if isinstance(score, dict) else score
     if isinstance(value, dict):
         several = {name: one for name, part in value.items() if (one := _single(part)) is not None}
@@ -307,7 +307,7 @@ def _input(given: object) -> str:
 
 
 def _completion(output: object) -> str | None:
-    """What the model answered."""
+    """The model's answer."""
     held = output if isinstance(output, dict) else {}
     if isinstance(held.get("completion"), str):
         return str(held["completion"])
@@ -332,5 +332,5 @@ def _ballots(session: str, candidate: str, graded: Mapping[str, Any]) -> tuple[B
 
 
 def joined_ballots(one: Imported) -> Imported:
-    """The session with one ballot per reviewer: what it says of each candidate, together."""
+    """Join the session's ballots to one per reviewer."""
     return replace(one, ballots=tuple(merge_graded(one.ballots)))

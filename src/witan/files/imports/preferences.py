@@ -1,4 +1,4 @@
-"""Preference pairs: a chosen answer and a rejected one, as data sets for training hold them."""
+"""Preference pairs (chosen, rejected), as in training data sets."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _NAME_CHARS, _NAME_WORDS = 64, 4
 def preferences_as_battles(
     records: Records, columns: Mapping[str, str], stem: str, report: Report
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Turn each pair into a battle that the chosen one won; nobody knows which was shown first.
+    """Turn pairs into battles won by the chosen; display order unknown.
 
     A prompt without an id is a session by its text.
 
@@ -77,7 +77,7 @@ def _has_session(record: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
 
 
 def _name(side: str, fields: Mapping[str, Any], given: object) -> str:
-    """Whose answer it is: a model that a field names, or what is chosen, where that is a name."""
+    """Author of an answer: a model's field, or the text if a name."""
     for name in (f"{side}_{name}" for name in _NAMES):
         given = fields.get(name) if given is None else given
     for name in (f"{name}_{side}" for name in _NAMES):
@@ -105,7 +105,7 @@ def _text(given: object) -> str | None:
 
 
 def _asked(given: object) -> str | None:
-    """What the user asked first, in a conversation."""
+    """The user's first message in a conversation."""
     if not isinstance(given, list):
         return None
     said = (turn.get("content") for turn in given if isinstance(turn, dict))

@@ -1,4 +1,4 @@
-"""Sessions from any file that holds some: unpack it, recognise its format, and read it."""
+"""Sessions from any file: unpack, recognise, read."""
 
 import hashlib
 import pickle
@@ -48,7 +48,7 @@ _BALLOTS = [field.name for field in fields(Imported)].index("ballots")
 
 
 def gathered(pieces: Iterable[Imported], most: int = MOST_HELD) -> Iterator[Imported]:
-    """One session out of all its pieces, in the order in which sessions are first named.
+    """Gather pieces into sessions, in order of first mention.
 
     Of what can be said once, the first word counts; the earliest time; of two texts of one
     answer the last.
@@ -127,7 +127,7 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     on_problem: Callable[[Problem], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[Imported]:
-    """Read the sessions of a file, a stream, or ``-`` for standard input.
+    """Read the sessions of a file, a stream, or ``-`` (standard input).
 
     All that a file says of a session is one `Imported`, wherever in it it stands.
 
@@ -228,7 +228,7 @@ def sessions_of(
     scales: tuple[Scale | None, Scale | None] = (None, None),
     apart: bool = True,
 ) -> Iterator[Imported]:
-    """The sessions of a file whose format is known.
+    """The sessions of a file of known format.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ _CHUNK = 1 << 20
 
 
 def import_files(path: str | Path) -> tuple[str, ...]:
-    """The files that a name stands for: itself, or those of a folder of saved conversations.
+    """The file of a name, or files in a folder of conversations.
 
     Raises
     ------
@@ -298,7 +298,7 @@ def import_files(path: str | Path) -> tuple[str, ...]:
 
 @contextmanager
 def held(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
-    """The file, such that it can be read twice: standard input, or a pipe, is laid aside first.
+    """A rereadable file: standard input and pipes are spooled first.
 
     Raises
     ------
@@ -324,7 +324,7 @@ def held(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
 
 
 def digest_of(sources: Iterable[str | Path | IO[bytes]], **meaning: object) -> str:
-    """Checksum of the contents in their order, and of the options that change what they mean.
+    """Checksum of contents in order, and of options affecting their meaning.
 
     An option that is None, empty or False says nothing. A stream is left at its beginning.
 

@@ -1,4 +1,4 @@
-"""Whole sessions as JSON Lines: council sessions with their events, and imported ones without."""
+"""Whole sessions as JSON Lines, with events or imported."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ def _read(line: str) -> Imported:
 
 
 def _held(line: str, record: Mapping[str, Any]) -> Imported:
-    """A session of a council, which its events tell of."""
+    """A council session from its events."""
     session = session_from_json(line)
     session_name("session", session.id)
     in_years("at", session.opened.at)
@@ -124,7 +124,7 @@ def _names(field: str, value: object) -> tuple[str, ...]:
 
 
 def _took(records: object) -> tuple[AnswerEntry, ...]:
-    """What answers took; a number that is not there is unknown."""
+    """Usage of answers; missing numbers are unknown."""
     if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
         raise Unreadable("took", "is no list of what answers took")
     return tuple(_answer(one) for one in records)

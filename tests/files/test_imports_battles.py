@@ -187,7 +187,7 @@ def test_a_time_that_some_zone_cannot_say_is_told(tmp_path, field, when):
 
     assert list(read_imports(path, on_problem=problems.append)) == []
 
-    assert "the years 1 to 9999" in problems[0].told
+    assert "the years 1 to 9999" in problems[0].sentence
 
 
 def test_a_table_with_a_column_per_outcome_is_read(tmp_path):

@@ -184,7 +184,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_comes_in(tmp_path):
     found = read(tmp_path, held, {"id": "c2", "messages": []}, on_problem=problems.append)
 
     assert [one.session for one in found] == ["3f8a1b2c/3"]
-    assert [f"{problem.line}: {problem.told}" for problem in problems] == [
+    assert [f"{problem.line}: {problem.sentence}" for problem in problems] == [
         "1: field 'messages[1].stage1' holds no answer; nothing was reviewed",
         "1: field 'messages[3].stage1[0]' is no answer; expected an object with model and response",
         "2: field 'messages' holds no message with stage1; expected a council's answers",

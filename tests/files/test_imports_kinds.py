@@ -258,8 +258,8 @@ class TestFiles:
         """It is held, so that its digest can be taken first; problems call it stdin."""
         (tmp_path / "in").write_text(json.dumps(BALLOT) + "\nnot JSON\n")
         program = (
-            "from witan.files.imports import digest_of, held, read_imports\n"
-            "with held('-') as file:\n"
+            "from witan.files.imports import digest_of, read_imports, rereadable_file\n"
+            "with rereadable_file('-') as file:\n"
             "    print(digest_of([file]))\n"
             "    for one in read_imports(file, on_problem=print):\n"
             "        print(one.session)\n"

@@ -186,12 +186,12 @@ class AuditReport(Displayed):
             return self
         line = None if reviewer is None else self[reviewer]
         lines = self.lines if line is None else (line,)
-        shown = lines if criterion is None else ()
+        selected = lines if criterion is None else ()
         return replace(
             self,
-            reviewers=tuple(each for each in self.reviewers if each in shown),
-            persons=tuple(each for each in self.persons if each in shown),
-            people=self.people if self.people in shown else None,
+            reviewers=tuple(each for each in self.reviewers if each in selected),
+            persons=tuple(each for each in self.persons if each in selected),
+            people=self.people if self.people in selected else None,
             panel=None,
             calibration=None,
             concerns={

@@ -108,7 +108,7 @@ _NOUGHTS: Mapping[Any, str] = MappingProxyType(
 )
 
 
-def columns_of(table: type[Any], **given: str) -> str:
+def columns_of(table: type[Any], **expressions: str) -> str:
     """Write all columns of a sums table as SQL, defaulting to zero.
 
     Queries of one table can then be put one under the other. Whole numbers are cast, since sums of
@@ -120,10 +120,10 @@ def columns_of(table: type[Any], **given: str) -> str:
         If there is no such column.
     """
     columns = {column.name: _NOUGHTS[column.type] for column in fields(table)}
-    strange = given.keys() - columns.keys()
+    strange = expressions.keys() - columns.keys()
     if strange:
         raise TypeError(f"{table.__name__} has no column {min(strange)!r}")
-    return ",\n    ".join(f"{text} AS {name}" for name, text in {**columns, **given}.items())
+    return ",\n    ".join(f"{text} AS {name}" for name, text in {**columns, **expressions}.items())
 
 
 SESSIONS_AT_ONCE = 10_000
@@ -166,13 +166,13 @@ class SqlEngine:
                 WHERE at_us > :since_us AND at_us < :until_us
             ) placed
             WHERE place % :size = 0 ORDER BY at_us"""
-        given = {
+        windows = {
             "since_us": window.since_us,
             "until_us": window.until_us,
             "size": self._sessions_at_once,
         }
         cuts = dict.fromkeys(
-            EPOCH + timedelta(microseconds=at_us) for (at_us,) in self._database.rows(sql, given)
+            EPOCH + timedelta(microseconds=at_us) for (at_us,) in self._database.rows(sql, windows)
         )
         ends = [window.since, *cuts, window.until]
         return [Window(since, until, window.category) for since, until in pairwise(ends)]

@@ -179,8 +179,8 @@ def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, i
                 values[name].add(value)
     return {
         name: value
-        for name, seen in values.items()
-        if len(seen) == 1 and (value := next(iter(seen))) is not None
+        for name, distinct in values.items()
+        if len(distinct) == 1 and (value := next(iter(distinct))) is not None
     }
 
 

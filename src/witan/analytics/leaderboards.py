@@ -227,8 +227,8 @@ def _note_coverage(source: Source, terms: Terms, board: Leaderboard) -> Leaderbo
     of = source.sums(terms.window).coverage(BASE_RULE, human=human)
     if counted >= of:
         return board
-    left = f"{of - counted:,} of {of:,} sessions have no standings under {terms.rule}"
-    return replace(board, warnings=(*board.warnings, f"{left}: it cannot count them, or did not"))
+    gap = f"{of - counted:,} of {of:,} sessions have no standings under {terms.rule}"
+    return replace(board, warnings=(*board.warnings, f"{gap}: it cannot count them, or did not"))
 
 
 def rename_standings(

@@ -92,11 +92,11 @@ _SQLITE = {
 
 def _rows(alias: str, **lists: str) -> str:
     """PostgreSQL: parallel lists as rows, numbered from 1."""
-    taken = ", ".join(
+    slots = ", ".join(
         f"jsonb_array_elements_text(CAST({text} AS JSONB))" for text in lists.values()
     )
     columns = ", ".join((*lists, "place"))
-    return f"CROSS JOIN LATERAL ROWS FROM ({taken}) WITH ORDINALITY AS {alias}({columns})"
+    return f"CROSS JOIN LATERAL ROWS FROM ({slots}) WITH ORDINALITY AS {alias}({columns})"
 
 
 def _whole(text: str) -> str:

@@ -91,9 +91,9 @@ class Ballot:
         if not isinstance(reviewer, str):
             raise InvalidBallot(repr(reviewer), "names its reviewer by something but text")
         for group in self.groups:
-            held: object = group
+            members: object = group
             # A string would be read letter by letter, each a candidate.
-            if isinstance(held, str) or not all(isinstance(name, str) for name in group):
+            if isinstance(members, str) or not all(isinstance(name, str) for name in group):
                 raise InvalidBallot(reviewer, f"ranks {group!r}, which is no group of names")
         scale: object = self.scale
         if isinstance(scale, str):
@@ -134,29 +134,29 @@ def one_opinion_each(
         if ballot.paired and apart:
             battles.append(ballot)
         elif ballot.paired:
-            shown = shown_pair(ballot)
-            seen = pairs.setdefault((ballot.reviewer, frozenset(shown)), {})
-            if shown in seen:
+            pair = shown_pair(ballot)
+            opinions = pairs.setdefault((ballot.reviewer, frozenset(pair)), {})
+            if pair in opinions:
                 warnings.append(
-                    f"{ballot.reviewer} judged {shown[0]} against {shown[1]} more than once in the "
+                    f"{ballot.reviewer} judged {pair[0]} against {pair[1]} more than once in the "
                     "same order; the last counts"
                 )
-            seen[shown] = ballot
+            opinions[pair] = ballot
         else:
             if ballot.reviewer in whole:
                 warnings.append(f"{ballot.reviewer} cast more than one ballot; the last counts")
                 del whole[ballot.reviewer]
             whole[ballot.reviewer] = ballot
     merged = [*whole.values(), *battles]
-    kept: Counter[str] = Counter()
+    order_counts: Counter[str] = Counter()
     twice: Counter[str] = Counter()
-    for (reviewer, _), seen in pairs.items():
-        opinion, agreed = _merge_orders(list(seen.values()))
+    for (reviewer, _), opinions in pairs.items():
+        opinion, agreed = _merge_orders(list(opinions.values()))
         merged.append(opinion)
         if agreed is not None:
             twice[reviewer] += 1
-            kept[reviewer] += agreed
-    return merged, {reviewer: (kept[reviewer], twice[reviewer]) for reviewer in twice}
+            order_counts[reviewer] += agreed
+    return merged, {reviewer: (order_counts[reviewer], twice[reviewer]) for reviewer in twice}
 
 
 def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
@@ -167,13 +167,13 @@ def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
     """
     if session:
         return False
-    seen: set[tuple[str, tuple[str, ...]]] = set()
+    pairs: set[tuple[str, tuple[str, ...]]] = set()
     for ballot in ballots:
         if ballot.paired:
             opinion = (ballot.reviewer, shown_pair(ballot))
-            if opinion in seen:
+            if opinion in pairs:
                 return True
-            seen.add(opinion)
+            pairs.add(opinion)
     return False
 
 
@@ -184,11 +184,11 @@ def shown_pair(ballot: Ballot) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (positions.get(name, 0), name)))
 
 
-def _merge_orders(seen: list[Ballot]) -> tuple[Ballot, bool | None]:
+def _merge_orders(opinions: list[Ballot]) -> tuple[Ballot, bool | None]:
     """Merge both orders of a pair: equal votes count once, a flip is a tie."""
-    voted = [ballot for ballot in seen if not ballot.abstained]
+    voted = [ballot for ballot in opinions if not ballot.abstained]
     if len(voted) < 2:
-        return (voted or seen)[0], None
+        return (voted or opinions)[0], None
     first, second = voted
     if [set(group) for group in first.groups] == [set(group) for group in second.groups]:
         return first, True

@@ -300,19 +300,19 @@ FIELDS = tuple(_READERS)
 
 def read_record(record: Mapping[str, Any]) -> Ballot:
     """Read a record as a ballot; unknown fields and nulls are ignored."""
-    held: dict[str, Any] = {"grades": {}}
+    values: dict[str, Any] = {"grades": {}}
     for field, value in record.items():
         reader = _READERS.get(field)
         if reader is not None and value is not None:
-            held[reader[0]] = reader[1](value)
-    if "reviewer" not in held:
-        raise Unreadable("reviewer", f"is missing; {_found(record)} who cast the ballot")
-    if "groups" not in held and not held["grades"]:
+            values[reader[0]] = reader[1](value)
+    if "reviewer" not in values:
+        raise Unreadable("reviewer", f"is missing; {_written_fields(record)} who cast the ballot")
+    if "groups" not in values and not values["grades"]:
         _suspect_a_typing_error(record)
-    return Ballot(**held)
+    return Ballot(**values)
 
 
-def _found(record: Mapping[str, Any]) -> str:
+def _written_fields(record: Mapping[str, Any]) -> str:
     names = ", ".join(list(record)[:8])
     return f"the record has {names}; expected" if names else "the record is empty; expected"
 

@@ -75,8 +75,8 @@ def _first_row(n: int) -> list[int]:
     if n % 2 == 0:
         return _zigzag(range(n))
     left_out = n - (n + 3) // 4
-    kept = [residue for residue in range(n) if residue != left_out]
-    return [0, *((residue - left_out) % n for residue in _zigzag(kept))]
+    steps = [residue for residue in range(n) if residue != left_out]
+    return [0, *((residue - left_out) % n for residue in _zigzag(steps))]
 
 
 def _zigzag(residues: Sequence[int]) -> list[int]:
@@ -96,21 +96,23 @@ def _dealt(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
     quotas, so by the integrality of flows whole candidates fill them too (de Werra's equitable
     edge colouring).
     """
-    left = [[at for at in range(n_candidates) if at not in own] for own in hides]
+    candidates = [[at for at in range(n_candidates) if at not in own] for own in hides]
     rows: Rows = [[] for _ in hides]
     directly_before = [[0] * n_candidates for _ in range(n_candidates)]
     for place in range(n_candidates, 0, -1):
-        dealt = [row for row, own in enumerate(left) if len(own) == place]
-        among = range(len(left)) if place == n_candidates else dealt
-        degree = [sum(at in left[row] for row in among) for at in range(n_candidates)]
+        dealt = [row for row, own in enumerate(candidates) if len(own) == place]
+        among = range(len(candidates)) if place == n_candidates else dealt
+        degree = [sum(at in candidates[row] for row in among) for at in range(n_candidates)]
         if place == n_candidates:
             least = most = _last_quotas(degree, len(dealt))
         else:
             least = [count // place for count in degree]
             most = [-(-count // place) for count in degree]
-        choices = [sorted(left[row], key=_rarity(directly_before, rows[row])) for row in dealt]
+        choices = [
+            sorted(candidates[row], key=_rarity(directly_before, rows[row])) for row in dealt
+        ]
         for row, at in zip(dealt, _Filling(choices).filled(least, most), strict=True):
-            left[row].remove(at)
+            candidates[row].remove(at)
             if rows[row]:
                 directly_before[at][rows[row][0]] += 1
             rows[row].insert(0, at)

@@ -111,7 +111,7 @@ def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading
     whole = not any(ballot.paired for ballot in ballots)
     if whole and gate is None and counting.unranked == "skip" and counting.recusal != "after":
         counted = interpret(session, ballots, as_cast)
-        held = {vote.reviewer: vote for vote in counted.votes}
+        by_reviewer = {vote.reviewer: vote for vote in counted.votes}
         names = [ballot.reviewer for ballot in ballots]
         own = _own(counted.candidates, ballots)
         if counting.recusal == "before":
@@ -122,9 +122,12 @@ def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading
         # Under a name each, no two ballots are one opinion.
         names = [str(number) for number in range(len(ballots))]
         apart = [replace(b, reviewer=name) for b, name in zip(ballots, names, strict=True)]
-        held = {vote.reviewer: vote for vote in interpret(session, apart, as_cast).votes}
+        by_reviewer = {vote.reviewer: vote for vote in interpret(session, apart, as_cast).votes}
         own = _own(counted.candidates, ballots)
-    votes = [None if late else held.get(name) for name, late in zip(names, superseded, strict=True)]
+    votes = [
+        None if late else by_reviewer.get(name)
+        for name, late in zip(names, superseded, strict=True)
+    ]
     return Reading(ballots, superseded, votes, own, _weighed(counted, settings.weights))
 
 
@@ -135,10 +138,10 @@ def closed_up(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
     """
     closed = list(places)
     for seat in own:
-        left = places[seat]
-        if left:
+        below = places[seat]
+        if below:
             closed = [
-                now - (2 if place > left else place == left)
+                now - (2 if place > below else place == below)
                 for place, now in zip(places, closed, strict=True)
             ]
     for seat in own:
@@ -195,11 +198,11 @@ def _recused(
     votes, silent = [], dict(everyone.abstentions)
     for vote in everyone.votes:
         mine = own.get(vote.reviewer)
-        left = vote if mine is None else _without(vote, mine, n_own[vote.reviewer], everyone)
-        if left is None:
+        remainder = vote if mine is None else _without(vote, mine, n_own[vote.reviewer], everyone)
+        if remainder is None:
             silent[vote.reviewer] = NOTHING_LEFT
         else:
-            votes.append(left)
+            votes.append(remainder)
     if len(silent) > len(everyone.abstentions):
         silent = {b.reviewer: silent[b.reviewer] for b in ballots if b.reviewer in silent}
     return replace(everyone, votes=tuple(votes), offered=tuple(offered), abstentions=silent)
@@ -207,11 +210,11 @@ def _recused(
 
 def _without(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate) -> Vote | None:
     """Remove the reviewer's own candidates; None if no vote remains."""
-    places, held = closed_up(vote.places, own), list(vote.grades)
+    places, remaining = closed_up(vote.places, own), list(vote.grades)
     gone = [everyone.candidates[seat] for seat in own]
     for seat in own:
-        held[seat] = nan
-    if not any(places) and all(isnan(grade) for grade in held):
+        remaining[seat] = nan
+    if not any(places) and all(isnan(grade) for grade in remaining):
         return None
     groups = [
         tuple([name for name in group if name not in gone]) if len(group) > 1 else group
@@ -221,7 +224,7 @@ def _without(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate
         reviewer=vote.reviewer,
         groups=tuple([group for group in groups if group and group[0] not in gone]),
         places=places,
-        grades=tuple(held),
+        grades=tuple(remaining),
         weight=vote.weight,
         length=len(places) - places.count(0),
         eligible=vote.eligible - n_shown,

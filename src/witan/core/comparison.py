@@ -85,13 +85,13 @@ def compare_rules(
     UnknownName
         If no ballot belongs to one of the sessions, or a rule is not in `RULES`.
     """
-    given = list(ballots)
-    known = dict.fromkeys(ballot.session for ballot in given)
+    cast = list(ballots)
+    known = dict.fromkeys(ballot.session for ballot in cast)
     sessions = tuple(known if only is None else dict.fromkeys(only))
     for name in sessions:
         if name not in known:
             raise UnknownName("session", name, known)
-    everyone, settings = prepare(given, settings)
+    everyone, settings = prepare(cast, settings)
     if not everyone:
         raise NothingToCount("there is no ballot to count")
     if AUTO in (rules or ()):
@@ -108,13 +108,13 @@ def compare_rules(
             continue
         chosen = _under(settings, name)
         problems: list[UnsuitableBallots] = []
-        found = list(tally_electorates(everyone, chosen, problems.append, wanted, check_wanted))
-        if not found:
+        tallies = list(tally_electorates(everyone, chosen, problems.append, wanted, check_wanted))
+        if not tallies:
             skipped[name] = problems[0].problem if problems else "nothing to count"
             continue
         counted.append(name)
         stability[name] = _stability(everyone, chosen, wanted, check_wanted)
-        for outcome in found:
+        for outcome in tallies:
             outcomes[outcome.session][name] = outcome
     return Comparison(
         rules=tuple(counted),
@@ -131,16 +131,16 @@ def _matrix(
     rules: Sequence[str], compare: Callable[[str, str], T], check_wanted: GoOn
 ) -> tuple[tuple[T, ...], ...]:
     """Compare every rule with every rule; agreement is symmetric."""
-    found: dict[tuple[str, str], T] = {}
+    matrix: dict[tuple[str, str], T] = {}
     for a, b in combinations_with_replacement(rules, 2):
         check_wanted()
-        found[a, b] = found[b, a] = compare(a, b)
-    return tuple(tuple(found[a, b] for b in rules) for a in rules)
+        matrix[a, b] = matrix[b, a] = compare(a, b)
+    return tuple(tuple(matrix[a, b] for b in rules) for a in rules)
 
 
 def _under(settings: Settings, name: str) -> Settings:
     known = RULES[name].parameters
-    parameters = {key: held for key, held in settings.parameters.items() if key in known}
+    parameters = {key: value for key, value in settings.parameters.items() if key in known}
     return replace(settings, rule=name, parameters=parameters, flips=False)
 
 
@@ -149,24 +149,24 @@ def _ranks(outcome: Outcome) -> dict[str, int]:
 
 
 def _mean_tau(outcomes: Mapping[str, Mapping[str, Outcome]], a: str, b: str) -> float | None:
-    found = []
-    for held in outcomes.values():
-        if a in held and b in held:
-            first, second = _ranks(held[a]), _ranks(held[b])
+    taus = []
+    for outcome in outcomes.values():
+        if a in outcome and b in outcome:
+            first, second = _ranks(outcome[a]), _ranks(outcome[b])
             tau = kendall_tau(
                 np.array([float(first[c]) for c in first]),
                 np.array([float(second[c]) for c in first]),
             )
             if tau is not None:
-                found.append(tau)
-    return float(np.mean(found)) if found else None
+                taus.append(tau)
+    return float(np.mean(taus)) if taus else None
 
 
 def _differs(outcomes: Mapping[str, Mapping[str, Outcome]], a: str, b: str) -> int:
     return sum(
-        set(held[a].leaders) != set(held[b].leaders)
-        for held in outcomes.values()
-        if a in held and b in held
+        set(outcome[a].leaders) != set(outcome[b].leaders)
+        for outcome in outcomes.values()
+        if a in outcome and b in outcome
     )
 
 

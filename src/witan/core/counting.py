@@ -77,8 +77,8 @@ def stack(
     if reliability is not None:
         learned = np.array(
             [
-                [held.get(v.reviewer, 1.0) for v in e.votes]
-                for e, held in zip(electorates, reliability, strict=True)
+                [own.get(v.reviewer, 1.0) for v in e.votes]
+                for e, own in zip(electorates, reliability, strict=True)
             ]
         ).T.reshape(n_votes, len(electorates))
     return Profile(
@@ -112,18 +112,18 @@ def _rounding(electorates: Sequence[Electorate], grades: Floats) -> Floats | Non
 
 def _rounding_of(grades: Floats, steps: Sequence[float]) -> float:
     """Mean rounding variance over the grades (R, C); NaN without steps."""
-    total, n_grades, found = 0.0, 0, False
+    total, n_grades, converted = 0.0, 0, False
     for row in grades:
         known = row[~np.isnan(row)]
         counts = ((known - LOWEST) / step for step in steps)
-        fits = [bool(np.all(np.abs(held - np.rint(held)) < 1e-6)) for held in counts]
+        fits = [bool(np.all(np.abs(column - np.rint(column)) < 1e-6)) for column in counts]
         step = next((one for one, fit in zip(steps, fits, strict=True) if fit), None)
         whole = bool(np.all(known == np.rint(known)))
         variance = ROUNDING_VARIANCE if whole else FRACTION_VARIANCE
         total += len(known) * (variance if step is None else step**2 / 12)
         n_grades += len(known)
-        found = found or (step is not None and len(known) > 0)
-    return total / n_grades if found else np.nan
+        converted = converted or (step is not None and len(known) > 0)
+    return total / n_grades if converted else np.nan
 
 
 def _normalised(weights: Floats) -> Floats:
@@ -280,11 +280,11 @@ def _potentials(opinions: Sequence[Vote], n_candidates: int) -> list[Floats]:
     reach = laplacian != 0
     for middle in range(n_candidates):
         reach |= reach[:, middle : middle + 1] & reach[middle]
-    rows, seen = [], np.zeros(n_candidates, dtype=np.bool_)
+    rows, visited = [], np.zeros(n_candidates, dtype=np.bool_)
     for seat in np.flatnonzero(np.diagonal(laplacian) > 0):
-        if not seen[seat]:
+        if not visited[seat]:
             group = reach[seat]
-            seen |= group
+            visited |= group
             # Half the group's size turns wins less losses into ranks.
             rows.append(np.where(group, potential * group.sum() / 2, np.nan))
     return rows
@@ -343,8 +343,8 @@ class Counted:
         rho = self.settings.rho if isinstance(self.settings.rho, float | int) else None
         own = pair_variances(self._read(column, one, unit))
         ballots = present.sum(axis=0)[:, 0]
-        found = Uncertainty.of(fit, at, ballots, rho=rho, prior=prior, own=own)
-        return (found.at(place) if len(seats) else found), unit
+        result = Uncertainty.of(fit, at, ballots, rho=rho, prior=prior, own=own)
+        return (result.at(place) if len(seats) else result), unit
 
     def _read(self, column: int, one: Profile, unit: Unit) -> Floats:
         """Rows of one session for the fit, shape (rows, C)."""
@@ -459,8 +459,8 @@ def _pool(profile: Profile) -> Profile:
     """All sessions as the rows of one."""
     n_candidates = profile.n_candidates
 
-    def rows(held: NDArray[Any] | None) -> NDArray[Any] | None:
-        return None if held is None else held.T.reshape(-1, 1)
+    def rows(array: NDArray[Any] | None) -> NDArray[Any] | None:
+        return None if array is None else array.T.reshape(-1, 1)
 
     pooled = Profile(
         places=profile.places.transpose(2, 0, 1).reshape(-1, n_candidates, 1),

@@ -294,9 +294,9 @@ def _keeps_first_places(race: _Race) -> bool:
     Its first places only grow as others are eliminated, so it is never among those with fewest.
     """
     seat = race.electorate.candidates.index(race.leader)
-    kept = sum(vote.weight * _first_place(vote, seat) for vote in race.electorate.votes)
+    support = sum(vote.weight * _first_place(vote, seat) for vote in race.electorate.votes)
     weight = _weight(race)
-    return kept > weight / 2 + DUST * weight
+    return support > weight / 2 + DUST * weight
 
 
 def _first_place(vote: Vote, seat: int) -> float:

@@ -35,6 +35,6 @@ def brief(text: str) -> str:
 
 def quoted(names: Iterable[str], join: str = ", ", most: int = 4) -> str:
     """List names on one line, at most the first few."""
-    shown = [brief(name)[1:-1] for name in names]
-    more = [f"{len(shown) - most} more"] if len(shown) > most else []
-    return join.join([*shown[:most], *more])
+    quotes = [brief(name)[1:-1] for name in names]
+    more = [f"{len(quotes) - most} more"] if len(quotes) > most else []
+    return join.join([*quotes[:most], *more])

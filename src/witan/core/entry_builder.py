@@ -64,7 +64,7 @@ def ballot_entries(
     counts. A candidate is on a ballot if it stood on its sheet: where no places on the sheet are
     known, if it stood on the ballot's roster, one's own only if it was ranked or graded.
     """
-    table, carried = _Table(reading, named), _kept(cast, reading)
+    table, carried = _Table(reading, named), _order_counts(cast, reading)
     entries = []
     for ballot, vote, late in zip(reading.ballots, reading.votes, reading.superseded, strict=True):
         model = ballot.kind == "model"
@@ -72,7 +72,7 @@ def ballot_entries(
         seats = () if vote is None else table.on(ballot, vote, own)
         names = [table.names[seat] for seat in seats]
         aside = late or ballot.weight == 0
-        kept, compared = (0, 0) if aside else carried.pop(ballot.reviewer, (0, 0))
+        same, compared = (0, 0) if aside else carried.pop(ballot.reviewer, (0, 0))
         criteria, criterion_grades = _criteria(ballot, names)
         entries.append(
             BallotEntry(
@@ -87,7 +87,7 @@ def ballot_entries(
                 paired=ballot.paired,
                 abstained=vote is None and not aside,
                 repaired=model and ballot.reviewer in cast.repaired,
-                kept=kept,
+                kept=same,
                 compared=compared,
                 weight=float(ballot.weight),
                 criteria=criteria,
@@ -97,15 +97,15 @@ def ballot_entries(
     return entries
 
 
-def _kept(cast: Cast, reading: Reading) -> dict[str, tuple[int, int]]:
+def _order_counts(cast: Cast, reading: Reading) -> dict[str, tuple[int, int]]:
     """Per reviewer, pairs judged alike and pairs seen in both orders."""
-    kept = dict(reading.counted.order_kept)
+    counts = dict(reading.counted.order_kept)
     for ballot in reading.ballots:
         if ballot.kind == "model" and ballot.reviewer in cast.kept:
             alike, twice = reading.counted.order_kept.get(ballot.reviewer, (0, 0))
             more_alike, more = cast.kept[ballot.reviewer]
-            kept[ballot.reviewer] = (alike + more_alike, twice + more)
-    return kept
+            counts[ballot.reviewer] = (alike + more_alike, twice + more)
+    return counts
 
 
 class _Table:
@@ -142,7 +142,7 @@ def _shares(
     With p twice its rank among n ranked candidates, it is (2n − p) / (2n − 2).
     """
     others = closed_up(places, own) if own else places
-    n, n_others = (len(held) - held.count(0) for held in (places, others))
+    n, n_others = (len(cells) - cells.count(0) for cells in (places, others))
     shares: list[float | None] = []
     for seat in seats:
         place, ranked = (places[seat], n) if seat in own else (others[seat], n_others)
@@ -170,11 +170,11 @@ def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
     copies = [place for at, place in enumerate(places) if place and place in places[:at]]
     if not copies or ballot.paired:
         return tuple(places)
-    last, found = max(places), []
+    last, positions = max(places), []
     for at, place in enumerate(places):
         ahead = sum(copy < place or copy == place == last != 1 for copy in copies)
-        found.append(0 if not place or place in places[:at] else place + ahead)
-    return tuple(found)
+        positions.append(0 if not place or place in places[:at] else place + ahead)
+    return tuple(positions)
 
 
 def _criteria(
@@ -184,19 +184,19 @@ def _criteria(
 
     The reviewer's own overall grade is none of them.
     """
-    given = [ballot.grades.get(name) for name in names]
-    if {type(held) for held in given} <= PLAIN:
+    cells = [ballot.grades.get(name) for name in names]
+    if {type(cell) for cell in cells} <= PLAIN:
         return (), ()
     scale = Scale() if ballot.scale is None else ballot.scale
     read = [
-        {criterion: read_grade(value, scale.of(criterion)) for criterion, value in held.items()}
-        if isinstance(held, Mapping)
+        {criterion: read_grade(value, scale.of(criterion)) for criterion, value in cell.items()}
+        if isinstance(cell, Mapping)
         else {}
-        for held in given
+        for cell in cells
     ]
-    found = dict.fromkeys(c for held in read for c, grade in held.items() if grade is not None)
-    criteria = tuple(criterion for criterion in found if criterion != HOLISTIC)
-    return criteria, tuple(tuple(held.get(c) for held in read) for c in criteria)
+    graded = dict.fromkeys(c for cell in read for c, grade in cell.items() if grade is not None)
+    criteria = tuple(criterion for criterion in graded if criterion != HOLISTIC)
+    return criteria, tuple(tuple(cell.get(c) for cell in read) for c in criteria)
 
 
 class Block:
@@ -219,10 +219,10 @@ class Block:
         self, column: int, kind: Kind, model_of: ModelOf, rule: str, outcome: Outcome | None
     ) -> list[StandingEntry]:
         """One row per model under one rule; none if the rule cannot count."""
-        held = self.electorates[column]
+        electorate = self.electorates[column]
         if outcome is not None and outcome.rule == rule:
             by_name = {line.candidate: line.score for line in outcome.standings}
-            scores: list[Number] | None = [by_name.get(name) for name in held.candidates]
+            scores: list[Number] | None = [by_name.get(name) for name in electorate.candidates]
         else:
             scores = self._scored(rule)[column]
         if scores is None:
@@ -230,7 +230,7 @@ class Block:
         if rule not in self._votes:
             self._votes[rule] = votes(self.profile, RULES[rule]).T.tolist()
         seats: dict[str, list[int]] = {}
-        for seat, name in enumerate(held.candidates):
+        for seat, name in enumerate(electorate.candidates):
             seats.setdefault(model_of(name), []).append(seat)
         z, wins, n = self._z[column], self._wins[column], self._votes[rule][column]
         met = self._met[RULES[rule].rivals][column]
@@ -244,7 +244,7 @@ class Block:
                 score=_mean([scores[seat] if n[seat] and met[seat] else None for seat in mine]),
                 z=_mean([z[seat] for seat in mine]),
                 votes=sum([n[seat] for seat in mine]),
-                offered=sum([held.offered[seat] for seat in mine]),
+                offered=sum([electorate.offered[seat] for seat in mine]),
                 wins=sum([wins[seat] for seat in mine]) if contested else 0,
             )
             for model, mine in seats.items()
@@ -254,10 +254,10 @@ class Block:
         self, column: int, kind: Kind, model_of: ModelOf, outcome: Outcome | None
     ) -> MatchupEntry | None:
         """Matchups of the models; None without two models, or without a vote."""
-        held = self.electorates[column]
-        named = [model_of(name) for name in held.candidates]
+        electorate = self.electorates[column]
+        named = [model_of(name) for name in electorate.candidates]
         models = sorted(set(named))
-        if len(models) < 2 or not held.votes:
+        if len(models) < 2 or not electorate.votes:
             return None
         order = sorted(range(len(named)), key=named.__getitem__)
         over, level = self._over[column].tolist(), self._level[column].tolist()
@@ -272,7 +272,7 @@ class Block:
             wins=tuple([sum([over[i][j] for i, j in seats]) for seats in met]),
             losses=tuple([sum([over[j][i] for i, j in seats]) for seats in met]),
             ties=tuple([sum([level[i][j] for i, j in seats]) for seats in met]),
-            p_beats=(None,) * len(met) if outcome is None else _beats(outcome, held, met),
+            p_beats=(None,) * len(met) if outcome is None else _beats(outcome, electorate, met),
         )
 
     def _standardised(self) -> list[list[Number]]:
@@ -488,8 +488,8 @@ class _Counting:
     def _count(self, halves: Sequence[_Half]) -> None:
         """Count sessions of one shape."""
         electorates = [half.electorate for half in halves]
-        given = self.settings.reliability
-        reliability = None if given is None else [given] * len(halves)
+        by_name = self.settings.reliability
+        reliability = None if by_name is None else [by_name] * len(halves)
         profile = stack(electorates, reliability=reliability)
         block = Block(electorates, profile, self.settings)
         for column, half in enumerate(halves):
@@ -577,9 +577,9 @@ def _agreements(halves: Sequence[_Half], profile: Profile) -> list[float | None]
     """Kendall's W of the full rankings, comparisons left out."""
     if not any(vote.paired for vote in halves[0].electorate.votes):
         return kendall_ws(profile)
-    found = []
+    ws = []
     for column, half in enumerate(halves):
         whole = [row for row, vote in enumerate(half.electorate.votes) if not vote.paired]
         one = profile.take(slice(column, column + 1)).keep_ballots(np.array(whole, dtype=int))
-        found += kendall_ws(one)
-    return found
+        ws += kendall_ws(one)
+    return ws

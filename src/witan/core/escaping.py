@@ -40,10 +40,10 @@ def readable(text: str) -> str:
     """
     if all(line.isprintable() for line in text.split("\n")):
         return text
-    return "".join(map(_shown, text))
+    return "".join(map(_escape, text))
 
 
-def _shown(char: str) -> str:
+def _escape(char: str) -> str:
     if char.isprintable() or char in KEPT or unicodedata.category(char) == "Zs":
         return char
     # A bare carriage return would write over the text before it.
@@ -62,8 +62,8 @@ def escape_json(encoded: str) -> str:
     return encoded if encoded.isascii() and "\x7f" not in encoded else _STEERING.sub(_u, encoded)
 
 
-def _u(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _u(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x10000:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)

@@ -94,7 +94,9 @@ def _session(cast: Sequence[Ballot], session: str | None) -> str:
 def _prepared(cast: Sequence[Ballot], settings: Settings, name: str) -> tuple[Electorate, Settings]:
     """The electorate of the session, and settings with all learned values."""
     everyone, settings = prepare(cast, settings)
-    at = next((place for place, held in enumerate(everyone) if held.session == name), None)
+    at = next(
+        (place for place, electorate in enumerate(everyone) if electorate.session == name), None
+    )
     if at is None:
         raise NothingToCount(f"session {name!r} has no ballot of the kind {settings.kind!r}")
     if settings.rule == "weighted_borda" and settings.reliability is None:
@@ -130,10 +132,10 @@ def _as_cast(cast: Sequence[Ballot]) -> Step:
     graded = any(ballot.grades for ballot in cast)
     rows: list[tuple[Cell, ...]] = []
     for ballot in cast:
-        said = ranking_text(ballot.groups)
+        ranking = ranking_text(ballot.groups)
         if ballot.abstained:
-            said = f"abstained: {ballot.reason}" if ballot.reason else "abstained"
-        row: tuple[Cell, ...] = (ballot.reviewer, said)
+            ranking = f"abstained: {ballot.reason}" if ballot.reason else "abstained"
+        row: tuple[Cell, ...] = (ballot.reviewer, ranking)
         rows.append((*row, _grades_text(ballot.grades)) if graded else row)
     header = ("reviewer", "ranking", "grades") if graded else ("reviewer", "ranking")
     return Step("The ballots as cast", (), header, tuple(rows))
@@ -141,12 +143,12 @@ def _as_cast(cast: Sequence[Ballot]) -> Step:
 
 def _grades_text(grades: Mapping[str, Any]) -> str:
     parts = []
-    for name, given in grades.items():
-        if isinstance(given, Mapping):
-            inner = ", ".join(f"{criterion} {grade}" for criterion, grade in given.items())
+    for name, cell in grades.items():
+        if isinstance(cell, Mapping):
+            inner = ", ".join(f"{criterion} {grade}" for criterion, grade in cell.items())
             parts.append(f"{name} ({inner})")
         else:
-            parts.append(f"{name} {given}")
+            parts.append(f"{name} {cell}")
     return ", ".join(parts)
 
 
@@ -173,13 +175,13 @@ def _as_counted(cast: Sequence[Ballot], electorate: Electorate, settings: Settin
 def _recusals(cast: Sequence[Ballot], recusal: str) -> Iterator[str]:
     """Candidates removed from each ballot as the reviewer's own."""
     when = {"before": "before places are counted", "after": "after places are counted"}
-    told = set()
+    pairs = set()
     for ballot in cast:
         authors = ballot.authors or {}
         for name in ballot.mentioned():
             own = authors.get(name, name) == ballot.reviewer
-            if own and recusal in when and (ballot.reviewer, name) not in told:
-                told.add((ballot.reviewer, name))
+            if own and recusal in when and (ballot.reviewer, name) not in pairs:
+                pairs.add((ballot.reviewer, name))
                 yield f"{ballot.reviewer} has no say on its own {name}: recused {when[recusal]}."
 
 
@@ -188,11 +190,11 @@ def _ceilings(cast: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
     criteria = {criterion.name for criterion in rubric.criteria}
     bare = replace(rubric, ceilings=())
     for ballot in cast:
-        for name, given in ballot.grades.items():
-            if not isinstance(given, Mapping):
+        for name, cell in ballot.grades.items():
+            if not isinstance(cell, Mapping):
                 continue
             scale = Scale() if ballot.scale is None else ballot.scale
-            read = {k: read_grade(v, scale.of(k)) for k, v in given.items() if k in criteria}
+            read = {k: read_grade(v, scale.of(k)) for k, v in cell.items() if k in criteria}
             known = {k: grade for k, grade in read.items() if grade is not None}
             total = overall(rubric, known)
             if total.capped_by is not None:
@@ -234,11 +236,11 @@ def _difference(counted: Counted, outcome: Outcome, top: Sequence[int]) -> Step:
     """The contrast between the first two lines, or their intervals."""
     if outcome.ties == "intervals":
         return _intervals(counted, outcome)
-    found = counted.uncertainty(0)
+    fit = counted.uncertainty(0)
     title = "Is the difference more than noise?"
-    if found is None or not found[0].can_tell:
+    if fit is None or not fit[0].can_tell:
         return Step(title, ("There are too few ballots to tell: no residual freedom is left.",))
-    uncertainty, unit = found
+    uncertainty, unit = fit
     i, j = top
     difference = float(uncertainty.effects[i] - uncertainty.effects[j])
     error = float(uncertainty.contrast_variances()[i, j]) ** 0.5

@@ -330,58 +330,58 @@ class _Reader:
         distinct = set(named)
         if len(distinct) == len(named) and all(ballot.groups) and distinct <= self.seats.keys():
             return ballot.groups
-        seen: set[str] = set()
+        names: set[str] = set()
         groups = []
         for group in ballot.groups:
-            kept = []
+            remaining = []
             for name in group:
                 if name not in self.seats:
                     self._warn(ballot, f"ranks {name!r}, who is not a candidate; dropped")
-                elif name in seen:
+                elif name in names:
                     self._warn(ballot, f"ranks {name!r} more than once; the first place counts")
                 else:
-                    seen.add(name)
-                    kept.append(name)
-            if kept:
-                groups.append(tuple(kept))
+                    names.add(name)
+                    remaining.append(name)
+            if remaining:
+                groups.append(tuple(remaining))
         return tuple(groups)
 
     def _grades(self, ballot: Ballot) -> tuple[dict[str, float], bool]:
         """Overall grade per candidate, and whether any comes from criteria."""
         grades: dict[str, float] = {}
         by_rubric = False
-        for name, given in ballot.grades.items():
+        for name, cell in ballot.grades.items():
             if name not in self.seats:
                 self._warn(ballot, f"grades {name!r}, who is not a candidate; dropped")
-            elif isinstance(given, Mapping):
-                grade = self._by_criteria(ballot, name, given)
+            elif isinstance(cell, Mapping):
+                grade = self._by_criteria(ballot, name, cell)
                 if grade is not None:
                     by_rubric = True
                     grades[name] = grade
             else:
-                grade = self._grade(ballot, name, given, HOLISTIC)
+                grade = self._grade(ballot, name, cell, HOLISTIC)
                 if grade is not None:
                     grades[name] = grade
         return grades, by_rubric
 
-    def _grade(self, ballot: Ballot, name: str, given: object, criterion: str) -> float | None:
+    def _grade(self, ballot: Ballot, name: str, grade: object, criterion: str) -> float | None:
         """Read one grade from 1 to 10; warn and return None otherwise."""
         within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
-        read = grade_on(within, given)
+        read = grade_on(within, grade)
         if read is None:
-            if not is_empty(given):
-                self._warn_unreadable(ballot, name, given)
+            if not is_empty(grade):
+                self._warn_unreadable(ballot, name, grade)
             return None
         if read[1]:
-            self._warn_outside(ballot, name, given, within)
+            self._warn_outside(ballot, name, grade, within)
         return read[0]
 
-    def _warn_unreadable(self, ballot: Ballot, name: str, given: object) -> None:
-        typo = " (a typing error?)" if may_be_typing_error(given) else ""
-        self._warn(ballot, f"grades {name!r} {_short(given)}, which is no grade{typo}; dropped")
+    def _warn_unreadable(self, ballot: Ballot, name: str, grade: object) -> None:
+        typo = " (a typing error?)" if may_be_typing_error(grade) else ""
+        self._warn(ballot, f"grades {name!r} {_short(grade)}, which is no grade{typo}; dropped")
 
-    def _warn_outside(self, ballot: Ballot, name: str, given: object, within: Range) -> None:
-        what = f"grades {name!r} {_short(given)}, outside the scale {within}"
+    def _warn_outside(self, ballot: Ballot, name: str, grade: object, within: Range) -> None:
+        what = f"grades {name!r} {_short(grade)}, outside the scale {within}"
         self._warn(ballot, f"{what}; its nearer end counts")
 
     def _omitted(
@@ -407,15 +407,15 @@ class _Reader:
             self._warn(ballot, f"has no grade for {named} that can be read; no vote from it there")
         if ballot.paired or not grades.keys() - own:
             return []
-        shown: Collection[str] = sheet
+        offered: Collection[str] = sheet
         if ballot.positions:
-            shown = {*ballot.positions, *chain.from_iterable(ballot.groups)}
+            offered = {*ballot.positions, *chain.from_iterable(ballot.groups)}
         elif ballot.candidates is None and ballot.kind not in self.whole_kinds:
-            shown = set(ballot.mentioned())
+            offered = set(ballot.mentioned())
         omitted = [
             name
             for name in self.candidates
-            if name in shown and name not in grades and name not in own and name in self.graded
+            if name in offered and name not in grades and name not in own and name in self.graded
             if name not in unknown
         ]
         if omitted:
@@ -446,12 +446,12 @@ class _Reader:
         }
 
     def _by_criteria(
-        self, ballot: Ballot, name: str, given: Mapping[str, float | str]
+        self, ballot: Ballot, name: str, grades: Mapping[str, float | str]
     ) -> float | None:
         """Weigh the criteria; under half of the weight, the reviewer's holistic grade."""
         known: dict[str, float] = {}
         holistic = None
-        for criterion, value in given.items():
+        for criterion, value in grades.items():
             grade = self._grade(ballot, name, value, criterion)
             if criterion in self.criteria:
                 if grade is not None:
@@ -464,36 +464,38 @@ class _Reader:
                     f"{self.counting.rubric.name!r}; its grades are dropped"
                 )
         total = overall(self.counting.rubric, known)
-        guards = self._left_out_guards(ballot, name, given)
+        guards = self._left_out_guards(ballot, name, grades)
         known |= dict.fromkeys(guards, LOWEST)
         if total.value is not None:
             return overall(self.counting.rubric, known).value if guards else total.value
-        said = "its holistic grade stands" if holistic is not None else "it gives no grade"
-        self._warn(ballot, f"grades {name!r} on less than half of the rubric's weight; {said}")
+        consequence = "its holistic grade stands" if holistic is not None else "it gives no grade"
+        self._warn(
+            ballot, f"grades {name!r} on less than half of the rubric's weight; {consequence}"
+        )
         if holistic is None:
             return None
         ceiling = trips(self.counting.rubric, holistic, known)
         return holistic if ceiling is None else ceiling.at_most
 
     def _left_out_guards(
-        self, ballot: Ballot, name: str, given: Mapping[str, float | str]
+        self, ballot: Ballot, name: str, grades: Mapping[str, float | str]
     ) -> list[str]:
         """Ceiling criteria absent here, but graded elsewhere on the ballot.
 
         However that is written: without the criterion, with nothing, or with what is no grade.
         """
-        sheets = [held for held in ballot.grades.values() if isinstance(held, Mapping)]
-        found = [
+        sheets = [mappings for mappings in ballot.grades.values() if isinstance(mappings, Mapping)]
+        missing = [
             criterion
             for criterion in self.guards
-            if not _is_graded(ballot, given, criterion)
+            if not _is_graded(ballot, grades, criterion)
             and any(_is_graded(ballot, sheet, criterion) for sheet in sheets)
         ]
-        if found:
-            listed = " and ".join(map(repr, found))
+        if missing:
+            listed = " and ".join(map(repr, missing))
             what = f"has no grade on {listed} for {name!r} that can be read, and a ceiling rests on"
-            self._warn(ballot, f"{what} {'it' if len(found) == 1 else 'them'}; the lowest counts")
-        return found
+            self._warn(ballot, f"{what} {'it' if len(missing) == 1 else 'them'}; the lowest counts")
+        return missing
 
     def _ranking(
         self, ballot: Ballot, groups: Groups, grades: Mapping[str, float], by_rubric: bool
@@ -506,8 +508,10 @@ class _Reader:
         place = {name: order for order, group in enumerate(groups) for name in group}
         ungraded = [name for name in place if name not in grades]
         if ungraded:
-            said = f"ranks {', '.join(ungraded)} without grading; its order does not count for them"
-            self._warn(ballot, said)
+            problem = (
+                f"ranks {', '.join(ungraded)} without grading; its order does not count for them"
+            )
+            self._warn(ballot, problem)
         levels: dict[tuple[float, int], list[str]] = {}
         for name in self.candidates:
             if name in grades:
@@ -515,7 +519,7 @@ class _Reader:
                 levels.setdefault(key, []).append(name)
         return tuple(tuple(levels[key]) for key in sorted(levels))
 
-    def _completed(self, groups: Groups, shown: Sequence[str]) -> Groups:
+    def _completed(self, groups: Groups, sheet: Sequence[str]) -> Groups:
         """Append unranked candidates if they count, then failed ones."""
         if not self.failed and self.counting.unranked == "skip":
             return groups
@@ -523,8 +527,8 @@ class _Reader:
         passed = [tuple(c for c in group if c not in self.failed) for group in groups]
         foot = tuple(c for group in groups for c in group if c in self.failed)
         if self.counting.unranked == "last" and ranked:
-            passed.append(tuple(c for c in shown if c not in ranked and c not in self.failed))
-            foot += tuple(c for c in shown if c not in ranked and c in self.failed)
+            passed.append(tuple(c for c in sheet if c not in ranked and c not in self.failed))
+            foot += tuple(c for c in sheet if c not in ranked and c in self.failed)
         return tuple(group for group in [*passed, foot] if group)
 
     def _vote(
@@ -542,13 +546,15 @@ class _Reader:
         if ballot.paired and own.intersection(sheet):
             return None
         leaves = own if self.counting.recusal == "before" else set()
-        kept = groups
+        counted = groups
         if leaves and any(not leaves.isdisjoint(group) for group in groups):
-            kept = tuple(g for g in (tuple(c for c in g if c not in leaves) for g in groups) if g)
-        shown = [name for name in sheet if name not in leaves]
+            counted = tuple(
+                g for g in (tuple(c for c in g if c not in leaves) for g in groups) if g
+            )
+        sheet_names = [name for name in sheet if name not in leaves]
         places = [0] * len(self.candidates)
         above = 0
-        for group in self._completed(kept, shown):
+        for group in self._completed(counted, sheet_names):
             for name in group:
                 places[self.seats[name]] = 2 * above + len(group) + 1
             above += len(group)
@@ -559,12 +565,12 @@ class _Reader:
             return NOTHING_LEFT
         return Vote(
             reviewer=ballot.reviewer,
-            groups=kept,
+            groups=counted,
             places=tuple(places),
             grades=graded,
             weight=float(ballot.weight),
             length=above,
-            eligible=len(shown),
+            eligible=len(sheet_names),
             mismatch=mismatch,
             paired=ballot.paired,
             kind=ballot.kind,
@@ -577,38 +583,38 @@ class _Reader:
 
 def _is_unknown(ballot: Ballot, name: str) -> bool:
     """Test for an unreadable grade beside readable ones."""
-    held = _by_criterion(ballot, name)
-    return not all(_is_graded(ballot, held, criterion) for criterion in held)
+    grades = _by_criterion(ballot, name)
+    return not all(_is_graded(ballot, grades, criterion) for criterion in grades)
 
 
 def _is_any_graded(ballot: Ballot, name: str) -> bool:
     """Test for a readable grade on any criterion of a ballot."""
-    held = _by_criterion(ballot, name)
-    return any(_is_graded(ballot, held, criterion) for criterion in held)
+    grades = _by_criterion(ballot, name)
+    return any(_is_graded(ballot, grades, criterion) for criterion in grades)
 
 
 def _by_criterion(ballot: Ballot, name: str) -> Mapping[str, float | str]:
-    given = ballot.grades[name]
-    return given if isinstance(given, Mapping) else {HOLISTIC: given}
+    grade = ballot.grades[name]
+    return grade if isinstance(grade, Mapping) else {HOLISTIC: grade}
 
 
-def _is_graded(ballot: Ballot, held: Mapping[str, float | str], criterion: str) -> bool:
+def _is_graded(ballot: Ballot, grades: Mapping[str, float | str], criterion: str) -> bool:
     """Find a readable grade on this criterion."""
     within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
-    return grade_on(within, held.get(criterion)) is not None
+    return grade_on(within, grades.get(criterion)) is not None
 
 
-def _short(given: object) -> str:
-    said = repr(given)
-    return said if len(said) <= 40 else said[:40] + "…"
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "…"
 
 
 def _contradicts(groups: Groups, grades: Mapping[str, float]) -> bool:
     """Find a pair in strictly opposite order by ranking and grades."""
     best_below = float("-inf")
     for group in reversed(groups):
-        held = [grades[name] for name in group if name in grades]
-        if held and min(held) < best_below:
+        values = [grades[name] for name in group if name in grades]
+        if values and min(values) < best_below:
             return True
-        best_below = max([best_below, *held])
+        best_below = max([best_below, *values])
     return False

@@ -65,14 +65,14 @@ def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
     mutual = reach & reach.T
     if not mutual.any():
         return ()
-    found: list[tuple[int, ...]] = []
-    seen: set[int] = set()
+    cycles: list[tuple[int, ...]] = []
+    visited: set[int] = set()
     for candidate in range(len(reach)):
         ring: Sequence[int] = np.flatnonzero(mutual[candidate]).tolist()
-        if candidate not in seen and len(ring) > 2:
-            found.append(tuple(ring))
-            seen.update(ring)
-    return tuple(found)
+        if candidate not in visited and len(ring) > 2:
+            cycles.append(tuple(ring))
+            visited.update(ring)
+    return tuple(cycles)
 
 
 class View:
@@ -91,9 +91,9 @@ class View:
         self.effective = self._effective()
         self.margins = counted.margins[:, :, column]
         self.votes, self.wins = counted.votes[:, column], counted.wins[:, column]
-        found = counted.uncertainty(column)
-        self.uncertainty: Uncertainty | None = found[0] if found is not None else None
-        self.unit: Unit | None = found[1] if found is not None else None
+        uncertainty = counted.uncertainty(column)
+        self.uncertainty: Uncertainty | None = uncertainty[0] if uncertainty is not None else None
+        self.unit: Unit | None = uncertainty[1] if uncertainty is not None else None
         self.beats = (
             np.full((len(self.names), len(self.names)), np.nan)
             if self.uncertainty is None
@@ -115,13 +115,13 @@ class View:
 
     def _std_error(self) -> Floats:
         """Standard errors of the rule, including borrowed or shared ones if fitted."""
-        held = self.counted.scores.std_error
-        if held is None:
+        errors = self.counted.scores.std_error
+        if errors is None:
             return np.full(len(self.names), np.nan)
         if self.rule.error != "fit" or self.uncertainty is None:
-            return held[:, self.column]
+            return errors[:, self.column]
         fitted = self.uncertainty.std_errors()
-        return np.where(np.isnan(held[:, self.column]), np.nan, fitted)
+        return np.where(np.isnan(errors[:, self.column]), np.nan, fitted)
 
     def above(self) -> NDArray[np.bool_]:
         """Lines above each other beyond noise, in the order of the standings.
@@ -168,18 +168,18 @@ class View:
 
     def details(self, c: int | None) -> dict[str, Any]:
         """Rule-specific numbers of one candidate, or (None) of the session."""
-        found: dict[str, Any] = {}
-        for name, held in self.counted.scores.details.items():
-            if c is not None and held.ndim == 2 and held.shape[0] == len(self.names):
-                found[name] = _plain(held[c, self.column])
-            elif c is None and held.ndim == 3:
-                found[name] = known_rows(self.in_order(held[:, :, self.column]))
-            elif c is None and held.ndim == 1:
-                found[name] = _plain(held[self.column])
+        numbers: dict[str, Any] = {}
+        for name, value in self.counted.scores.details.items():
+            if c is not None and value.ndim == 2 and value.shape[0] == len(self.names):
+                numbers[name] = _plain(value[c, self.column])
+            elif c is None and value.ndim == 3:
+                numbers[name] = known_rows(self.in_order(value[:, :, self.column]))
+            elif c is None and value.ndim == 1:
+                numbers[name] = _plain(value[self.column])
         if c is not None and not np.isnan(self.score[c]):
             score, n = float(self.score[c]), len(self.names)
-            found |= {name: restate(score, n) for name, restate in self.rule.restated.items()}
-        return found
+            numbers |= {name: restate(score, n) for name, restate in self.rule.restated.items()}
+        return numbers
 
 
 def known(value: Any) -> float | None:
@@ -202,8 +202,8 @@ def known_rows(matrix: NDArray[Any]) -> list[list[float | None]]:
 
 
 def _plain(value: Any) -> float | int | bool | None:
-    held = value.item()
-    return None if isinstance(held, float) and np.isnan(held) else held
+    item = value.item()
+    return None if isinstance(item, float) and np.isnan(item) else item
 
 
 def standings(view: View, apart: NDArray[np.bool_]) -> tuple[Standing, ...]:
@@ -483,8 +483,8 @@ def _flips(view: View) -> int | None:
     # Where nobody stands against the leader, there is nobody to flip to.
     if view.counted.flips is None or (view.votes > 0).sum() < 2:
         return None
-    found = int(view.counted.flips[view.column])
-    return found if found >= 0 else None
+    flips = int(view.counted.flips[view.column])
+    return flips if flips >= 0 else None
 
 
 def _tie_broken_by(view: View) -> str | None:
@@ -499,13 +499,13 @@ def _tie_broken_by(view: View) -> str | None:
 
 def _prior(view: View) -> Prior | None:
     """The prior used, if any."""
-    held = view.settings.prior
-    return held if isinstance(held, Prior) and held.unit == view.unit else None
+    prior = view.settings.prior
+    return prior if isinstance(prior, Prior) and prior.unit == view.unit else None
 
 
 def _parameters(view: View) -> dict[str, object]:
-    given = view.settings.parameters if view.settings.rule == view.rule.name else {}
-    return {**view.rule.parameters, **given}
+    parameters = view.settings.parameters if view.settings.rule == view.rule.name else {}
+    return {**view.rule.parameters, **parameters}
 
 
 def _why(view: View, why: str) -> str:
@@ -526,27 +526,31 @@ def _disputed(view: View, against: NDArray[np.bool_]) -> tuple[str, ...]:
 
 def _own_warnings(view: View) -> tuple[str, ...]:
     """Warnings to read before believing the standings."""
-    found = []
+    warnings = []
     components = view.uncertainty.components if view.uncertainty is not None else None
     if components is not None and components.max(initial=0) > 0:
-        found.append(
+        warnings.append(
             "some candidates were never compared, not even through others; their order says nothing"
         )
     if view.rule.needs == "grades" and (who := _without_effect(view)):
-        found.append(f"no grades by {listed(who)}: their ballots do not count by {view.rule.name}")
+        warnings.append(
+            f"no grades by {listed(who)}: their ballots do not count by {view.rule.name}"
+        )
     mismatched = [vote.reviewer for vote in view.electorate.votes if vote.mismatch]
     if mismatched:
         where = f"on the ballot of {listed(mismatched)}"
-        found.append(f"ranking and grades contradict each other {where}")
+        warnings.append(f"ranking and grades contradict each other {where}")
     ungraded = view.counted.scores.details.get("ungraded")
     if ungraded is not None and ungraded[:, view.column].any():
         bare = listed([view.names[c] for c in np.flatnonzero(ungraded[:, view.column])])
-        found.append(f"no grade for {bare}: {view.rule.name} goes by rankings alone there")
+        warnings.append(f"no grade for {bare}: {view.rule.name} goes by rankings alone there")
     if _tie_broken_by(view) == "seat order":
-        found.append("ties were too many to follow them all: seat order decided, not the ballots")
+        warnings.append(
+            "ties were too many to follow them all: seat order decided, not the ballots"
+        )
     for name, flags in view.electorate.failed.items():
-        found.append(f"{name} failed the safety gate ({', '.join(flags)}) and cannot win")
-    return tuple(found)
+        warnings.append(f"{name} failed the safety gate ({', '.join(flags)}) and cannot win")
+    return tuple(warnings)
 
 
 def _number(value: float) -> float:

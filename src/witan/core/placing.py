@@ -109,7 +109,7 @@ def place(
     step = max(1, BLOCK_CELLS // max(1, key.size))  # rivals at once
     for start in range(0, len(key), step):
         their_level, their_key, their_second = (
-            held[start : start + step, np.newaxis] for held in (level, key, second)
+            array[start : start + step, np.newaxis] for array in (level, key, second)
         )
         alike = their_level == level
         above = (their_level > level) | (alike & (their_key > key))

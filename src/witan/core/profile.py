@@ -157,8 +157,8 @@ class Profile:
         return replace(self, places=self.places[:, seats], grades=grades)
 
     def _cut(self, where: Any) -> "Profile":
-        def cut(held: NDArray[Any] | None) -> Any:
-            return None if held is None else held[where]
+        def cut(array: NDArray[Any] | None) -> Any:
+            return None if array is None else array[where]
 
         return Profile(
             places=cut(self.places),

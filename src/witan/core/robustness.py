@@ -89,11 +89,11 @@ def lead_kept_without_one(profile: Profile, decide: Decide) -> NDArray[np.float6
     np.fill_diagonal(actions, REMOVE)
     sessions = np.arange(profile.n_sessions)
     leads = decide(profile, sessions)
-    kept = np.zeros(profile.n_sessions)
+    shares = np.zeros(profile.n_sessions)
     for column in actions.T:
         recount = _apply(profile, sessions, column[:, np.newaxis])
-        kept += (decide(recount, sessions) == leads).all(axis=0)
-    return kept / max(1, profile.n_reviewers)
+        shares += (decide(recount, sessions) == leads).all(axis=0)
+    return shares / max(1, profile.n_reviewers)
 
 
 @lru_cache(maxsize=16)
@@ -123,8 +123,8 @@ def _flips(
         some = sessions[start : start + per_call]
         origin = np.repeat(some, actions.shape[1])
         recount = _apply(profile, origin, np.tile(actions, len(some)))
-        held = (decide(recount, origin) == leads[:, origin]).all(axis=0)
-        flipped[start : start + per_call] = ~held.reshape(len(some), -1).all(axis=1)
+        unchanged = (decide(recount, origin) == leads[:, origin]).all(axis=0)
+        flipped[start : start + per_call] = ~unchanged.reshape(len(some), -1).all(axis=1)
     return flipped
 
 
@@ -155,9 +155,11 @@ def _bound(
         actions = np.empty_like(ladder)
         actions[order] = ladder
         recount = _apply(profile, np.full(n_ballots, session), actions)
-        held = (decide(recount, np.full(n_ballots, session)) == leads[:, [session]]).all(axis=0)
-        if not held.all():
-            fewest = min(fewest, int(np.flatnonzero(~held)[0]) + 1)
+        unchanged = (decide(recount, np.full(n_ballots, session)) == leads[:, [session]]).all(
+            axis=0
+        )
+        if not unchanged.all():
+            fewest = min(fewest, int(np.flatnonzero(~unchanged)[0]) + 1)
     return fewest
 
 

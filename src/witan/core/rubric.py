@@ -257,9 +257,9 @@ def overall_array(rubric: Rubric, grades: NDArray[Any]) -> Floats:
     total = np.zeros(layers.shape[1:])
     weight_given = np.zeros(layers.shape[1:])
     for criterion, layer in zip(rubric.criteria, layers, strict=True):
-        given = ~np.isnan(layer)
-        total += np.where(given, criterion.weight * layer, 0.0)
-        weight_given += np.where(given, criterion.weight, 0.0)
+        present = ~np.isnan(layer)
+        total += np.where(present, criterion.weight * layer, 0.0)
+        weight_given += np.where(present, criterion.weight, 0.0)
     enough = 2.0 * weight_given >= rubric.total_weight - ROUNDING
     value = np.full(layers.shape[1:], np.nan)
     np.divide(total, weight_given, out=value, where=enough)
@@ -283,17 +283,17 @@ def _naming_problems(rubric: Rubric) -> Iterator[str]:
         yield "has no name"
     if not rubric.criteria:
         yield "has no criteria"
-    seen: set[str] = set()
+    names: set[str] = set()
     for criterion in rubric.criteria:
         if not criterion.name or criterion.name != criterion.name.strip():
             yield f"has a criterion named {criterion.name!r}; a name has no blanks around it"
         if criterion.name == HOLISTIC:
             yield f"cannot have a criterion {HOLISTIC!r}: on a ballot that is the holistic grade"
-        if criterion.name in seen:
+        if criterion.name in names:
             yield f"has the criterion {criterion.name!r} more than once"
         if not criterion.description.strip():
             yield f"does not describe {criterion.name!r}; say in a sentence what it asks"
-        seen.add(criterion.name)
+        names.add(criterion.name)
 
 
 def _weight_problems(rubric: Rubric) -> Iterator[str]:
@@ -328,7 +328,7 @@ def _anchor_problems(rubric: Rubric) -> Iterator[str]:
 
 def _ceiling_problems(rubric: Rubric) -> Iterator[str]:
     known = [criterion.name for criterion in rubric.criteria]
-    seen: set[tuple[str, float]] = set()
+    pairs: set[tuple[str, float]] = set()
     for ceiling in rubric.ceilings:
         if ceiling.criterion not in known:
             yield (
@@ -340,9 +340,9 @@ def _ceiling_problems(rubric: Rubric) -> Iterator[str]:
                 f"has a ceiling below {ceiling.below} at most {ceiling.at_most}; "
                 "both are grades from 1 to 10"
             )
-        if (ceiling.criterion, ceiling.below) in seen:
+        if (ceiling.criterion, ceiling.below) in pairs:
             yield f"has two ceilings on {ceiling.criterion!r} below {ceiling.below:g}"
-        seen.add((ceiling.criterion, ceiling.below))
+        pairs.add((ceiling.criterion, ceiling.below))
 
 
 def _criterion(name: str, weight: float, description: str, *texts: str) -> Criterion:

@@ -35,23 +35,23 @@ class Session:
         self.graded = profile.graded[:, :, 0]
         grades = np.zeros(profile.places.shape) if profile.grades is None else profile.grades
         self.grades = np.where(self.graded, grades[:, :, 0], np.nan).astype(np.float64)
-        held = profile.weights
-        self.weights = np.ones(n_reviewers) if held is None else held[:, 0].astype(np.float64)
+        weights = profile.weights
+        self.weights = np.ones(n_reviewers) if weights is None else weights[:, 0].astype(np.float64)
         ranked = (~np.isnan(self.ranks)).sum(axis=1)
         self.lengths = ranked if profile.lengths is None else profile.lengths[:, 0]
         roster = np.full(n_reviewers, n_candidates)
         self.eligible = roster if profile.eligible is None else profile.eligible[:, 0]
         self.score = counted.scores.score[:, 0]
-        given = counted.settings.parameters
-        chosen = given if counted.settings.rule == counted.rule.name else {}
+        parameters = counted.settings.parameters
+        chosen = parameters if counted.settings.rule == counted.rule.name else {}
         self.parameters: dict[str, Any] = {**counted.rule.parameters, **chosen}
 
     def mean(self, values: Floats, weights: Floats) -> float | None:
         """Weighted mean of the finite values; None where there are none."""
-        held = np.isfinite(values) & (weights > 0)
-        if not held.any():
+        counted = np.isfinite(values) & (weights > 0)
+        if not counted.any():
             return None
-        return float((weights[held] * values[held]).sum() / weights[held].sum())
+        return float((weights[counted] * values[counted]).sum() / weights[counted].sum())
 
     def per_ballot(
         self,
@@ -71,22 +71,22 @@ class Session:
             Its word, then (R, C) what is read off the ballot, unless that is all it is worth, and
             (R, C) what it is worth.
         """
-        word, said, values = worth
+        word, numbers, values = worth
         weights = self.weights if weights is None else weights
         weighed = [("weight", weights)] if np.any(weights != 1.0) else []
         columns = [*weighed, *columns]
         header = ["reviewer", *(name for name, _ in columns)]
         rows: list[list[Cell]] = []
         for r, reviewer in enumerate(self.reviewers):
-            rows.append([reviewer, *(cell(held[r]) for _, held in columns)])
+            rows.append([reviewer, *(cell(column[r]) for _, column in columns)])
         foot: list[Cell] = ["mean", *(None for _ in columns)]
         for c in self.top:
-            if said is not None:
+            if numbers is not None:
                 header.append(self.names[c])
                 foot.append(None)
-                for row, given in zip(rows, said[:, c], strict=True):
-                    row.append(cell(given))
-            header.append(self.names[c] if said is None else word)
+                for row, cells in zip(rows, numbers[:, c], strict=True):
+                    row.append(cell(cells))
+            header.append(self.names[c] if numbers is None else word)
             foot.append(self.mean(values[:, c], weights))
             for row, value in zip(rows, values[:, c], strict=True):
                 row.append(cell(value))
@@ -219,8 +219,8 @@ def calibrated(session: Session) -> Iterator[Step]:
     own = (SCALE_DF * pooled + squares) / (SCALE_DF + freedom)
     factor = np.sqrt(pooled / own) if pooled > 0 else np.ones(len(n))
     adjusted = grades * factor[:, np.newaxis]
-    left = np.where(graded, adjusted - session.score, 0.0)
-    offset = np.where(count > 0, left.sum(axis=1) / n, np.nan)
+    residuals = np.where(graded, adjusted - session.score, 0.0)
+    offset = np.where(count > 0, residuals.sum(axis=1) / n, np.nan)
     yield session.per_ballot(
         "Grades with each reviewer's scale and level taken out",
         [
@@ -310,8 +310,8 @@ def ranked_pairs(session: Session) -> Iterator[Step]:
         closes = bool(reach[j, i])
         if not closes:
             reach |= reach[:, i, np.newaxis] & reach[j]
-        said = "skipped: it would close a ring" if closes else "locked"
-        rows.append((session.names[i], session.names[j], cell(margins[i, j]), said))
+        action = "skipped: it would close a ring" if closes else "locked"
+        rows.append((session.names[i], session.names[j], cell(margins[i, j]), action))
     strengths = [float(margins[pair]) for pair in pairs]
     words = ["Majorities from the clearest down; one that would close a ring is skipped."]
     if len(set(strengths)) < len(strengths):
@@ -357,11 +357,11 @@ def irv(session: Session) -> Iterator[Step]:
     rows: list[tuple[Cell, ...]] = []
     why = {"none": "", "borda": "tied for fewest, lower Borda", "seat": "tied, later seat"}
     gone: set[int] = set()
-    for number, taken in enumerate(irv_rounds(session.profile), 1):
-        counts = [None if c in gone else cell(held) for c, held in enumerate(taken.first_places)]
-        gone.add(taken.eliminated)
-        out = session.names[taken.eliminated]
-        rows.append((number, *counts, cell(taken.exhausted), out, why[taken.broken_by]))
+    for number, step in enumerate(irv_rounds(session.profile), 1):
+        counts = [None if c in gone else cell(value) for c, value in enumerate(step.first_places)]
+        gone.add(step.eliminated)
+        out = session.names[step.eliminated]
+        rows.append((number, *counts, cell(step.exhausted), out, why[step.broken_by]))
     words = (
         "In each round every ballot goes to its highest candidate left, k tied for highest having "
         "1/k each; the fewest goes out.",

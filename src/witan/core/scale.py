@@ -202,8 +202,8 @@ class Scale:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    shown = [*names[:5], *([f"{len(names) - 5:,} more"] if len(names) > 5 else [])]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    items = [*names[:5], *([f"{len(names) - 5:,} more"] if len(names) > 5 else [])]
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
 def grade_on(within: Range, value: object) -> tuple[float, bool] | None:

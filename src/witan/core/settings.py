@@ -125,29 +125,31 @@ class Settings:
     @classmethod
     def of(cls, rule: str = AUTO, **options: Unpack[SettingOptions]) -> "Settings":
         """Make settings from keywords: fields, those of `Counting`, parameters of the rule."""
-        given: dict[str, Any] = {**options}
-        counting = {f.name: given.pop(f.name) for f in fields(Counting) if f.name in given}
-        own = {f.name: given.pop(f.name) for f in fields(cls) if f.name in given}
+        parameters: dict[str, Any] = {**options}
+        counting = {
+            f.name: parameters.pop(f.name) for f in fields(Counting) if f.name in parameters
+        }
+        own = {f.name: parameters.pop(f.name) for f in fields(cls) if f.name in parameters}
         if counting:
             own["counting"] = Counting(**counting)
-        _check_known(cls, rule, given)
-        return cls(rule=rule, **{**own, "parameters": {**own.get("parameters", {}), **given}})
+        _check_known(cls, rule, parameters)
+        return cls(rule=rule, **{**own, "parameters": {**own.get("parameters", {}), **parameters}})
 
 
-def _check_known(kind: type[Settings], rule: str, given: Mapping[str, Any]) -> None:
+def _check_known(kind: type[Settings], rule: str, options: Mapping[str, Any]) -> None:
     """Refuse keywords unknown as settings and as rule parameters."""
     own = set() if rule == AUTO else set(RULES[rule].parameters)
     settings = {f.name for f in (*fields(kind), *fields(Counting))}
-    for name in sorted(given.keys() - own):
+    for name in sorted(options.keys() - own):
         named = [each.name for each in RULES.values() if name in each.parameters]
         if rule == AUTO and named:
             expected = f"a rule named with it, such as rule={named[0]!r}"
-            raise InvalidParameter(name, given[name], expected)
+            raise InvalidParameter(name, options[name], expected)
         raise UnknownOption(name, sorted(settings | own))
 
 
-def _scale(given: object) -> Scale | None:
-    return given if given is None or isinstance(given, Scale) else Scale.of_record(given)
+def _scale(scale: object) -> Scale | None:
+    return scale if scale is None or isinstance(scale, Scale) else Scale.of_record(scale)
 
 
 def _numbers(settings: Settings) -> None:

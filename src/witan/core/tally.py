@@ -57,15 +57,15 @@ def tally(
         If grades fit no scale, or two as well.
     """
     chosen = Settings.of(rule, **settings)
-    given = list(ballots)
-    sessions = {ballot.session for ballot in given}
-    if not given:
+    cast = list(ballots)
+    sessions = {ballot.session for ballot in cast}
+    if not cast:
         raise NothingToCount("there is no ballot to count")
     if len(sessions) > 1 and not _needs_history(chosen):
         raise InvalidParameter(
             "ballots", f"ballots of {len(sessions)} sessions", "those of one; see tally_sessions"
         )
-    return next(tally_sessions(given, chosen))
+    return next(tally_sessions(cast, chosen))
 
 
 def tally_sessions(
@@ -117,16 +117,16 @@ def prepare(
     UnclearScale
         As `on_scale`.
     """
-    given = on_scale(ballots, settings)
-    everyone = _electorates(given, settings, on_unsuitable)
+    scaled = on_scale(ballots, settings)
+    everyone = _electorates(scaled, settings, on_unsuitable)
     borrowed = borrow(everyone, settings)
     if settings.kind == "all":
         return everyone, borrowed
-    if given and all(ballot.kind != settings.kind for ballot in given):
+    if scaled and all(ballot.kind != settings.kind for ballot in scaled):
         raise NothingToCount(f"no ballot is of the kind {settings.kind!r}")
     # What could not be interpreted was reported above, and is not tried again.
     known = {electorate.session for electorate in everyone}
-    of_kind = [b for b in given if b.kind == settings.kind and b.session in known]
+    of_kind = [b for b in scaled if b.kind == settings.kind and b.session in known]
     return _electorates(of_kind, settings, on_unsuitable), borrowed
 
 
@@ -139,14 +139,14 @@ def _electorates(
     everyone = []
     for session, cast in sessions.items():
         try:
-            held = interpret(session, cast, settings.counting, settings.gates.get(session))
+            electorate = interpret(session, cast, settings.counting, settings.gates.get(session))
         except TooLarge as error:
             if on_unsuitable is None:
                 raise
             remedy = "leave the session out, or put fewer candidates to one vote"
             on_unsuitable(UnsuitableBallots(settings.rule, str(error), remedy, session))
         else:
-            everyone.append(_weighed(held, settings.weights))
+            everyone.append(_weighed(electorate, settings.weights))
     return everyone
 
 
@@ -180,7 +180,9 @@ def tally_electorates(
     if settings.rule == "weighted_borda" and settings.reliability is None:
         learned = learn_weights(counting)
     if only is not None:
-        wanted = [number for number, held in enumerate(counting) if held.session in only]
+        wanted = [
+            number for number, electorate in enumerate(counting) if electorate.session in only
+        ]
         counting = [counting[number] for number in wanted]
         learned = None if learned is None else [learned[number] for number in wanted]
     for start in range(0, len(counting), SESSIONS_AT_ONCE):
@@ -320,7 +322,7 @@ def _unsuitable(electorate: Electorate, rule: str) -> UnsuitableBallots | None:
 def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcome:
     """One outcome over all sessions in time order, or in given order."""
     if all(electorate.at is not None for electorate in everyone):
-        everyone = sorted(everyone, key=lambda held: held.at or datetime.min)
+        everyone = sorted(everyone, key=lambda member: member.at or datetime.min)
     whole, profile = timeline(everyone)
     if not whole.votes:
         raise NothingToCount("there is no ballot to count")

@@ -37,8 +37,8 @@ class Window:
             time: object = getattr(self, name)
             if time is None or (isinstance(time, datetime) and time.utcoffset() is not None):
                 continue
-            given = time.isoformat() if isinstance(time, datetime) else time
-            raise InvalidParameter(name, given, "a time with its zone, such as UTC")
+            value = time.isoformat() if isinstance(time, datetime) else time
+            raise InvalidParameter(name, value, "a time with its zone, such as UTC")
         if self.since is not None and self.until is not None and not self.since < self.until:
             raise InvalidParameter(
                 "since", self.since.isoformat(), f"a time before `until`, {self.until.isoformat()}"

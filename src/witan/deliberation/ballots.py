@@ -181,7 +181,7 @@ class ReviewForm:
         self, groups: Iterable[Iterable[object]], oversights: "_Oversights"
     ) -> Groups:
         """Labels as candidates; of a repeated one the first place counts."""
-        seen: dict[str, None] = {}
+        labels: dict[str, None] = {}
         ranking = []
         for group in groups:
             names = []
@@ -189,11 +189,11 @@ class ReviewForm:
                 name = self.candidate(label)
                 if name is None:
                     oversights(NOT_ON_SHEET)
-                elif name in seen:
+                elif name in labels:
                     oversights.of("ranked more than once: {}; the first place counts", name)
                 else:
                     names.append(name)
-                    seen[name] = None
+                    labels[name] = None
             if names:
                 ranking.append(tuple(names))
         return tuple(ranking)
@@ -282,9 +282,9 @@ class _Oversights:
     def __init__(self) -> None:
         self.kinds: dict[str, dict[str, None]] = {}
 
-    def __call__(self, what: str, *shown: object) -> None:
+    def __call__(self, what: str, *details: object) -> None:
         kind = self.kinds.setdefault(what, {})
-        kind.update(dict.fromkeys(_quote_value(each) for each in shown))
+        kind.update(dict.fromkeys(_quote_value(each) for each in details))
 
     def of(self, what: str, candidate: str) -> None:
         """Note dropped parts of a candidate, in a sentence with its name."""
@@ -292,12 +292,12 @@ class _Oversights:
 
     def notes(self) -> tuple[str, ...]:
         """A sentence for each kind."""
-        return tuple(kind.format(_join_shown(list(shown))) for kind, shown in self.kinds.items())
+        return tuple(kind.format(_join_few(list(details))) for kind, details in self.kinds.items())
 
 
-def _join_shown(shown: Sequence[str]) -> str:
-    more = len(shown) - _SHOWN
-    return ", ".join(shown[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _join_few(values: Sequence[str]) -> str:
+    more = len(values) - _SHOWN
+    return ", ".join(values[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _quote_value(value: object) -> str:

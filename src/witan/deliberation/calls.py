@@ -221,15 +221,15 @@ class _ReplyListener:
         self._pending = pending
         self._reasoning = ReasoningFilter()
         self._withheld = ""
-        self._shown = False
+        self._streaming = False
         self._holds_back = pending.holds_back
-        self.heard = False
+        self.active = False
         self.fault: Exception | None = None
 
     def __call__(self, text: str) -> None:
         if not text:
             return
-        self.heard = True
+        self.active = True
         if self._attempt.claim_output(self):
             withdrawals = self._reasoning.withdrawals
             text = self._reasoning.feed(text)
@@ -238,13 +238,13 @@ class _ReplyListener:
 
     def hear_reasoning(self) -> None:
         """Note the server's separate reasoning: withhold no text."""
-        self.heard = True
+        self.active = True
         self._attempt.note_activity()
         self._holds_back = False
 
     def close(self) -> None:
         """Forward the withheld text."""
-        if self.heard and self._attempt.claim_output(self):
+        if self.active and self._attempt.claim_output(self):
             withdrawals = self._reasoning.withdrawals
             text = self._reasoning.close()
             self._holds_back = False
@@ -257,13 +257,13 @@ class _ReplyListener:
                 pending.holds_back = pending.closed_alone = True
                 self._holds_back = self._reasoning.withdrawals > MOST_WITHDRAWALS
                 self._withheld = ""
-                if self._shown:
-                    self._shown = False
+                if self._streaming:
+                    self._streaming = False
                     pending.on_withdraw()
             self._withheld += text
             if self._withheld and not self._holds_back:
                 text, self._withheld = self._withheld, ""
-                self._shown = pending.hear is not ignore_text
+                self._streaming = pending.hear is not ignore_text
                 pending.hear(text)
         except Exception as error:  # a listener may raise anything, which is no fault of the model
             self.fault = error
@@ -297,7 +297,7 @@ async def _complete(
         reservation.settle(check_bill(pending.member, pending.call, error.bill))
         raise
     except WitanError as error:
-        if not listener.heard and _is_refusal(error):
+        if not listener.active and _is_refusal(error):
             reservation.release()
         raise
     except Exception as error:  # a model may be anybody's code, and raise anything

@@ -274,8 +274,8 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
 def _check_count(count: int | None, most: int, what: str) -> tuple[int | None, tuple[str, ...]]:
     if count is None or count <= most:
         return count, ()
-    shown = f"{count:,}" if count < 10**15 else "10**15 or more"
-    problem = f"its server counted {shown} tokens {what}, more than this call can have"
+    number = f"{count:,}" if count < 10**15 else "10**15 or more"
+    problem = f"its server counted {number} tokens {what}, more than this call can have"
     return None, (f"{problem}; the count is ignored",)
 
 

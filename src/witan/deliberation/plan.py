@@ -152,13 +152,13 @@ def check_affordable(
     enough = ""
     if plan.usual_usd is not None:
         enough = f"; ${_up(plan.usual_usd)} covers all that can be written when nothing fails"
-    below, left = "is below", "the smallest complete session"
+    below, subject = "is below", "the smallest complete session"
     if spent_usd:
         below = f"(${spent_usd:.4f} of it spent) leaves less than"
-        left = "what is still to come"
+        subject = "what is still to come"
     raise OverBudget(
         "the council",
-        f"the ceiling of ${ceiling:.4f} {below} the ${_up(usd)} that {left} needs: "
+        f"the ceiling of ${ceiling:.4f} {below} the ${_up(usd)} that {subject} needs: "
         f"{_STAGES[stage]}{enough}; {remedy}",
     )
 
@@ -183,18 +183,18 @@ def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> No
     for line in usual:
         priced[line.stage] += line.worst_usd is not None
     if not any(priced.values()):
-        left = "nobody can be called"
+        subject = "nobody can be called"
     elif whole and priced.get("answer", 2) < 2:
-        left = "fewer than two members can answer"
+        subject = "fewer than two members can answer"
     elif whole and priced.get("review", 1) < 1:
-        left = "nobody can review"
+        subject = "nobody can review"
     else:
         return
     verb = "is" if len(plan.unpriced) == 1 else "are"
     raise OverBudget(
         "the council",
-        f"{left} under the ceiling of ${ceiling:.4f}, as {', '.join(plan.unpriced)} {verb} without "
-        f"a known price; set one with --price {plan.unpriced[0]}=IN,OUT, or with "
+        f"{subject} under the ceiling of ${ceiling:.4f}, as {', '.join(plan.unpriced)} {verb} "
+        f"without a known price; set one with --price {plan.unpriced[0]}=IN,OUT, or with "
         "price = [IN, OUT] of the seat in the configuration (US dollars per million tokens)",
     )
 

@@ -86,11 +86,11 @@ def make_plan(
     blank = _BlankPrompts(unwritten, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(members), tuple(members), procedure, blank, lengths, jury=bool(jury))
     reviewers = jury or members
-    shown = {seat.name: planner.visible_authors(seat) for seat in reviewers}
-    reviews = {n: blank.reviews([*unwritten][:n]) for n in {*map(len, shown.values())}}
+    authors = {seat.name: planner.visible_authors(seat) for seat in reviewers}
+    reviews = {n: blank.reviews([*unwritten][:n]) for n in {*map(len, authors.values())}}
     answers = blank.answers()
     lines = [planner.answers(seat, answers) for seat in members]
-    lines += planner.review_lines([(seat, reviews[len(shown[seat.name])]) for seat in reviewers])
+    lines += planner.review_lines([(seat, reviews[len(authors[seat.name])]) for seat in reviewers])
     lines += planner.synthesis_lines(chairmen)
     separable = panel_separation(members, procedure, jury)
     return replace(sum_lines(lines), separation=separable, expected_from=lengths.sessions)
@@ -163,12 +163,12 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     """
     blank = _BlankPrompts(answers, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(substitutes), (), procedure, blank, lengths)
-    shown = [[c for c in answers if c not in own[juror.name]] for juror in jury]
+    sheets = [[c for c in answers if c not in own[juror.name]] for juror in jury]
     lines = planner.review_lines(
-        [(juror, blank.reviews(each)) for juror, each in zip(jury, shown, strict=True)]
+        [(juror, blank.reviews(each)) for juror, each in zip(jury, sheets, strict=True)]
     )
     lines += planner.synthesis_lines(chairmen)
-    n_reviewers = sum(1 for each in shown if blank.reviews(each))
+    n_reviewers = sum(1 for each in sheets if blank.reviews(each))
     authors = all(own[juror.name] for juror in jury)
     separable = review_separation(n_reviewers, procedure, len(answers), authors=authors)
     return replace(sum_lines(lines), separation=separable, expected_from=lengths.sessions)
@@ -232,22 +232,22 @@ class _Planner:
     def answers(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
         """The answers of a seat, one per round."""
         first, *debates = blank
-        shown = self._longest_tokens(self._authors)
-        prompts = [first, *(size + shown for size in debates)]
-        reading = (len(debates), shown, self._expected_tokens(self._authors))
+        tokens = self._longest_tokens(self._authors)
+        prompts = [first, *(size + tokens for size in debates)]
+        reading = (len(debates), tokens, self._expected_tokens(self._authors))
         return self._line(seat, "answer", prompts, reading=reading)
 
     def _reviews(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
         authors = self.visible_authors(seat)
-        shown = self._longest_tokens(authors)
-        reading = (len(blank), shown, self._expected_tokens(authors))
-        prompts = [size + shown for size in blank]
-        return self._line(seat, "review", prompts, unwritten=shown, reading=reading)
+        tokens = self._longest_tokens(authors)
+        reading = (len(blank), tokens, self._expected_tokens(authors))
+        prompts = [size + tokens for size in blank]
+        return self._line(seat, "review", prompts, unwritten=tokens, reading=reading)
 
     def _repairs(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
-        shown = self._longest_tokens(self.visible_authors(seat)) + self._repeated_tokens(seat)
-        prompts = [size + shown for size in blank]
-        return self._line(seat, "repair", prompts, unwritten=shown, if_needed=True)
+        tokens = self._longest_tokens(self.visible_authors(seat)) + self._repeated_tokens(seat)
+        prompts = [size + tokens for size in blank]
+        return self._line(seat, "repair", prompts, unwritten=tokens, if_needed=True)
 
     def visible_authors(self, seat: SeatLike) -> list[SeatLike]:
         """Whose answers a reviewer sees."""
@@ -258,9 +258,9 @@ class _Planner:
 
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """Every chairman, then the dearest member; all but the first if needed."""
-        shown = self._longest_tokens(self._authors)
-        size, unwritten = self._blank.synthesis() + shown, shown + self._blank.standings()
-        reading = (1, shown, self._expected_tokens(self._authors))
+        tokens = self._longest_tokens(self._authors)
+        size, unwritten = self._blank.synthesis() + tokens, tokens + self._blank.standings()
+        reading = (1, tokens, self._expected_tokens(self._authors))
         lines = [
             self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
             for seat in chairmen
@@ -379,12 +379,12 @@ class _BlankPrompts:
         debates = [self._debate()] * rounds if rounds else []
         return [most_input_tokens(messages), *debates]
 
-    def reviews(self, shown: Sequence[str]) -> list[tuple[int, int]]:
+    def reviews(self, candidates: Sequence[str]) -> list[tuple[int, int]]:
         """One member's reviews with repairs, without the failed reply."""
-        if len(shown) < (1 if self._procedure.graded else 2):
+        if len(candidates) < (1 if self._procedure.graded else 2):
             return []
         rounds = range(1, self._procedure.review_rounds + 1)
-        once = [self._review(shown, number) for number in rounds]
+        once = [self._review(candidates, number) for number in rounds]
         return once * 2 if self._procedure.mirrored else once
 
     def _debate(self) -> int:
@@ -402,8 +402,8 @@ class _BlankPrompts:
             )
         )
 
-    def _review(self, shown: Sequence[str], number: int) -> tuple[int, int]:
-        sheet = _draw_sheet(tuple(shown))
+    def _review(self, candidates: Sequence[str], number: int) -> tuple[int, int]:
+        sheet = _draw_sheet(tuple(candidates))
         rubric = self._procedure.rubric if self._procedure.rubric_scoring else None
         peers = self._ballots() if number > 1 else {}
         messages = review_messages(

@@ -81,20 +81,20 @@ def read_fences(prompt_text: str, kind: Kind = "answer") -> dict[str, str]:
 
 def neutralize(text: str) -> str:
     """Escape everything in a text resembling our markers."""
-    pieces, done = [], 0
+    pieces, copied = [], 0
     for end in _marker_openings(text):
-        pieces += [text[done:end], "\\"]
-        done = end
-    return "".join((*pieces, text[done:]))
+        pieces += [text[copied:end], "\\"]
+        copied = end
+    return "".join((*pieces, text[copied:]))
 
 
 def _unescape(text: str) -> str:
     """Undo `neutralize`: drop one backslash from every opening."""
-    pieces, done = [], 0
+    pieces, copied = [], 0
     for end in _marker_openings(text):
-        pieces.append(text[done:end])
-        done = end + text.startswith("\\", end)
-    return "".join((*pieces, text[done:]))
+        pieces.append(text[copied:end])
+        copied = end + text.startswith("\\", end)
+    return "".join((*pieces, text[copied:]))
 
 
 def _marker_openings(text: str) -> Iterator[int]:
@@ -107,11 +107,11 @@ def _marker_openings(text: str) -> Iterator[int]:
 
 def _begins_like_marker(text: str, at: int) -> bool:
     """True if a marker's first word follows, however it is disguised."""
-    seen = ""
-    while seen not in _BEGINNINGS:
+    prefix = ""
+    while prefix not in _BEGINNINGS:
         at = _end_of_skipped(text, at)
-        seen += unicodedata.normalize("NFKC", text[at : at + 1]).upper().translate(_LATIN)
-        if at == len(text) or not any(word.startswith(seen) for word in _BEGINNINGS):
+        prefix += unicodedata.normalize("NFKC", text[at : at + 1]).upper().translate(_LATIN)
+        if at == len(text) or not any(word.startswith(prefix) for word in _BEGINNINGS):
             return False
         at += 1
     return True
@@ -165,8 +165,8 @@ def fence_files(files: Mapping[str, str], nonce: str) -> Iterator[str]:
 
 def fence_answers(sheet: Sheet, answers: Mapping[str, str]) -> str:
     """Fence the answers of a sheet under their labels, in its order."""
-    shown = zip(sheet.labels, sheet.candidates, strict=True)
-    return "\n\n".join(fence(label, answers[name], sheet.nonce) for label, name in shown)
+    pairs = zip(sheet.labels, sheet.candidates, strict=True)
+    return "\n\n".join(fence(label, answers[name], sheet.nonce) for label, name in pairs)
 
 
 VERDICT_LINE = (
@@ -548,11 +548,13 @@ def _votes(sheet: Sheet, votes: Mapping[str, bool | None]) -> Iterator[str]:
 
 def _standings(sheet: Sheet, outcome: Outcome) -> Iterator[str]:
     """Describe the ranking, pairs too close to call, and dissent."""
-    shown = [line for line in outcome.standings if line.candidate in sheet.candidates]
-    placed = [line for line in shown if line.votes > 0]
+    visible = [line for line in outcome.standings if line.candidate in sheet.candidates]
+    placed = [line for line in visible if line.votes > 0]
     lines = [f"{line.rank}. {_bracket_label(sheet, line.candidate)}" for line in placed]
     lines += [
-        f"{_bracket_label(sheet, line.candidate)} has no votes" for line in shown if line.votes == 0
+        f"{_bracket_label(sheet, line.candidate)} has no votes"
+        for line in visible
+        if line.votes == 0
     ]
     yield "\n".join((f"Standings from {_ballots(outcome.n_ballots)}, 1 is best:", *lines))
     if alike := [

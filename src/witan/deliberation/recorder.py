@@ -168,9 +168,9 @@ class Recorder:
                 await self._wanted.wait()
                 self._wanted, over = anyio.Event(), self._over
                 # Who asks from here on has what it asks for in the next round.
-                done, self._next_round = self._next_round, anyio.Event()
+                finished, self._next_round = self._next_round, anyio.Event()
                 await self._round(journal)
-                done.set()
+                finished.set()
 
     async def _round(self, journal: Journal) -> None:
         """Commit what has happened until now, and show it."""

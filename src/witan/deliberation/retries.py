@@ -105,12 +105,12 @@ def open_retry(
         kept=len(standing),
     )
     opening = replace(opening, plan=_plan(opening, failures, answers))
-    taken = (
+    names = (
         replace(_rename_session(event, opening.session), seq=number, at=opening.at)
         for number, event in enumerate(standing, start=opening.seq + 1)
     )
     reserve = (_rename_session(event, opening.session) for event in _reserve(past, failures))
-    return Retry((opening, *taken), tuple(reserve))
+    return Retry((opening, *names), tuple(reserve))
 
 
 def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
@@ -121,11 +121,11 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
     closing = stage == "synthesis"
     restored = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
     paid = 1 + context.opened.kept
-    heard = any(
+    retried = any(
         isinstance(event, e.AnswerDone | e.BallotCast) and event.seq > paid and event.spent.calls
         for event in context.recorder.events
     )
-    if heard or not restored:
+    if retried or not restored:
         return context
     for event in restored:
         values = {field.name: getattr(event, field.name) for field in fields(event)}

@@ -21,9 +21,9 @@ _LEFT_OUT = re.compile(rf"not (ranked|graded): ({_LISTED})")
 _REPEATED = re.compile(r"(ranked|graded) more than once: ['\"].*; the first (place|grade) counts")
 
 
-def judges_only(judged: int, shown: int) -> str:
+def judges_only(judged: int, on_sheet: int) -> str:
     """The problem of a ballot on too few answers."""
-    return f"judges only {judged} of the {shown} answers on its sheet"
+    return f"judges only {judged} of the {on_sheet} answers on its sheet"
 
 
 def name_candidates(notes: str, sheet: Sheet) -> str:

@@ -241,8 +241,8 @@ class _Round:
                         round=self.number,
                         worst_usd=sum_known(worst),
                     )
-                    shown = tuple(zip(sheets[member.name], calls, strict=False))
-                    group.start_soon(self._seat, member, shown, name=f"review:{member.name}")
+                    pairs = tuple(zip(sheets[member.name], calls, strict=False))
+                    group.start_soon(self._seat, member, pairs, name=f"review:{member.name}")
         for member in waiting:
             if member.name not in self.settled:
                 self._give_up(member)
@@ -269,7 +269,7 @@ class _Round:
         Drawn again for a resumed session, they are the same.
         """
         context = self.context
-        shown = context.procedure.self_review and not context.opened.jury
+        own_too = context.procedure.self_review and not context.opened.jury
         own = {
             name: self.duplicates.with_duplicates(each)
             for name, each in context.authorship.own.items()
@@ -278,7 +278,7 @@ class _Round:
             reviewers,
             self.duplicates.representatives(self.answers),
             (context.opened.seed, REVIEW_SHEETS, self.number),
-            hidden={} if shown else own,
+            hidden={} if own_too else own,
         )
         sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
         if context.procedure.mirrored:
@@ -311,27 +311,27 @@ class _Round:
                     if event.seq <= self.context.final:
                         self.settled.add(event.seat)
 
-    async def _seat(self, member: Member, shown: SheetCalls) -> None:
+    async def _seat(self, member: Member, pairs: SheetCalls) -> None:
         results = (
-            await self._ask_both(member, shown)
-            if shown
+            await self._ask_both(member, pairs)
+            if pairs
             else [_SheetResult(None, self._explain_idle(member), ())]
         )
         ballot = self._record_result(member, results)
         if await self.count.take(member.name, ballot):
             self._stop_waiting()
 
-    async def _ask_both(self, member: Member, shown: SheetCalls) -> list[_SheetResult]:
+    async def _ask_both(self, member: Member, pairs: SheetCalls) -> list[_SheetResult]:
         """Read the reviewer's one sheet, or both at once."""
-        if len(shown) == 1:
-            return [await self._ask(member, *shown[0], mirrored=False)]
+        if len(pairs) == 1:
+            return [await self._ask(member, *pairs[0], mirrored=False)]
         results: dict[int, _SheetResult] = {}
 
         async def one(turn: int, sheet: Sheet, call: Call) -> None:
             results[turn] = await self._ask(member, sheet, call, mirrored=turn == 1)
 
         async with anyio.create_task_group() as group:
-            for turn, (sheet, call) in enumerate(shown):
+            for turn, (sheet, call) in enumerate(pairs):
                 group.start_soon(one, turn, sheet, call)
         return [results[turn] for turn in sorted(results)]
 

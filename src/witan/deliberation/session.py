@@ -308,8 +308,8 @@ class Session(Displayed):
         """Reviewers with reviews left open by an interruption."""
         if self.status != "interrupted":
             return frozenset()
-        done = {x.seat for x in self.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
-        return frozenset(seat.name for seat in self.opened.reviewers if seat.name not in done)
+        finished = {x.seat for x in self.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
+        return frozenset(seat.name for seat in self.opened.reviewers if seat.name not in finished)
 
     @property
     def is_fruitless(self) -> bool:
@@ -320,12 +320,12 @@ class Session(Displayed):
         for event in self.events[1 + opened.kept :]:
             match event:
                 case e.AnswerDone() | e.BallotCast():
-                    heard = event.seat in opened.retried
+                    retried = event.seat in opened.retried
                 case e.SynthesisDone():
-                    heard = event.chairman in opened.retried
+                    retried = event.chairman in opened.retried
                 case _:
                     continue
-            if heard and event.spent.calls:
+            if retried and event.spent.calls:
                 return False
         return True
 

@@ -163,15 +163,15 @@ class _Synthesis:
         best = [name for name in self._ranked_names() if name in tied] or list(self._ranked_names())
         others = {name for group in group_duplicates(self.answers) for name in group[1:]}
         best = [name for name in best if name not in others] or best[:1]
-        shown = {label: seat for label, seat in self.labels.items() if seat in best}
-        texts = [f"[{label}]\n{self.answers[seat]}" for label, seat in shown.items()]
+        leaders = {label: seat for label, seat in self.labels.items() if seat in best}
+        texts = [f"[{label}]\n{self.answers[seat]}" for label, seat in leaders.items()]
         text = self.answers[best[0]] if len(best) == 1 else "\n\n".join(texts)
         self.context.recorder.emit(
             e.SynthesisDone,
             chairman=None,
             mode=mode,
             text=text,
-            labels=shown,
+            labels=leaders,
             approved=read_verdict(text) if mode == "verdict" and len(best) == 1 else None,
             cut=False,
             spent=Spent(cost_usd=0.0, calls=0),

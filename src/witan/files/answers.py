@@ -36,7 +36,7 @@ def parse_answers(text: str, name: str = "answers") -> Answers:
     BallotFileError
         If a line is no answer.
     """
-    found: dict[str, dict[str, str]] = {}
+    answers: dict[str, dict[str, str]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -50,5 +50,5 @@ def parse_answers(text: str, name: str = "answers") -> Answers:
             if not isinstance(record.get(field), str):
                 raise BallotFileError(name, f"the field {field!r} is missing or no text", number)
         session = str(record.get("session") or "")
-        found.setdefault(session, {})[record["candidate"]] = record["text"]
-    return found
+        answers.setdefault(session, {})[record["candidate"]] = record["text"]
+    return answers

@@ -138,7 +138,7 @@ def imported_object(one: Imported) -> dict[str, Any]:
         "models": dict(one.models) or None,
         "kept": {reviewer: list(pair) for reviewer, pair in one.kept.items()} or None,
         "repaired": list(one.repaired) or None,
-        "took": [_told(answer) for answer in one.took] or None,
+        "took": [_answer_fields(answer) for answer in one.took] or None,
     }
     return {field: value for field, value in record.items() if value is not None}
 
@@ -190,9 +190,9 @@ def ballot_fields(ballot: Ballot) -> dict[str, Any]:
     return {field: value for field, value in to_record(ballot).items() if field != "session"}
 
 
-def _told(answer: AnswerEntry) -> dict[str, Any]:
-    told = {field.name: getattr(answer, field.name) for field in fields(answer)}
-    return {name: value for name, value in told.items() if value not in (None, False)}
+def _answer_fields(answer: AnswerEntry) -> dict[str, Any]:
+    values = {field.name: getattr(answer, field.name) for field in fields(answer)}
+    return {name: value for name, value in values.items() if value not in (None, False)}
 
 
 def _ballots(sessions: Iterable[Imported], passed_over: PassedOver | None) -> Iterator[Ballot]:
@@ -243,10 +243,10 @@ def _battles(one: Imported) -> Iterator[dict[str, Any]]:
     for cast in one.ballots:
         ballot = _placed(one, cast)
         places = {c: place for place, group in enumerate(ballot.groups) for c in group}
-        shown = ballot.positions or {}
+        positions = ballot.positions or {}
         for pair in combinations(sorted(places), 2):
-            is_known = all(candidate in shown for candidate in pair)
-            first, second = sorted(pair, key=lambda c: shown[c]) if is_known else pair
+            is_known = all(candidate in positions for candidate in pair)
+            first, second = sorted(pair, key=lambda c: positions[c]) if is_known else pair
             models = [called.model(candidate, ballot) for candidate in (first, second)]
             if models[0] != models[1]:
                 battle = _battle(one, ballot, (first, second), places)
@@ -282,8 +282,8 @@ def _battle(
 def _talk(one: Imported, candidate: str) -> list[dict[str, str]] | None:
     if candidate not in one.answers:
         return None
-    asked = [{"role": "user", "content": one.question}] if one.question else []
-    return [*asked, {"role": "assistant", "content": one.answers[candidate]}]
+    turns = [{"role": "user", "content": one.question}] if one.question else []
+    return [*turns, {"role": "assistant", "content": one.answers[candidate]}]
 
 
 def _dumps(value: object) -> str:

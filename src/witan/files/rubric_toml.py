@@ -156,12 +156,12 @@ def _criterion(table: _Table) -> Criterion:
 
 def _anchors(table: _Table) -> tuple[Anchor, ...]:
     """Read the anchors best first, in whatever order the file lists them."""
-    given = table.data.get("anchors", {})
-    if not isinstance(given, dict):
+    entries = table.data.get("anchors", {})
+    if not isinstance(entries, dict):
         raise table.refuse("anchors", 'a table such as "9-10" = "…"')
-    bands = _Table(table.path, f"{table.key}.anchors", given)
+    bands = _Table(table.path, f"{table.key}.anchors", entries)
     anchors = []
-    for key in given:
+    for key in entries:
         band = _BAND.fullmatch(key)
         if band is None:
             raise bands.refuse(key, 'bands of grades such as "9-10"')

@@ -19,11 +19,11 @@ def read_session(path: str | Path) -> Session:
     """
     name = "standard input" if str(path) == "-" else str(path)
     try:
-        held = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+        content = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
     except OSError as error:
         raise SessionFileError(name, f"cannot be read: {_words(error)}") from error
     try:
-        text = held.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SessionFileError(name, "is no UTF-8 text, so it holds no session") from error
     return session_from_json(text, name)

@@ -251,11 +251,11 @@ def _order_kept(
 ) -> dict[str, tuple[int, int]]:
     rows = chosen.rows(database, _ORDER_KEPT, TURNED)
     counts: dict[str, tuple[int, int]] = {}
-    for code, kept, n in rows:
+    for code, same, n in rows:
         name = codes.get(chosen.now.get(code, code))
         if name is not None:
             before = counts.get(name, (0, 0))
-            counts[name] = (before[0] + int(kept), before[1] + int(n))
+            counts[name] = (before[0] + int(same), before[1] + int(n))
     return counts
 
 

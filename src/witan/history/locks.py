@@ -105,17 +105,17 @@ class LockWait:
     ) -> None:
         self._on_wait = on_wait
         self._seconds = seconds
-        self._left = seconds
+        self._remaining = seconds
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Remaining seconds."""
-        return max(0.0, self._left)
+        return max(0.0, self._remaining)
 
     def deduct(self, seconds: float) -> None:
         """Subtract a wait, unless too short to have been for a lock."""
         if seconds > QUIET_SECONDS:
-            self._left -= seconds
+            self._remaining -= seconds
 
     def run(self, where: str, attempt: Callable[[float], T]) -> T:
         """Run an attempt, waiting some seconds; repeat if locked.
@@ -125,22 +125,22 @@ class LockWait:
         HistoryError
             If another process still keeps it locked when the time is over.
         """
-        quiet = min(QUIET_SECONDS, self._left)
+        quiet = min(QUIET_SECONDS, self._remaining)
         try:
             return self._time(attempt, quiet)
         except HistoryError as error:
             if not is_transient(error):
                 raise
             lost = is_lost(error)
-        if self._on_wait is not None and self._left > 0:
+        if self._on_wait is not None and self._remaining > 0:
             what = (
                 f"the connection to {where} is lost"
                 if lost
                 else f"another process has locked {where}"
             )
-            self._on_wait(f"{what}: waiting {self._left:.0f} s for it")
+            self._on_wait(f"{what}: waiting {self._remaining:.0f} s for it")
         try:
-            return self._time(attempt, self._left)
+            return self._time(attempt, self._remaining)
         except HistoryError as error:
             if not is_transient(error) or is_lost(error):
                 raise
@@ -152,7 +152,7 @@ class LockWait:
         try:
             return attempt(max(seconds, 0.0))
         finally:
-            self._left -= time.monotonic() - began
+            self._remaining -= time.monotonic() - began
 
 
 _RECORDING: set[str] = set()

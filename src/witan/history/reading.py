@@ -98,13 +98,13 @@ def parse_ballot(body: str) -> Ballot:
 def sessions_sharing_answers(database: Database, session: str) -> list[str]:
     """Return a session and all others with the same answers."""
     sharing = "(rejudged = 1 OR relation = 'retried')"
-    first, seen = session, {session}
+    first, sessions = session, {session}
     up = f"SELECT parent FROM sessions WHERE session = :session AND {sharing}"  # noqa: S608
     while rows := database.rows(up, {"session": first}):
         [(parent,)] = rows
-        if parent is None or parent in seen:
+        if parent is None or parent in sessions:
             break
-        seen.add(first := parent)
+        sessions.add(first := parent)
     down = f"SELECT session FROM sessions WHERE parent = :parent AND {sharing} ORDER BY session"  # noqa: S608
     family = [first]
     for one in family:
@@ -177,8 +177,8 @@ def export_session(database: Database, session: str) -> Imported:
         closing=closing,
         models=_models(cast, entries, [name for name, *_ in beside]),
         kept={
-            ballot.reviewer: (kept, compared)
-            for ballot, (_, kept, compared, _) in zip(cast, beside, strict=True)
+            ballot.reviewer: (same, compared)
+            for ballot, (_, same, compared, _) in zip(cast, beside, strict=True)
             if compared and not ballot.paired
         },
         repaired=tuple(ballot.reviewer for ballot, row in zip(cast, beside, strict=True) if row[3]),

@@ -268,7 +268,7 @@ def _earlier_ballot(ballots: Sequence[Ballot], person: str) -> Ballot | None:
 
 
 def reveal(
-    history: "History", paper: Paper, groups: Groups, shown: "ImportRedactor | None" = None
+    history: "History", paper: Paper, groups: Groups, redactor: "ImportRedactor | None" = None
 ) -> VoteResult:
     """Reveal authors and the panel's ranking beside a person's ranking.
 
@@ -277,8 +277,8 @@ def reveal(
     stored = history.export(paper.session)
     record = stored.session_record
     names: Mapping[str, str] = {}
-    if record is None and shown is not None:
-        stored, names = shown(stored)
+    if record is None and redactor is not None:
+        stored, names = redactor(stored)
     if record is None:
         ballots = [ballot for ballot in stored.ballots if ballot.kind == "model"]
         voted = any(not ballot.abstained for ballot in ballots)

@@ -219,7 +219,7 @@ class _Dismissal:
 
     def __init__(self, recorder: Recorder, error: HistoryError) -> None:
         self.recorder, self.error = recorder, error
-        self.done = Signal()
+        self.complete = Signal()
 
 
 class Writer:
@@ -273,17 +273,17 @@ class Writer:
         """
         if self._thread is None:
             return
-        done = self._enqueue_signal(Signal())
-        is_done = done.wait(wait)
+        signal = self._enqueue_signal(Signal())
+        is_done = signal.wait(wait)
         while not is_done:
             if (error := self._blocked) is not None:
                 raise HistoryError(error.where, error.problem, error.remedy) from error.__cause__
-            is_done = done.wait(LOOK_SECONDS)
+            is_done = signal.wait(LOOK_SECONDS)
 
     def dismiss(self, recorder: Recorder, error: HistoryError) -> None:
         """Drop a recorder's pending events; return once no more are written."""
         dismissal = _Dismissal(recorder, error)
-        self._enqueue_signal(dismissal.done, dismissal).wait()
+        self._enqueue_signal(dismissal.complete, dismissal).wait()
 
     def close(self) -> None:
         """Process the queue and end the thread, within `OPENING_SECONDS`."""
@@ -295,14 +295,14 @@ class Writer:
         if self._thread is not None:
             self._thread.join()
 
-    def _enqueue_signal(self, done: Signal, item: _Dismissal | None = None) -> Signal:
+    def _enqueue_signal(self, signal: Signal, item: _Dismissal | None = None) -> Signal:
         """Queue a signal or its item; return the signal to wait for."""
         with self._starting:
             if self._closing:
                 # Nothing is queued after the end, so wait for that.
                 return self._end
-            self._queue.put(done if item is None else item)
-            return done
+            self._queue.put(signal if item is None else item)
+            return signal
 
     def _run(self) -> None:
         database: Database | None = None
@@ -371,7 +371,7 @@ class Writer:
             for queue in [queue for queue in pending if queue.recorder is dismissal.recorder]:
                 del pending[queue]
                 queue.fail(dismissal.error)
-            dismissal.done.set()
+            dismissal.complete.set()
         if self._blocked is not None and time.monotonic() >= self._closed_by:
             for queue in pending:
                 queue.fail(self._blocked)
@@ -389,7 +389,7 @@ class Writer:
                     if isinstance(item, Signal):
                         item.set()
                     elif isinstance(item, _Dismissal):
-                        item.done.set()
+                        item.complete.set()
 
 
 GLANCE_SECONDS = 0.2
@@ -470,12 +470,12 @@ class Recording:
             The number of the session's last durable event; 0: none.
         """
         if self._queue() and self._session is not None:
-            done = anyio.Event()
+            event = anyio.Event()
             call_soon = _loop_caller()
-            self._writer.notify(lambda: call_soon(done.set))
+            self._writer.notify(lambda: call_soon(event.set))
             began = time.monotonic()
-            with anyio.move_on_after(max(lock_wait.left, GLANCE_SECONDS)):
-                await done.wait()
+            with anyio.move_on_after(max(lock_wait.remaining, GLANCE_SECONDS)):
+                await event.wait()
             lock_wait.deduct(time.monotonic() - began)
         return 0 if self._session is None else self._session.durable
 

@@ -10,35 +10,35 @@ class EventStream:
     `close`, which gives it too: a stream may end without its last blank line.
     """
 
-    __slots__ = ("_after_cr", "_begun", "_held")
+    __slots__ = ("_after_cr", "_begun", "_buffer")
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._after_cr = False
         self._begun = False
 
     @property
     def pending(self) -> int:
         """Bytes buffered of an unfinished event."""
-        return len(self._held)
+        return len(self._buffer)
 
     def feed(self, piece: bytes) -> list[str]:
         """Return the data of every event completed by this piece."""
         if self._after_cr or b"\r" in piece:
             piece = self._with_plain_ends(piece)
-        seen = max(len(self._held) - 1, 0)
-        self._held += piece
-        end = self._held.rfind(b"\n\n", seen)
+        start = max(len(self._buffer) - 1, 0)
+        self._buffer += piece
+        end = self._buffer.rfind(b"\n\n", start)
         if end < 0:
             return []
-        events = bytes(self._held[:end])
-        del self._held[: end + 2]
+        events = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
         return self._read(events)
 
     def close(self) -> list[str]:
         """Return the data of an unfinished last event, if any."""
-        rest = bytes(self._held)
-        self._held.clear()
+        rest = bytes(self._buffer)
+        self._buffer.clear()
         return self._read(rest)
 
     def _with_plain_ends(self, piece: bytes) -> bytes:
@@ -54,8 +54,8 @@ class EventStream:
             self._begun = True
             events = events.removeprefix(_BOM)
         text = events.decode(errors="replace")
-        found = (_data(event) for event in text.split("\n\n"))
-        return [data for data in found if data is not None]
+        blocks = (_data(event) for event in text.split("\n\n"))
+        return [data for data in blocks if data is not None]
 
 
 def _data(event: str) -> str | None:

@@ -57,14 +57,14 @@ async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[
     """Ask every port for its models at once, within 0.3 s."""
     import httpx2  # 150 ms that a council with members of its own does not wait for
 
-    found: dict[str, LocalServer] = {}
+    servers: dict[str, LocalServer] = {}
 
     async def ask(client: "httpx2.AsyncClient", kind: str, url: str) -> None:
         try:
             models = await _listed(client, f"{url}/models")
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
             return  # whatever listens there, it is no model server
-        found[kind] = LocalServer(kind, url, models)
+        servers[kind] = LocalServer(kind, url, models)
 
     encrypted = any(url.startswith("https:") for url in places.values())
     # No proxy knows the way to this machine, and reading certificates takes a tenth of the time.
@@ -73,7 +73,7 @@ async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[
             async with anyio.create_task_group() as group:
                 for kind, url in places.items():
                     group.start_soon(ask, client, kind, url)
-    return [found[kind] for kind in places if kind in found]
+    return [servers[kind] for kind in places if kind in servers]
 
 
 def ollama_url(host: str) -> str:
@@ -97,8 +97,8 @@ def ollama_url(host: str) -> str:
         port = _OLLAMA_PORT if "://" not in host else (443 if parts.scheme == "https" else 80)
     # Every interface is where a server listens, not where it is called.
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104 - nothing is bound
-    shown = f"[{name}]" if ":" in name else name
-    return f"{parts.scheme}://{shown}:{port}{parts.path.rstrip('/')}/v1"
+    literal = f"[{name}]" if ":" in name else name
+    return f"{parts.scheme}://{literal}:{port}{parts.path.rstrip('/')}/v1"
 
 
 async def _listed(client: "httpx2.AsyncClient", url: str) -> tuple[str, ...]:

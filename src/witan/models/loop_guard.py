@@ -68,8 +68,8 @@ def _above() -> Iterator[dict[str, str]]:
         process = os.getppid()
         while process > 1:
             folder = Path(f"/proc/{process}")
-            held = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
-            yield dict(line.partition("=")[::2] for line in held if "=" in line)
+            variables = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
+            yield dict(line.partition("=")[::2] for line in variables if "=" in line)
             # The name of the program stands before it in brackets, and may hold anything.
             process = int(
                 (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]

@@ -158,15 +158,15 @@ def _price(entry: dict[str, Any]) -> Price | None:
 
 def _chats(name: str, entry: dict[str, Any]) -> bool:
     """Recognise a chat model by the list's fields, else by its id."""
-    said = entry.get("type")
+    kind = entry.get("type")
     capable = entry.get("capabilities")
     shape = entry.get("architecture")
     if isinstance(capable, dict) and isinstance(capable.get("completion_chat"), bool):
         return bool(capable["completion_chat"])
     if isinstance(shape, dict) and isinstance(shape.get("output_modalities"), list):
         return bool(shape["output_modalities"] == ["text"])
-    if isinstance(said, str) and said != "model":
-        return said == "chat"
+    if isinstance(kind, str) and kind != "model":
+        return kind == "chat"
     return seems_to_chat(name)
 
 

@@ -89,11 +89,11 @@ class OpenAICompatible:
         self._passed: frozenset[Field] = frozenset()
 
     def __repr__(self) -> str:
-        return f"OpenAICompatible({self._name!r}, {self._endpoint.shown!r}, {self._model!r})"
+        return f"OpenAICompatible({self._name!r}, {self._endpoint.url!r}, {self._model!r})"
 
     async def prepare(self) -> None:
         """Make the client before the first call, imports included."""
-        await self._connections.prepare(self._endpoint.shown)
+        await self._connections.prepare(self._endpoint.url)
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
         """Answer one call; answers and syntheses are heard as they are written.
@@ -125,13 +125,13 @@ class OpenAICompatible:
         body = json.dumps(dialect.body(self._model, call), ensure_ascii=False)
         request = self._endpoint.request(body.encode(errors="replace"))
         try:
-            async with self._connections.sent(self._endpoint.shown, request) as response:
+            async with self._connections.sent(self._endpoint.url, request) as response:
                 if not response.is_success:
                     return await self._refusal(response)
                 await _read(response, reading)
         except httpx2.HTTPError as error:
             if not reading.finished:
-                failure = broken(error, self._endpoint.shown)
+                failure = broken(error, self._endpoint.url)
                 problem = self._endpoint.redact(failure.problem)
                 raise ModelError(
                     self._name, problem, transient=failure.transient, sent=failure.sent
@@ -169,7 +169,7 @@ class OpenAICompatible:
         if status in (401, 403):
             return f"{self._endpoint.refused_key} ({status})"
         if status == 404:
-            where = self._endpoint.shown
+            where = self._endpoint.url
             return f"does not know the model {self._model} at {where} (404)"
         if status == 429:
             return "asks for fewer calls (429)"

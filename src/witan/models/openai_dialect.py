@@ -56,7 +56,9 @@ class Dialect:
         """The body of a request."""
         body: dict[str, Any] = {
             "model": model,
-            "messages": [{"role": said.role, "content": said.text} for said in call.messages],
+            "messages": [
+                {"role": message.role, "content": message.text} for message in call.messages
+            ],
         }
         for entry in self._fields(call).values():
             body |= entry
@@ -85,8 +87,8 @@ class Dialect:
             field: min((lower.find(word) for word in _WORDS[field] if word in lower), default=None)
             for field in self._fields(call)
         }
-        found = {field: place for field, place in places.items() if place is not None}
-        return min(found, key=found.__getitem__, default=None)
+        fields = {field: place for field, place in places.items() if place is not None}
+        return min(fields, key=fields.__getitem__, default=None)
 
     def spares(self, field: Field, complaint: Complaint) -> bool:
         """Check that a call can do without the refused field.
@@ -104,8 +106,8 @@ class Dialect:
 
     def notes(self, call: Call) -> tuple[str, ...]:
         """Options of a call missing from its request."""
-        asked = (option for option in _OPTIONS if getattr(call.options, option) is not None)
-        return tuple(f"the server does not take {name}" for name in asked if name in self.refused)
+        options = (option for option in _OPTIONS if getattr(call.options, option) is not None)
+        return tuple(f"the server does not take {name}" for name in options if name in self.refused)
 
     def _fields(self, call: Call) -> dict[Field, dict[str, Any]]:
         """Request fields beside model and messages, with their body values."""

@@ -34,7 +34,7 @@ class Endpoint:
         Takes every credential out of a message, or out of a reply.
     """
 
-    __slots__ = ("_extensions", "_headers", "_keyed", "_url", "_variable", "redact", "shown")
+    __slots__ = ("_extensions", "_headers", "_keyed", "_url", "_variable", "redact", "url")
 
     def __init__(self, url: str, key: str | None, key_variable: str | None) -> None:
         parts = _parsed(url)
@@ -42,19 +42,19 @@ class Endpoint:
         self._variable, self._keyed = key_variable, key is not None
         host = parts.netloc.rpartition("@")[2]
         path = parts.path.rstrip("/").removesuffix("/chat/completions")
-        self.shown = f"{parts.scheme}://{host}{path}"
-        self._url = httpx2.URL(f"{self.shown}/chat/completions")
+        self.url = f"{parts.scheme}://{host}{path}"
+        self._url = httpx2.URL(f"{self.url}/chat/completions")
         # The query goes past the URL of the request, because that is written to logs.
         target = self._url.raw_path + b"?" + parts.query.encode()
         self._extensions = {"target": target} if parts.query else {}
         self._headers = httpx2.Headers({"Host": self._url.netloc.decode(), **HEADERS})
         self._headers.update(_authorization(parts, key))
         hidden = [value for _, value in parse_qsl(parts.query)]
-        given = (key, parts.username, parts.password, self._headers.get("Authorization"))
-        self.redact = Redaction([*hidden, *(secret for secret in given if secret is not None)])
+        secrets = (key, parts.username, parts.password, self._headers.get("Authorization"))
+        self.redact = Redaction([*hidden, *(secret for secret in secrets if secret is not None)])
 
     def __repr__(self) -> str:
-        return f"Endpoint({self.shown!r})"
+        return f"Endpoint({self.url!r})"
 
     @property
     def refused_key(self) -> str:
@@ -86,8 +86,8 @@ def _parsed(url: str) -> SplitResult:
     except (ValueError, httpx2.InvalidURL):
         usable = False
     if not usable:
-        shown = _USER.sub("//", url.partition("?")[0])
-        raise InvalidParameter("url", shown, "an address such as http://localhost:8000/v1")
+        address = _USER.sub("//", url.partition("?")[0])
+        raise InvalidParameter("url", address, "an address such as http://localhost:8000/v1")
     return parts
 
 

@@ -214,11 +214,11 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds to wait by any of a server's headers, if any."""
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
-    given = headers.get("retry-after", "")
-    if (seconds := _number(given)) is not None:
+    value = headers.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
         return seconds
     try:
-        until = parsedate_to_datetime(given)
+        until = parsedate_to_datetime(value)
         until = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
         return max((until - now).total_seconds(), 0.0)
     except (ValueError, OverflowError):

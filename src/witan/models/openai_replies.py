@@ -76,13 +76,13 @@ class Reading:
         self._unheard: list[str] = []
         self._length = 0
         self._finish: str | None = None
-        self._done = False
+        self._complete = False
         self._usage: Mapping[str, Any] = {}
 
     @property
     def finished(self) -> bool:
         """True after the stream's end of text."""
-        return self._done or (self._events is not None and self._finish is not None)
+        return self._complete or (self._events is not None and self._finish is not None)
 
     def feed(self, piece: bytes) -> None:
         """Read a piece of the body, and let its text be heard."""
@@ -90,12 +90,12 @@ class Reading:
             self._body += piece
             if not self._whole:
                 self._recognise()
-            held = len(self._body)
+            size = len(self._body)
         else:
             self._take_all(self._events.feed(piece))
-            held = self._events.pending
+            size = self._events.pending
         self._be_heard()
-        if held > LONGEST_REPLY:
+        if size > LONGEST_REPLY:
             raise self._too_long()
 
     def reply(self) -> Reply:
@@ -131,10 +131,10 @@ class Reading:
 
     def _take_all(self, events: list[str]) -> None:
         for data in events:
-            said = data.strip()
-            if said == "[DONE]":
-                self._done = True
-            elif said:
+            text = data.strip()
+            if text == "[DONE]":
+                self._complete = True
+            elif text:
                 self._take(self._parsed(data))
 
     def _parsed(self, text: str | bytearray) -> object:
@@ -160,20 +160,20 @@ class Reading:
                 self._choose(choice)
 
     def _choose(self, choice: Mapping[str, Any]) -> None:
-        said = choice.get("delta", choice.get("message"))
-        if isinstance(said, dict):
+        message = choice.get("delta", choice.get("message"))
+        if isinstance(message, dict):
             self._chosen = True
             listener: object = self._hear
-            if isinstance(listener, ReasoningListener) and any(map(said.get, REASONING_FIELDS)):
+            if isinstance(listener, ReasoningListener) and any(map(message.get, REASONING_FIELDS)):
                 listener.hear_reasoning()
-            if content := said.get("content"):
+            if content := message.get("content"):
                 self._say(self._text, content)
-            if refusal := said.get("refusal"):
+            if refusal := message.get("refusal"):
                 self._say(self._refusal, refusal)
         if isinstance(finish := choice.get("finish_reason"), str):
             self._finish = finish
 
-    def _say(self, kept: list[str], content: object) -> None:
+    def _say(self, pieces: list[str], content: object) -> None:
         if isinstance(content, list):
             parts = (part for part in content if isinstance(part, dict))
             content = "".join(text for part in parts if isinstance(text := part.get("text"), str))
@@ -181,7 +181,7 @@ class Reading:
             self._length += len(content)
             if self._length > LONGEST_REPLY:
                 raise self._too_long()
-            kept.append(content)
+            pieces.append(content)
             self._unheard.append(content)
 
     def _be_heard(self) -> None:

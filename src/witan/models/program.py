@@ -72,7 +72,7 @@ class Program:
             group.start_soon(_feed, _pipe(process.stdin), prompt)
             group.start_soon(_keep, _pipe(process.stderr), tail)
             group.start_soon(_await_end, process)
-            text = await _heard(_pipe(process.stdout), hear)
+            text = await _read_output(_pipe(process.stdout), hear)
             if text is None:
                 group.cancel_scope.cancel()
         if text is None:
@@ -128,14 +128,14 @@ class Program:
             how = f"was ended by signal {-status}"
         lines = tail.decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), None)
-        said = "" if last is None else f": {self._short(last)}"
-        return f"the program {self.argv[0]!r} {how}{said}"
+        reason = "" if last is None else f": {self._short(last)}"
+        return f"the program {self.argv[0]!r} {how}{reason}"
 
 
 def _mark(argv: tuple[str, ...]) -> str:
     """A name of the program independent of its folder, hashed."""
-    found = shutil.which(argv[0])
-    path = argv[0] if found is None else os.path.realpath(found)
+    program = shutil.which(argv[0])
+    path = argv[0] if program is None else os.path.realpath(program)
     command = shlex.join((path, *argv[1:])).encode(errors="replace")
     return MARK + sha256(command).hexdigest()[:32]
 
@@ -152,7 +152,7 @@ def _pipe(stream: _Stream | None) -> _Stream:
     return stream
 
 
-async def _heard(stdout: ByteReceiveStream, hear: Hear) -> str | None:
+async def _read_output(stdout: ByteReceiveStream, hear: Hear) -> str | None:
     """The program's output to its end; None beyond the limit."""
     decoder = getincrementaldecoder("utf-8")(errors="replace")
     pieces, size = [], 0

@@ -67,16 +67,16 @@ class Translation:
         if status is None and isinstance(error.__cause__, ValueError):
             problem = "broke off, or sent something that is not JSON"
             return ModelError(self.name, problem, transient=True)
-        shown = "" if status is None else f" ({status})"
+        suffix = "" if status is None else f" ({status})"
         if isinstance(error, ai.ModelAuthenticationError):
-            held = self.key_variable
-            rejected = "its credentials" if held is None else f"the API key in {held}"
-            problem = f"rejected {rejected}{shown}: {words}"
+            variable = self.key_variable
+            rejected = "its credentials" if variable is None else f"the API key in {variable}"
+            problem = f"rejected {rejected}{suffix}: {words}"
         elif isinstance(error, ai.ModelNotFoundError):
-            problem = f"does not know the model {self.model!r}{shown}: {words}"
+            problem = f"does not know the model {self.model!r}{suffix}: {words}"
         else:
             verb = "cannot answer now" if _may_pass(error) else "refused the call"
-            problem = f"{verb}{shown}: {words}"
+            problem = f"{verb}{suffix}: {words}"
         return ModelError(self.name, problem, status, error.retry_after, _may_pass(error))
 
     def _unconnected(self, error: Exception) -> ModelError:

@@ -75,29 +75,29 @@ class Providers:
         """The provider of pydantic-ai, made when it is first asked for."""
         from pydantic_ai.providers import infer_provider_class
 
-        held = self._open.get(None)
-        if held is None:
-            self._open.set(held := {})
-        if (provider, key, base_url) not in held:
+        clients = self._open.get(None)
+        if clients is None:
+            self._open.set(clients := {})
+        if (provider, key, base_url) not in clients:
             kind: Any = infer_provider_class(provider)
-            given = {"api_key": key, _ADDRESSES.get(provider, "base_url"): base_url}
-            given = {name: value for name, value in given.items() if value is not None}
-            unknown = [name for name in given if name not in inspect.signature(kind).parameters]
+            options = {"api_key": key, _ADDRESSES.get(provider, "base_url"): base_url}
+            options = {name: value for name, value in options.items() if value is not None}
+            unknown = [name for name in options if name not in inspect.signature(kind).parameters]
             if unknown:
                 raise ValueError(f"{provider} takes no {unknown[0].replace('_', ' ')}")
             stack = AsyncExitStack()
-            made = kind(**given, **announcing(provider, stack))
+            made = kind(**options, **announcing(provider, stack))
             announce(provider, made)
-            held[provider, key, base_url] = made, stack
+            clients[provider, key, base_url] = made, stack
             await stack.enter_async_context(made)
-        return held[provider, key, base_url][0]
+        return clients[provider, key, base_url][0]
 
     async def aclose(self) -> None:
         """Close every client of this event loop."""
-        held = self._open.get({})
+        clients = self._open.get({})
         self._open.set({})
         with CancelScope(shield=True):
-            for _, stack in held.values():
+            for _, stack in clients.values():
                 await stack.aclose()
 
 
@@ -273,10 +273,10 @@ def _require_package(name: str, provider: str) -> None:
         return
     package, extra = _PACKAGES[provider]
     try:
-        found = find_spec(package) is not None
+        installed = find_spec(package) is not None
     except ModuleNotFoundError:
-        found = False
-    if not found:
+        installed = False
+    if not installed:
         raise MissingExtra(f"the member {name}", extra)
 
 
@@ -319,16 +319,16 @@ def _messages(messages: Sequence[Message]) -> "list[m.ModelMessage]":
     from pydantic_ai import messages as m
 
     turns: list[m.ModelMessage] = []
-    said: list[m.ModelRequestPart] = []
+    parts: list[m.ModelRequestPart] = []
     for message in messages:
         if message.role == "assistant":
-            turns += [m.ModelRequest(said), m.ModelResponse([m.TextPart(message.text)])]
-            said = []
+            turns += [m.ModelRequest(parts), m.ModelResponse([m.TextPart(message.text)])]
+            parts = []
         elif message.role == "system":
-            said.append(m.SystemPromptPart(message.text))
+            parts.append(m.SystemPromptPart(message.text))
         else:
-            said.append(m.UserPromptPart(message.text))
-    return [*turns, m.ModelRequest(said)]
+            parts.append(m.UserPromptPart(message.text))
+    return [*turns, m.ModelRequest(parts)]
 
 
 def _settings(model: "Model", call: Call) -> "ModelSettings":
@@ -372,8 +372,8 @@ def _parameters(
 
 def _ended(response: "m.ModelResponse") -> bool:
     """Check for a stated finish reason, even one unknown to the library."""
-    said = response.provider_details or {}
-    return response.finish_reason is not None or "finish_reason" in said
+    details = response.provider_details or {}
+    return response.finish_reason is not None or "finish_reason" in details
 
 
 def _text(response: "m.ModelResponse") -> str:

@@ -131,8 +131,8 @@ def read_script(path: str | Path) -> Script:
     return Script(**{stage: tuple(_lines(where, stage, data[stage])) for stage in data})
 
 
-def _lines(where: str, stage: str, given: object) -> Iterator[Line]:
-    tables = given if isinstance(given, list) else [given]
+def _lines(where: str, stage: str, rows: object) -> Iterator[Line]:
+    tables = rows if isinstance(rows, list) else [rows]
     for number, table in enumerate(tables, start=1):
         key = f"{stage}[{number}]"
         if not isinstance(table, dict):

@@ -75,8 +75,8 @@ class Scripted:
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
         """Stream the script's line for this call, or fail as scripted."""
-        said = self._pick(call)
-        line = said if isinstance(said, Line) else Line(_text(said, call))
+        entry = self._pick(call)
+        line = entry if isinstance(entry, Line) else Line(_text(entry, call))
         await anyio.sleep(line.seconds)
         words = _WORD.findall(self._written(line, call))
         pause = 0.0 if line.tokens_per_second is None else 1 / line.tokens_per_second
@@ -99,7 +99,7 @@ class Scripted:
 
     def _pick(self, call: Call) -> Says:
         """Choose the first fitting entry with attempts left."""
-        fitting = [said for said in self._says[call.stage] if _fits(said, call)]
+        fitting = [entry for entry in self._says[call.stage] if _fits(entry, call)]
         if not fitting:
             raise ModelError(self.name, f"its script has nothing to say to this {call.stage}")
         return _after(self._attempts.count(call), fitting)
@@ -119,8 +119,8 @@ class _Attempts:
     def count(self, call: Call) -> int:
         """Take note of an attempt; the number of those before it."""
         key = id(call)
-        held = self._made.get(key)
-        before = 0 if held is None else held[1]
+        attempts = self._made.get(key)
+        before = 0 if attempts is None else attempts[1]
         forget = self._made.pop
         self._made[key] = (weakref.ref(call, lambda _: forget(key, None)), before + 1)
         return before
@@ -128,23 +128,23 @@ class _Attempts:
 
 def _after(attempts: int, entries: Sequence[Says]) -> Says:
     """Skip exhausted entries; the last one never is."""
-    for said in entries[:-1]:
-        if not isinstance(said, Line) or said.times is None or attempts < said.times:
-            return said
-        attempts -= said.times
+    for entry in entries[:-1]:
+        if not isinstance(entry, Line) or entry.times is None or attempts < entry.times:
+            return entry
+        attempts -= entry.times
     return entries[-1]
 
 
-def _fits(said: Says, call: Call) -> bool:
+def _fits(entry: Says, call: Call) -> bool:
     return (
-        not isinstance(said, Line)
-        or said.contains is None
-        or any(said.contains in message.text for message in call.messages)
+        not isinstance(entry, Line)
+        or entry.contains is None
+        or any(entry.contains in message.text for message in call.messages)
     )
 
 
-def _text(said: str | Callable[[Call], str], call: Call) -> str:
-    return said if isinstance(said, str) else said(call)
+def _text(text: str | Callable[[Call], str], call: Call) -> str:
+    return text if isinstance(text, str) else text(call)
 
 
 def _pieces(words: Sequence[str]) -> Iterable[Sequence[str]]:

@@ -34,10 +34,10 @@ def cite(line: Line, call: Call) -> str:
         return line.text
     answers = _answers(call)
 
-    def label(found: re.Match[str]) -> str:
-        number = int(found[1])
+    def label(match: re.Match[str]) -> str:
+        number = int(match[1])
         if number > len(line.prefers):
-            return found[0]
+            return match[0]
         phrase = line.prefers[number - 1]
         return next((name for name, text in answers.items() if phrase in text), "?")
 
@@ -52,25 +52,25 @@ def review_text(line: Line, call: Call) -> str:
     ranking = [
         [label for label in keys if keys[label] == key] for key in sorted(set(keys.values()))
     ]
-    asked = _properties(call.schema)
+    properties = _properties(call.schema)
     review = {
         "notes": NOTES,
         "ranking": ranking,
         "grades": {
-            label: {name: _on(grades[label], name) for name in _criteria(asked, label)}
+            label: {name: _on(grades[label], name) for name in _criteria(properties, label)}
             for label in answers
         },
     }
-    return json.dumps({key: review[key] for key in asked if key in review} or review)
+    return json.dumps({key: review[key] for key in properties if key in review} or review)
 
 
 def _answers(call: Call) -> dict[str, str]:
     """Label to answer, from the fences of what the member is shown."""
-    found: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for message in call.messages:
         if message.role == "user":
-            found |= read_fences(message.text)
-    return found
+            answers |= read_fences(message.text)
+    return answers
 
 
 def _place(line: Line, text: str) -> int:
@@ -84,9 +84,9 @@ def _grade(line: Line, text: str) -> Grade:
     place = _place(line, text)
     if place < 0:
         return OBEYED
-    given = (grade for phrase, grade in line.grades.items() if phrase in text)
+    grades = (grade for phrase, grade in line.grades.items() if phrase in text)
     unsaid = max(BEST_PREFERRED - place, LEAST_PREFERRED)
-    return next(given, unsaid if place < len(line.prefers) else MIDDLING)
+    return next(grades, unsaid if place < len(line.prefers) else MIDDLING)
 
 
 def _overall(grade: Grade) -> float:
@@ -100,8 +100,8 @@ def _on(grade: Grade, criterion: str) -> float:
     return grade
 
 
-def _criteria(asked: Mapping[str, Any], label: str) -> Mapping[str, Any]:
-    return _properties(_properties(asked.get("grades")).get(label))
+def _criteria(properties: Mapping[str, Any], label: str) -> Mapping[str, Any]:
+    return _properties(_properties(properties.get("grades")).get(label))
 
 
 def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -158,8 +158,8 @@ def _served(source: str) -> SeatSpec:
     """A model on any OpenAI-compatible server."""
     url, _, model = source.partition("#")
     if problem := check_url(url):
-        shown = repr(url) if "@" not in url and "?" not in url else "the address"
-        raise _Unseated(f"{shown} {problem}")
+        address = repr(url) if "@" not in url and "?" not in url else "the address"
+        raise _Unseated(f"{address} {problem}")
     if not model.strip():
         raise _Unseated(f"{url!r} lacks a model: say which after a #")
     parts = urlsplit(url)
@@ -194,18 +194,18 @@ def _provided(source: str, kind: str, model: str) -> SeatSpec:
     return SeatSpec(f"{kind}:{model}", kind, model)
 
 
-def name_seats(specs: Sequence[SeatSpec], taken: Collection[str] = ()) -> tuple[SeatSpec, ...]:
+def name_seats(specs: Sequence[SeatSpec], names: Collection[str] = ()) -> tuple[SeatSpec, ...]:
     """Give every seat a unique name.
 
     A name given stands. Else a seat is called after its model; where models of several providers
     are called the same, the provider goes before it; then they are numbered.
     """
-    given = [spec.name for spec in specs if spec.name]
+    own = [spec.name for spec in specs if spec.name]
     providers: dict[str, list[str]] = {}
     for spec in specs:
         if not spec.name:
             providers.setdefault(spec.own_name, []).append(spec.provider)
-    used = Counter([*taken, *given])
+    used = Counter([*names, *own])
     named = []
     for spec in specs:
         name = spec.name
@@ -298,14 +298,14 @@ def local_addresses(
     servers: Mapping[str, str], environment: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Addresses of local servers, overridden by variables."""
-    found = {kind: address(SeatSpec("", kind, ""), environment) for kind in servers}
+    addresses = {kind: address(SeatSpec("", kind, ""), environment) for kind in servers}
     return {
-        kind: url if (held := found[kind]).variable is None or held.url is None else held.url
+        kind: url if (place := addresses[kind]).variable is None or place.url is None else place.url
         for kind, url in servers.items()
     }
 
 
-def to_trust(held: Seat) -> str | None:
+def to_trust(record: Seat) -> str | None:
     """Describe a recorded seat's risks beyond its own key; None: harmless.
 
     Raises
@@ -313,18 +313,18 @@ def to_trust(held: Seat) -> str | None:
     ConfigError
         If it is not written like a seat.
     """
-    if not held.source:
+    if not record.source:
         return None
     # What it is read as counts: whatever else a record says of a seat is only said.
-    spec = parse_seat(held.source, where="the record", key=held.name)
+    spec = parse_seat(record.source, where="the record", key=record.name)
     if spec.provider == "cmd":
-        return f"run {held.source.strip()}"
-    url = held.url or spec.url
-    if url is None and held.key_variable is None:
+        return f"run {record.source.strip()}"
+    url = record.url or spec.url
+    if url is None and record.key_variable is None:
         return None
-    variables = (held.key_variable,) if held.key_variable else key_variables(spec)
+    variables = (record.key_variable,) if record.key_variable else key_variables(spec)
     key = f"the key in {' or '.join(variables)}" if variables else "no key"
-    return f"call {url or held.source} with {key}"
+    return f"call {url or record.source} with {key}"
 
 
 def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | None:
@@ -438,7 +438,7 @@ def _key(spec: SeatSpec, environment: Mapping[str, str]) -> tuple[str | None, st
     variables = key_variables(spec)
     if not variables:
         return None, None
-    found = key_of(variables, environment)
-    if found is None:
+    match = key_of(variables, environment)
+    if match is None:
         raise MissingKey(spec.name, " or ".join(variables))
-    return found
+    return match

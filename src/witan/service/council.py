@@ -95,7 +95,7 @@ class MemberFactory:
     def jury(self, given: Sequence[Seatable]) -> list[Member]:
         """Make the jurors, in order, after the members."""
         specs = [_spec(each, f"jury[{n}]") for n, each in enumerate(given, start=1)]
-        named = name_seats(specs, taken=[member.name for _, member in self._seated])
+        named = name_seats(specs, names=[member.name for _, member in self._seated])
         made = [self._made(each, spec) for each, spec in zip(given, named, strict=True)]
         self._seated += zip(named, made, strict=True)
         return made

@@ -245,12 +245,12 @@ def _every_order(ballots: _Ballots) -> _Followed:
     n_candidates = len(ballots.voted)
     followed = _Followed.nothing(ballots)
     everyone = (ballots.voted << np.arange(n_candidates)[:, np.newaxis]).sum(axis=0)
-    reached = [everyone == left for left in range(1 << n_candidates)]
+    reached = [everyone == rest for rest in range(1 << n_candidates)]
     in_seat_order = [start.copy() for start in reached]
     for size in range(n_candidates, 1, -1):
         for members in combinations(range(n_candidates), size):
-            left = sum(1 << member for member in members)
-            here, seat_path = reached[left], in_seat_order[left]
+            rest = sum(1 << member for member in members)
+            here, seat_path = reached[rest], in_seat_order[rest]
             if not here.any():
                 continue
             sums, speaks = ballots.first_places(ballots.below[:, members])
@@ -260,8 +260,8 @@ def _every_order(ballots: _Ballots) -> _Followed:
             unsettled = seat_path.copy()
             for member, goes in reversed(list(zip(members, going & here, strict=True))):
                 np.copyto(followed.best_place[member], np.int16(size), where=goes)
-                reached[left ^ 1 << member] |= goes
-                in_seat_order[left ^ 1 << member] |= goes & unsettled
+                reached[rest ^ 1 << member] |= goes
+                in_seat_order[rest ^ 1 << member] |= goes & unsettled
                 unsettled &= ~goes
             if size == 2:
                 np.copyto(followed.exhausted, ballots.silent(speaks), where=seat_path)
@@ -316,15 +316,19 @@ class _Step:
 
 def _steps(ballots: _Ballots) -> Iterator[_Step]:
     """Eliminate one at a time; the later seat among ties in Borda."""
-    left = ballots.voted.copy()
-    for size in range(len(left), 1, -1):
-        due = left.sum(axis=0) == size
+    remaining = ballots.voted.copy()
+    for size in range(len(remaining), 1, -1):
+        due = remaining.sum(axis=0) == size
         if not due.any():
             continue
-        sums, speaks = ballots.first_places(np.where(left, ballots.below, _unranked(ballots.below)))
+        sums, speaks = ballots.first_places(
+            np.where(remaining, ballots.below, _unranked(ballots.below))
+        )
         counts = ballots.comparable(sums)
-        fewest, going = _going(np.where(left, counts, np.iinfo(counts.dtype).max), ballots.standing)
-        gone = len(left) - 1 - going[::-1].argmax(axis=0)
+        fewest, going = _going(
+            np.where(remaining, counts, np.iinfo(counts.dtype).max), ballots.standing
+        )
+        gone = len(remaining) - 1 - going[::-1].argmax(axis=0)
         yield _Step(
             size=size,
             due=due,
@@ -334,7 +338,7 @@ def _steps(ballots: _Ballots) -> Iterator[_Step]:
             by_borda=(fewest != going).any(axis=0),
             by_seat=going.sum(axis=0) > 1,
         )
-        left[gone[due], np.flatnonzero(due)] = False
+        remaining[gone[due], np.flatnonzero(due)] = False
 
 
 def _going(

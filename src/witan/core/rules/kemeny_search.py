@@ -243,15 +243,15 @@ def nearest(optima: Optima, target: NDArray[np.bool_]) -> tuple[Index, NDArray[n
     seated = np.broadcast_to(seats[..., np.newaxis], target.shape)
     last = optima_of(seated, within=near.tight)
     sessions = np.arange(n_sessions)
-    left = np.full(n_sessions, (1 << n_candidates) - 1)
+    remaining = np.full(n_sessions, (1 << n_candidates) - 1)
     order = np.empty((n_candidates, n_sessions), dtype=np.intp)
     layers = layers_of(n_candidates)
     for place in range(n_candidates):
         layer, tight = layers[-1 - place], last.tight[-1 - place]
-        row = np.searchsorted(layer.sets, left)
+        row = np.searchsorted(layer.sets, remaining)
         slot = tight[row, :, sessions].argmax(axis=1)
         order[place] = layer.member[row, slot]
-        left = layer.less[row, slot]
+        remaining = layer.less[row, slot]
     return order, near.count > 1
 
 
@@ -334,18 +334,18 @@ class _Cuts:
         self.n_pairs = len(pairs[0])
         self.members = np.stack([i, j, k])
         self.triples = np.stack([number[i, j], number[j, k], number[i, k]], axis=1)
-        self.kept = np.empty(0, dtype=np.intp)
+        self.indices = np.empty(0, dtype=np.intp)
 
     @property
     def limits(self) -> Cells:
         """Right-hand sides: 1 for the first sign, 0 for the second."""
-        return (self.kept < len(self.triples)).astype(np.float64)
+        return (self.indices < len(self.triples)).astype(np.float64)
 
     def matrix(self) -> Any:
         """The cuts as rows of a sparse matrix over the pairs."""
         from scipy.sparse import csr_array
 
-        columns = self.triples[self.kept % len(self.triples)]
+        columns = self.triples[self.indices % len(self.triples)]
         signs = (2.0 * self.limits - 1.0)[:, np.newaxis] * np.array([1.0, 1.0, -1.0])
         starts = np.arange(0, columns.size + 1, 3)
         shape = (len(columns), self.n_pairs)
@@ -355,7 +355,7 @@ class _Cuts:
         """Minimise slope · x under the cuts; return point and duals."""
         from scipy.optimize import linprog
 
-        if not len(self.kept):
+        if not len(self.indices):
             return (slope < 0).astype(np.float64), np.empty(0)
         solved = linprog(
             slope, A_ub=self.matrix(), b_ub=self.limits, bounds=(0.0, 1.0), method="highs-ds"
@@ -366,14 +366,14 @@ class _Cuts:
 
     def combined(self, duals: Cells) -> Cells:
         """Sum the kept cuts, each times its dual; one number per pair."""
-        if not len(self.kept):
+        if not len(self.indices):
             return np.zeros(self.n_pairs)
         total: Cells = duals @ self.matrix()
         return total
 
     def tolls(self, duals: Cells) -> tuple[Index, Cells]:
         """Orders of three candidates with a slack cut, and its dual."""
-        members = self.members[:, self.kept % len(self.triples)]
+        members = self.members[:, self.indices % len(self.triples)]
         rows, paid = [], []
         for order in permutations(range(3)):
             i, j, k = (order.index(member) for member in range(3))
@@ -389,10 +389,10 @@ class _Cuts:
         """Add the most violated cuts; False without any."""
         value = x[self.triples] @ np.array([1.0, 1.0, -1.0])
         violation = np.concatenate([value - 1.0, -value])
-        violation[self.kept] = 0.0
+        violation[self.indices] = 0.0
         violated = np.flatnonzero(violation > VIOLATED)
         worst = np.argsort(-violation[violated], kind="stable")[:CUTS]
-        self.kept = np.concatenate([self.kept, violated[worst]])
+        self.indices = np.concatenate([self.indices, violated[worst]])
         return len(violated) > 0
 
 
@@ -540,20 +540,20 @@ def choose(prefixes: Prefixes, goals: Goals) -> Choice:
     for sets, (row, candidate, target) in zip(
         reversed(prefixes.sets), reversed(prefixes.moves), strict=True
     ):
-        left = np.arange(len(row))
+        rows = np.arange(len(row))
         for g, (over, slack) in enumerate(goals):
-            at, reached = row[left], target[left]
-            value = _step(over, sets)[at, candidate[left]] + rest[g][reached]
+            at, reached = row[rows], target[rows]
+            value = _step(over, sets)[at, candidate[rows]] + rest[g][reached]
             least = np.full(len(sets), np.inf)
             np.minimum.at(least, at, value)
             level = np.isfinite(value) & (value <= least[at] + slack)
-            left = left[level]
+            rows = rows[level]
             rest[g] = least
             ways[g] = np.bincount(at[level], ways[g][reached[level]], minlength=len(sets))
         # Moves are in seat order within a set: the first that is left takes the lowest seat.
-        started, first = np.unique(row[left], return_index=True)
-        kept = left[first]
-        chosen.append((started, candidate[kept], target[kept]))
+        started, first = np.unique(row[rows], return_index=True)
+        subset = rows[first]
+        chosen.append((started, candidate[subset], target[subset]))
     return Choice(_walk(chosen), [float(way[0]) for way in ways])
 
 

@@ -340,8 +340,8 @@ def _solve(matrix: Array, right: Array) -> Array:
     """Solve positive definite systems, (C, C, S) and (C, K, S), per session."""
     n = len(matrix)
     if n > ELIMINATED:
-        left, right = matrix.transpose(2, 0, 1), right.transpose(2, 0, 1)
-        return np.asarray(np.linalg.solve(left, right).transpose(1, 2, 0), dtype=np.float64)
+        systems, right = matrix.transpose(2, 0, 1), right.transpose(2, 0, 1)
+        return np.asarray(np.linalg.solve(systems, right).transpose(1, 2, 0), dtype=np.float64)
     rows = np.concatenate([matrix, right], axis=1)
     for k in range(n):
         rows[k, k + 1 :] /= rows[k, k]

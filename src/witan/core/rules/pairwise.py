@@ -296,8 +296,8 @@ def _fewest_above(margins: Margins) -> NDArray[np.int16]:
         here = np.ascontiguousarray(margins[:, :, start : start + step])
         which, session = np.nonzero(_chains(here >= 0, orders))
         order = orders[:, which]
-        kept = _stacked(here, order, session)
-        order, session = order[:, kept], session[kept] + start
+        order_above = _stacked(here, order, session)
+        order, session = order[:, order_above], session[order_above] + start
         for place in reversed(range(n_candidates)):  # the best place is written last
             fewest[order[place], session] = place
     return fewest

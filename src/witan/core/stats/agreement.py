@@ -43,7 +43,7 @@ def kendall_tau(first: Floats, second: Floats) -> float | None:
 
 def kendall_taus(ballots: Floats, ranking: Floats) -> list[float | None]:
     """`kendall_tau` of each ballot, shape (R, C), with one ranking, shape (C,)."""
-    found: list[float | None] = []
+    values: list[float | None] = []
     step = max(1, BLOCK_CELLS // max(1, len(ranking)) ** 2)
     for start in range(0, len(ballots), step):
         block = ballots[start : start + step]
@@ -55,8 +55,8 @@ def kendall_taus(ballots: Floats, ranking: Floats) -> list[float | None]:
         balance = (a * b).sum(axis=(1, 2))
         with np.errstate(invalid="ignore"):
             taus = (balance / room).tolist()
-        found += [None if isnan(tau) else tau for tau in taus]
-    return found
+        values += [None if isnan(tau) else tau for tau in taus]
+    return values
 
 
 def kendall_w(ranks: Floats) -> float | None:
@@ -111,15 +111,15 @@ def _mean_spearman(ranks: Floats) -> float | None:
     n_pairs = n_ballots * (n_ballots - 1) // 2
     every = combinations(range(n_ballots), 2)
     pairs = np.array(list(islice(every, 0, None, max(1, n_pairs // MOST_PAIRS))))
-    found = []
+    rhos = []
     step = max(1, BLOCK_CELLS // n_candidates**2)
     for start in range(0, len(pairs), step):
         two = ranks[pairs[start : start + step].T]
         a, b = _recount(two, ~np.isnan(two[0] + two[1]))
         spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
         varied = spread > 0
-        found.append((a * b).sum(axis=1)[varied] / spread[varied])
-    correlations = np.concatenate(found)
+        rhos.append((a * b).sum(axis=1)[varied] / spread[varied])
+    correlations = np.concatenate(rhos)
     return float(correlations.mean()) if correlations.size else None
 
 
@@ -164,7 +164,7 @@ def shared_error(correct: Floats) -> float | None:
         None unless some pair of reviewers shares two items on which both vary.
     """
     known = ~np.isnan(correct)
-    found = []
+    shares = []
     for i in range(len(correct)):
         for j in range(i + 1, len(correct)):
             both = known[i] & known[j]
@@ -174,10 +174,10 @@ def shared_error(correct: Floats) -> float | None:
             a, b = a - a.mean(), b - b.mean()
             spread = float(np.sqrt((a @ a) * (b @ b)))
             if spread > 0:
-                found.append(float(a @ b) / spread)
-    if not found:
+                shares.append(float(a @ b) / spread)
+    if not shares:
         return None
-    return float(np.clip(np.mean(found), 0.0, 1 - 1e-9))
+    return float(np.clip(np.mean(shares), 0.0, 1 - 1e-9))
 
 
 def kendall_ws(profile: Profile) -> list[float | None]:
@@ -198,12 +198,12 @@ def kendall_ws(profile: Profile) -> list[float | None]:
         return [None] * profile.n_sessions
     if n_ballots * (n_ballots - 1) // 2 > MOST_PAIRS:
         return [_alone(profile, column) for column in range(profile.n_sessions)]
-    found: list[float | None] = []
+    ws: list[float | None] = []
     step = max(1, BLOCK_CELLS // (n_ballots * n_candidates**2))
     for start in range(0, profile.n_sessions, step):
         places = profile.places[:, :, start : start + step].astype(np.int32)
-        found += [None if np.isnan(w) else w for w in _of_block(places).tolist()]
-    return found
+        ws += [None if np.isnan(w) else w for w in _of_block(places).tolist()]
+    return ws
 
 
 def _alone(profile: Profile, column: int) -> float | None:

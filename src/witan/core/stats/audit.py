@@ -396,8 +396,8 @@ class Check:
 
     def of(self, line: ReviewerAudit) -> Measure:
         """The measure of a reviewer."""
-        found: Measure = attrgetter(self.measure)(line)
-        return found
+        measure: Measure = attrgetter(self.measure)(line)
+        return measure
 
 
 CHECKS = (

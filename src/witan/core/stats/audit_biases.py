@@ -151,10 +151,10 @@ class _Shares:
         own = table.own[chosen] == 1
         columns_of = (table.votes[chosen], table.total[chosen])
         self._own = _summed(cell[own], [one[own] for one in columns_of], shape[:2])
-        self._given = _summed(
+        self._cells = _summed(
             (cell * len(models) + column)[~own], [one[~own] for one in columns_of], shape
         )
-        self._votes = self._given[..., 0].sum(axis=0)
+        self._votes = self._cells[..., 0].sum(axis=0)
         self._reviewers = {int(code): at for at, code in enumerate(reviewers)}
         self._models = {int(code): at for at, code in enumerate(models)}
 
@@ -182,14 +182,14 @@ class _Shares:
         return [code for code in enough if self._buckets(code, known) >= MIN_BUCKETS]
 
     def _buckets(self, reviewer: int, columns: Sequence[int]) -> int:
-        received = self._given[:, self._reviewers[reviewer], columns, 0]
+        received = self._cells[:, self._reviewers[reviewer], columns, 0]
         return int((received > 0).any(axis=1).sum())
 
     def part(self, reviewers: Sequence[int], models: Sequence[int]) -> Array:
         """Votes and totals of some reviewers on some models, (B, R, M, 2)."""
         rows = [self._reviewers[code] for code in reviewers]
         columns = [self._models[code] for code in models]
-        return self._given[:, rows][:, :, columns]
+        return self._cells[:, rows][:, :, columns]
 
 
 def _summed(cell: NDArray[np.intp], columns_of: Sequence[Array], shape: tuple[int, ...]) -> Array:

@@ -274,8 +274,8 @@ class BesidePeople:
     def of(self, reviewers: Collection[int]) -> "BesidePeople":
         """The opinions of these reviewers alone."""
         mine = [row for row, code in enumerate(self.reviewers) if code in reviewers]
-        kept = tuple(self.reviewers[row] for row in mine)
-        return replace(self, reviewers=kept, correct=self.correct[mine])
+        rows = tuple(self.reviewers[row] for row in mine)
+        return replace(self, reviewers=rows, correct=self.correct[mine])
 
     @property
     def sums(self) -> HumanSums:
@@ -321,8 +321,8 @@ def beside_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
             row[1] += matched
             row[2] += confidence
     correct = np.full((len(rights), n_decided), np.nan)
-    for at, held in enumerate(rights.values()):
-        correct[at, list(held)] = list(held.values())
+    for at, score in enumerate(rights.values()):
+        correct[at, list(score)] = list(score.values())
     return BesidePeople(tuple(rights), correct, _table(banded))
 
 
@@ -333,9 +333,9 @@ def _opinions(
     people: dict[Pair, int] = {}
     models: dict[int, dict[Pair, int]] = {}
     for ballot in ballots:
-        held = people if ballot.human else models.setdefault(ballot.reviewer, {})
+        balances = people if ballot.human else models.setdefault(ballot.reviewer, {})
         for pair, side in _sides(ballot):
-            held[pair] = held.get(pair, 0) + side
+            balances[pair] = balances.get(pair, 0) + side
     return {pair: _sign(balance) for pair, balance in people.items() if balance}, models
 
 

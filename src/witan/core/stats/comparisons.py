@@ -302,8 +302,8 @@ class PairCounts:
 
         graph = csr_array(self.points)
         _, label = connected_components(graph, directed=True, connection=connection)
-        _, seen, number = np.unique(label, return_index=True, return_inverse=True)
-        order: NDArray[np.int64] = np.argsort(np.argsort(seen))
+        _, first, number = np.unique(label, return_index=True, return_inverse=True)
+        order: NDArray[np.int64] = np.argsort(np.argsort(first))
         return order[number]
 
 

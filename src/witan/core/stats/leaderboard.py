@@ -241,7 +241,7 @@ class Leaderboard(Displayed):
     @property
     def groups(self) -> tuple[tuple[LeaderboardLine, ...], ...]:
         """Ranked lines by groups of connected models."""
-        return tuple(tuple(held) for _, held in groupby(self.lines, key=attrgetter("group")))
+        return tuple(tuple(group) for _, group in groupby(self.lines, key=attrgetter("group")))
 
     @property
     def by_model(self) -> Mapping[str, LeaderboardLine]:
@@ -577,13 +577,13 @@ def leaderboard(
     lines = tuple(_line(board, order, row, rule, terms) for row in order.rows)
     apart = tuple(_line(board, order, row, rule, terms) for row in order.apart)
     if previous is not None:
-        before, kept = previous.by_model, _in_company(lines, previous.lines)
+        before, company = previous.by_model, _in_company(lines, previous.lines)
         lines, apart = (
             tuple(
-                _compared(line, before.get(line.model), terms.level, ranked=line.model in kept)
-                for line in held
+                _compared(line, before.get(line.model), terms.level, ranked=line.model in company)
+                for line in group
             )
-            for held in (lines, apart)
+            for group in (lines, apart)
         )
     board_now = Leaderboard(
         terms=terms,
@@ -737,14 +737,14 @@ def _in_company(
 ) -> frozenset[str]:
     """Models ranked among the same others in both windows, newcomers aside."""
     both = {line.model for line in lines} & {line.model for line in before}
-    held: list[dict[int | None, set[str]]] = []
+    companies: list[dict[int | None, set[str]]] = []
     for window in (lines, before):
         groups: dict[int | None, set[str]] = {}
         for line in window:
             if line.model in both:
                 groups.setdefault(line.group, set()).add(line.model)
-        held.append(groups)
-    now, then = held
+        companies.append(groups)
+    now, then = companies
     return frozenset().union(*(group for group in now.values() if group in then.values()))
 
 

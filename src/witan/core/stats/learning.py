@@ -86,15 +86,15 @@ def consistency_weights(
     (2013), ch. 5, for the beta-binomial model.
     """
     _check(order_kept, pairs_of_equality)
-    n_kept = sum(kept for kept, _ in order_kept.values())
+    n_kept = sum(same for same, _ in order_kept.values())
     n_compared = sum(compared for _, compared in order_kept.values())
     if n_kept == 0:
         return dict.fromkeys(order_kept, 1.0)
     panel = n_kept / n_compared
     return {
         # Divided by the panel's share first, so that equal counts give exactly equal weights.
-        reviewer: (kept / panel + pairs_of_equality) / (compared + pairs_of_equality)
-        for reviewer, (kept, compared) in order_kept.items()
+        reviewer: (same / panel + pairs_of_equality) / (compared + pairs_of_equality)
+        for reviewer, (same, compared) in order_kept.items()
     }
 
 
@@ -120,20 +120,20 @@ def learn_consistency(
     InvalidParameter
         As `consistency_weights` does.
     """
-    kept: Counter[str] = Counter()
+    same: Counter[str] = Counter()
     compared: Counter[str] = Counter()
     for order_kept in sessions:
         # Checked one by one: added up, a wrong count could hide behind the others.
         _check(order_kept, pairs_of_equality)
         for reviewer, (alike, twice) in order_kept.items():
-            kept[reviewer] += alike
+            same[reviewer] += alike
             compared[reviewer] += twice
     learned = []
     for order_kept in sessions:
         others = {}
         for reviewer in compared:
             alike, twice = order_kept.get(reviewer, (0, 0))
-            others[reviewer] = (kept[reviewer] - alike, compared[reviewer] - twice)
+            others[reviewer] = (same[reviewer] - alike, compared[reviewer] - twice)
         learned.append(consistency_weights(others, pairs_of_equality))
     return learned
 
@@ -141,11 +141,11 @@ def learn_consistency(
 def _check(order_kept: OrderKept, pairs_of_equality: float) -> None:
     if not 0 < pairs_of_equality < float("inf"):
         raise InvalidParameter("pairs_of_equality", pairs_of_equality, "a finite number > 0")
-    for reviewer, (kept, compared) in order_kept.items():
-        if not 0 <= kept <= compared:
+    for reviewer, (same, compared) in order_kept.items():
+        if not 0 <= same <= compared:
             raise InvalidParameter(
                 f"the order-consistency of {reviewer}",
-                f"{kept} of {compared}",
+                f"{same} of {compared}",
                 "counts with 0 ≤ kept ≤ compared",
             )
 
@@ -170,19 +170,19 @@ def learn_reliability(electorates: Sequence[Electorate]) -> list[Mapping[str, fl
     agreements = [_agreements(electorate) for electorate in electorates]
     total: defaultdict[str, float] = defaultdict(float)
     times: defaultdict[str, int] = defaultdict(int)
-    for found in agreements:
-        for reviewer, agreement in found.items():
+    for value in agreements:
+        for reviewer, agreement in value.items():
             total[reviewer] += agreement
             times[reviewer] += 1
     whole, n_whole = sum(total.values()), sum(times.values())
     learned: list[Mapping[str, float]] = []
-    for found in agreements:
-        n_left = n_whole - len(found)
-        panel = (whole - sum(found.values())) / n_left if n_left else 0.0
+    for value in agreements:
+        n_left = n_whole - len(value)
+        panel = (whole - sum(value.values())) / n_left if n_left else 0.0
         weights: dict[str, float] = {}
         for reviewer in total:
-            n = times[reviewer] - (reviewer in found)
-            own = total[reviewer] - found.get(reviewer, 0.0)
+            n = times[reviewer] - (reviewer in value)
+            own = total[reviewer] - value.get(reviewer, 0.0)
             relative = own / panel if panel > 0 else float(n)
             weights[reviewer] = (relative + SESSIONS_OF_EQUALITY) / (n + SESSIONS_OF_EQUALITY)
         learned.append(weights)
@@ -228,15 +228,15 @@ def _agreements(electorate: Electorate) -> dict[str, float]:
 
 
 def _agreement(shares: Mapping[str, Floats]) -> dict[str, float]:
-    found = {}
+    taus = {}
     for reviewer, own in shares.items():
-        others = [held for other, held in shares.items() if other != reviewer]
+        others = [rows for other, rows in shares.items() if other != reviewer]
         if len(others) < 2:
             continue
         tau = kendall_tau(_mean(own), _mean(np.concatenate(others)))
         if tau is not None:
-            found[reviewer] = 1 + tau
-    return found
+            taus[reviewer] = 1 + tau
+    return taus
 
 
 def _shares(vote: Vote) -> list[float]:
@@ -298,7 +298,7 @@ def learn_reliability_from_people(humans: HumanSums, names: Names) -> Mapping[st
     odds = {code: _log_odds(hits, pairs, whole) for code, (hits, pairs) in sided.items()}
     # Above 0: a share of the panel above ½ is that of one reviewer at least.
     mean = sum(odds.values()) / len(odds)
-    return {names[code]: held / mean for code, held in odds.items()}
+    return {names[code]: value / mean for code, value in odds.items()}
 
 
 def _log_odds(hits: float, pairs: float, whole: float) -> float:
@@ -426,13 +426,13 @@ def learn_weights(electorates: Sequence[Electorate]) -> list[Mapping[str, float]
     list of mapping
         Reviewer → weight, aligned with `electorates`.
     """
-    kept: Counter[str] = Counter()
+    same: Counter[str] = Counter()
     compared: Counter[str] = Counter()
     for electorate in electorates:
         for reviewer, (alike, twice) in electorate.order_kept.items():
-            kept[reviewer] += alike
+            same[reviewer] += alike
             compared[reviewer] += twice
-    order_kept = {reviewer: (kept[reviewer], n) for reviewer, n in compared.items()}
+    order_kept = {reviewer: (same[reviewer], n) for reviewer, n in compared.items()}
     reviewers = {name for electorate in electorates for name in electorate.reviewers}
     if known_by_order(order_kept, reviewers):
         return [*learn_consistency([electorate.order_kept for electorate in electorates])]
@@ -456,12 +456,12 @@ def noise_of(fits: Sequence[Fitted]) -> list[Noise | None]:
         Aligned with `fits`; None without a residual degree of freedom.
     """
     read: dict[int, list[Noise | None]] = {}
-    found = []
+    noises = []
     for fit, at, unit in fits:
         if id(fit) not in read:
             read[id(fit)] = _all_of(fit, unit)
-        found.append(read[id(fit)][at])
-    return found
+        noises.append(read[id(fit)][at])
+    return noises
 
 
 def _all_of(fit: AdditiveFit, unit: Unit) -> list[Noise | None]:
@@ -475,11 +475,11 @@ def _all_of(fit: AdditiveFit, unit: Unit) -> list[Noise | None]:
     columns = (usable, present, variance, fit.df, excess)
     return [
         Noise(unit, s2, df, beyond if n > 1 else None) if known else None
-        for known, n, s2, df, beyond in zip(*(held.tolist() for held in columns), strict=True)
+        for known, n, s2, df, beyond in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 
-def learn_prior_from_noise(kept: Iterable[Noise], unit: Unit) -> Prior | None:
+def learn_prior_from_noise(noises: Iterable[Noise], unit: Unit) -> Prior | None:
     """Learn noise and quality spread from stored noise, as `learn_prior` does.
 
     The noise is the same to the last digit. The quality variance is the mean of the sessions'
@@ -496,7 +496,7 @@ def learn_prior_from_noise(kept: Iterable[Noise], unit: Unit) -> Prior | None:
     ----------
     See `witan.core.stats.uncertainty.learn_prior`.
     """
-    usable = [n for n in kept if n.unit == unit and n.df >= 1 and n.variance > 0]
+    usable = [n for n in noises if n.unit == unit and n.df >= 1 and n.variance > 0]
     if len(usable) < MIN_HISTORY:
         return None
     noise_variance, noise_df = fit_scaled_f(

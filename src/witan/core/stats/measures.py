@@ -143,11 +143,11 @@ def _of_sides(
     variances, degrees = [], []
     for side in sides:
         with_data = _holding(sums, side)
-        left = np.repeat(total, int(with_data.sum()), axis=0)
-        left[:, side] -= sums[with_data][:, side]
+        subtotals = np.repeat(total, int(with_data.sum()), axis=0)
+        subtotals[:, side] -= sums[with_data][:, side]
         with np.errstate(divide="ignore", invalid="ignore"):
-            left_out = _defined(statistic(left))
-        n = len(left)
+            left_out = _defined(statistic(subtotals))
+        n = len(subtotals)
         variances.append((n - 1) * float(left_out.var()))
         degrees.append(n - 1)
     parts = np.array(variances)

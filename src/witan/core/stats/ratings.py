@@ -256,7 +256,7 @@ def conclude(
     degrees, critical = _student(clusters, level)
     covariances = _covariances(fit, clusters)
     rating = np.where(counts.present, fit.centring @ fit.strength, np.nan)
-    own = {name: _root(np.diag(held), counts.present) for name, held in covariances.items()}
+    own = {name: _root(np.diag(matrix), counts.present) for name, matrix in covariances.items()}
     n_comparisons = (counts.wins.sum() + counts.tie.sum()).item()
     widened = (n_comparisons if clusters is None else clusters.n) < FEW
     std_error, contrast = own[errors], _contrasts(covariances[errors], fit)

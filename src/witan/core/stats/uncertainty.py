@@ -492,12 +492,12 @@ def _gap(reviewers: int, candidates: int, terms: _Terms) -> float | None:
         variance = np.sort(np.maximum(variance[:, np.newaxis], own).ravel())[
             N_QUANTILES // 2 :: N_QUANTILES
         ]
-    return _found(
+    return _smallest_gap(
         np.sqrt(variance) * t_quantile((1 + terms.level) / 2, df), math.sqrt(factor * noise)
     )
 
 
-def _found(bars: Floats, error: float) -> float | None:
+def _smallest_gap(bars: Floats, error: float) -> float | None:
     """The gap passing each bar with probability `POWER`, given `error`."""
     low, high = 0.0, FARTHEST
     if _power(bars, error, high) < POWER:
@@ -521,10 +521,10 @@ def _design(reviewers: int, candidates: int, *, authors: bool) -> tuple[float, f
         own = np.arange(min(reviewers, candidates))
         grades[own, own] = np.nan
     fit = fit_grades(Profile.from_ranks(grades, grades=grades))
-    held = ~np.isnan(grades[:, :, 0])
+    graded = ~np.isnan(grades[:, :, 0])
     return (
         float(fit.variance_factors(0)[0, 1]),
         float(fit.df[0]),
-        int(held[:, :2].sum(axis=0).min()),
-        int(held[:, :2].all(axis=1).sum()),
+        int(graded[:, :2].sum(axis=0).min()),
+        int(graded[:, :2].all(axis=1).sum()),
     )

@@ -58,17 +58,17 @@ def restore_controls(text: str) -> str:
     return _ESCAPE.sub(_read, text) if "\\" in text else text
 
 
-def _written(found: re.Match[str]) -> str:
-    slashes, char, _ = found.groups()
+def _written(match: re.Match[str]) -> str:
+    slashes, char, _ = match.groups()
     return slashes * 2 + (f"\\x{{{ord(char):x}}}" if char else "")
 
 
-def _read(found: re.Match[str]) -> str:
-    slashes, code = found.groups()
+def _read(match: re.Match[str]) -> str:
+    slashes, code = match.groups()
     half = slashes[: len(slashes) // 2]
     if len(slashes) % 2 == 0:
         return f"{half}x{{{code}}}"
-    return half + chr(int(code, 16)) if int(code, 16) <= sys.maxunicode else found[0]
+    return half + chr(int(code, 16)) if int(code, 16) <= sys.maxunicode else match[0]
 
 
 def _is_formula(text: str) -> bool:
@@ -111,8 +111,8 @@ class Dialect:
             return cls(named[1], separator_line=True)
         bare = _QUOTED.sub("", first)
         present = [mark for mark in _MARKS if mark in bare]
-        given = {part.strip() for name in columns.values() for part in name.split("+")}
-        known = _KNOWN | {folded(name) for name in given}
+        names = {part.strip() for name in columns.values() for part in name.split("+")}
+        known = _KNOWN | {folded(name) for name in names}
 
         def fit(mark: str) -> tuple[int, int]:
             cells = cut(first, mark)
@@ -126,10 +126,10 @@ class Dialect:
         """Cells of a few lines, without partial or ragged ones."""
         marked = (f"{line}\n" for line in lines)
         reader = csv.reader(marked, delimiter=self.delimiter, skipinitialspace=self.spaced)
-        found: list[list[str]] = []
+        cells: list[list[str]] = []
         with suppress(csv.Error):  # it is told when it is read
-            found.extend([c.strip() for c in row[:width]] for row in reader if len(row) >= width)
-        return found
+            cells.extend([c.strip() for c in row[:width]] for row in reader if len(row) >= width)
+        return cells
 
     def numeric(self, names: Sequence[str], columns: Mapping[str, str], path: str) -> list[int]:
         """Columns with a decimal comma; none if commas separate cells."""

@@ -144,12 +144,12 @@ class Header:
         """Refuse a table without one of these fields."""
         for field in fields:
             if field not in self:
-                shown = ", ".join(self.names[:12])
+                names = ", ".join(self.names[:12])
                 raise BallotFileError(
                     self.path,
                     f"has no column for the field {field!r}; expected one named "
                     f"{' or '.join(ALIASES[field][:5])}, or say which it is "
-                    f"(--column field=header) of: {shown}",
+                    f"(--column field=header) of: {names}",
                 )
 
     def cell(self, field: str) -> Cell:
@@ -161,7 +161,7 @@ class Header:
             return itemgetter(where[0])
         return lambda row: joined(row[place] for place in where)
 
-    def given(self, fields: Iterable[str]) -> list[tuple[str, Cell]]:
+    def getters(self, fields: Iterable[str]) -> list[tuple[str, Cell]]:
         """The present fields among these, with getters."""
         return [(field, self.cell(field)) for field in fields if field in self]
 
@@ -180,8 +180,8 @@ class Header:
                 known.append((folded(name), place))
         if known or "rank" in self or "grade" in self:
             return known, False
-        taken = self.places(ALIASES)
-        return [(n, p) for p, n in enumerate(self.names) if p not in taken and n], True
+        places = self.places(ALIASES)
+        return [(n, p) for p, n in enumerate(self.names) if p not in places and n], True
 
     def _find(self, field: str, columns: Mapping[str, str]) -> tuple[int, ...]:
         if field in columns:

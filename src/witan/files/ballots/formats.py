@@ -182,8 +182,8 @@ def _by_column(rows: Rows) -> Records:
     _, header = next(numbered, (0, []))
     names = [name.strip() for name in header]
     for line, row in numbered:
-        given = zip(names, row, strict=True)
-        yield line, {name: cell for name, cell in given if cell.strip()}
+        cells = zip(names, row, strict=True)
+        yield line, {name: cell for name, cell in cells if cell.strip()}
 
 
 PLAIN = ("jsonl", *LONG_FORMS, "csv-pairs", "preflib", "parquet", "council-log")

@@ -67,14 +67,14 @@ def _is_text(record: dict[str, Any]) -> bool:
 
 
 def _renamed(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    found = {}
+    renamed = {}
     for field, key in columns.items():
         if key in record:
-            found[field] = record[key]
+            renamed[field] = record[key]
         elif "+" in key:
             parts = (record.get(part.strip()) for part in key.split("+"))
-            found[field] = joined("" if part is None else str(part) for part in parts)
-    return {**record, **found}
+            renamed[field] = joined("" if part is None else str(part) for part in parts)
+    return {**record, **renamed}
 
 
 def write_jsonl(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
@@ -152,14 +152,14 @@ def _of_event(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _session(record: Mapping[str, Any]) -> str:
     """A readable id, distinct for the same question in two sources."""
-    given = record.get("session", record.get("question_id"))
-    if given is None:
+    name = record.get("session", record.get("question_id"))
+    if name is None:
         raise Unreadable("question_id", "is missing; expected the session's id")
     source = record.get("source")
     if "session" in record or not isinstance(source, str) or not source:
-        return str(given)
+        return str(name)
     path = PurePosixPath(source)
-    return f"{path.parent.name or path.stem}/{given}"
+    return f"{path.parent.name or path.stem}/{name}"
 
 
 def _sheet(field: str, labels: object) -> dict[str, str]:

@@ -130,13 +130,13 @@ class Source:
         """Peek at the first non-blank lines, at most `size`."""
         if not self.head:
             self._pass_mark()
-        found = []
-        for number, raw in enumerate(chain(self.head, self._kept()), 1):
+        lines = []
+        for number, raw in enumerate(chain(self.head, self._further_lines()), 1):
             if line := self._decoded(raw, number).strip():
-                found.append(line)
-            if len(found) == size:
+                lines.append(line)
+            if len(lines) == size:
                 break
-        return found
+        return lines
 
     def seekable(self) -> BinaryIO:
         """A seekable stream: a file directly, others spooled to disk."""
@@ -149,7 +149,7 @@ class Source:
             self.stream = cast("BinaryIO", spooled)
         return self.stream
 
-    def _kept(self) -> Iterator[bytes]:
+    def _further_lines(self) -> Iterator[bytes]:
         for raw in self._raw():
             self.head.append(raw)
             yield raw
@@ -431,10 +431,10 @@ def unfolded(source: Source) -> Source:
 
 def overheard(source: Source, hear: Callable[[dict[str, Any]], None]) -> Source:
     """Pass lines through; call a listener with each JSON object first."""
-    return Lines(source, _heard(source, hear))
+    return Lines(source, _overhear(source, hear))
 
 
-def _heard(source: Source, hear: Callable[[dict[str, Any]], None]) -> Iterator[str]:
+def _overhear(source: Source, hear: Callable[[dict[str, Any]], None]) -> Iterator[str]:
     for line in source.lines():
         try:
             record = json.loads(line)
@@ -448,20 +448,20 @@ def _heard(source: Source, hear: Callable[[dict[str, Any]], None]) -> Iterator[s
 def _values(source: Source) -> Iterator[object]:
     """The values of a document, each as soon as it is complete."""
     parts: list[str] = []
-    held, needed, passed = 0, 0, 0
+    size, needed, passed = 0, 0, 0
     for part in _text_pieces(source):
         parts.append(part)
-        held += len(part)
-        if held < needed:
+        size += len(part)
+        if size < needed:
             continue
         text = "".join(parts)
         end = 0
         for value, end in _complete(text):  # noqa: B007 - where the last one ends is needed below
             yield value
         passed += text.count("\n", 0, end)
-        parts, held = [text[end:]], len(text) - end
+        parts, size = [text[end:]], len(text) - end
         # What is not complete is tried again once it has doubled: the whole stays linear.
-        needed = 2 * held
+        needed = 2 * size
     yield from _rest("".join(parts), source.path, passed)
 
 
@@ -541,8 +541,8 @@ def inspect_samples(source: Source) -> Source:
     if source.bounds is not None:
         source.bounds.check_table(len(members), sum(member.file_size for member in members))
     about = _json(archive, header, source.path)
-    held = about.get("eval") if isinstance(about, dict) else None
-    return Lines(source, _lines(archive, names, held, source.path))
+    head = about.get("eval") if isinstance(about, dict) else None
+    return Lines(source, _lines(archive, names, head, source.path))
 
 
 def _open_archive(source: Source) -> zipfile.ZipFile:

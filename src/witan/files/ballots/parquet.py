@@ -91,7 +91,7 @@ def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:
     for field in ("positions", "authors", "ranking", "grades"):
         value = record.get(field)
         if isinstance(value, list) and all(isinstance(each, tuple) for each in value):
-            record[field] = {key: _mapped(held) for key, held in value}
+            record[field] = {key: _mapped(grade) for key, grade in value}
     if isinstance(record.get("grades"), list):
         record["grades"] = _grades(record["grades"])
     elif isinstance(record.get("grades"), dict):
@@ -107,14 +107,14 @@ def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:
 def _without_nulls(grades: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a structure with values; the others belong to other rows."""
     return {
-        key: _without_nulls(held) if isinstance(held, dict) else held
-        for key, held in grades.items()
-        if held is not None
+        key: _without_nulls(grade) if isinstance(grade, dict) else grade
+        for key, grade in grades.items()
+        if grade is not None
     }
 
 
-def _mapped(held: Any) -> Any:
-    return dict(held) if isinstance(held, list) else held
+def _mapped(value: Any) -> Any:
+    return dict(value) if isinstance(value, list) else value
 
 
 def _grades(listed: list[Any]) -> dict[str, Any]:
@@ -129,8 +129,8 @@ def _grades(listed: list[Any]) -> dict[str, Any]:
         criterion = one.get("criterion")
         if criterion is None:
             grades[one["candidate"]] = grade
-        elif isinstance(held := grades.setdefault(one["candidate"], {}), dict):
-            held[criterion] = grade
+        elif isinstance(by_criterion := grades.setdefault(one["candidate"], {}), dict):
+            by_criterion[criterion] = grade
         else:
             raise Unreadable("grades", f"gives {one['candidate']!r} criteria and one grade as well")
     return grades
@@ -173,8 +173,8 @@ def _row(ballot: Ballot) -> dict[str, Any]:
     for field in ("positions", "authors"):
         row[field] = None if row[field] is None else list(row[field].items())
     grades = []
-    for candidate, given in ballot.grades.items():
-        criteria = given if isinstance(given, Mapping) else {None: given}
+    for candidate, grade in ballot.grades.items():
+        criteria = grade if isinstance(grade, Mapping) else {None: grade}
         grades += [_grade(candidate, criterion, one) for criterion, one in criteria.items()]
     scale = scale_record(ballot)
     row["scale"] = scale if scale is None or isinstance(scale, str) else json.dumps(scale)

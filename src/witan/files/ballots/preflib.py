@@ -56,14 +56,16 @@ class _Election:
                 continue
             yield from self._cast(count, groups)
         if self.said_voters and self.said_voters[1] != self.n_voters and not report.n_problems:
-            line, said = self.said_voters
-            report(line, Unreadable(None, f"says {said:,} voters, the file has {self.n_voters:,}"))
+            line, voters = self.said_voters
+            report(
+                line, Unreadable(None, f"says {voters:,} voters, the file has {self.n_voters:,}")
+            )
 
     def _header(self, line: int, text: str) -> None:
-        found = _HEADER.match(text)
-        if found is None:
+        match = _HEADER.match(text)
+        if match is None:
             return
-        key, value = found[1].upper(), restore_controls(found[2])
+        key, value = match[1].upper(), restore_controls(match[2])
         if key == "TITLE" and value:
             self.session = value
         elif key == "DATA TYPE" and value.lower() not in PREFLIB_KINDS:
@@ -113,8 +115,8 @@ class _Election:
             raise Unreadable("ranking", f"is {order.strip()[:60]!r}; expected such as 1,{{2,3}},4")
         groups = (self._group(place.strip()) for place in places if place.strip())
         if int(count) > MOST_ALIKE:
-            told = f"is {int(count):,}; at most {MOST_ALIKE:,} voters of one order are read"
-            raise Unreadable("count", told)
+            problem = f"is {int(count):,}; at most {MOST_ALIKE:,} voters of one order are read"
+            raise Unreadable("count", problem)
         return int(count), tuple(group for group in groups if group)
 
     def _group(self, place: str) -> tuple[str, ...]:
@@ -145,10 +147,11 @@ def write_preflib(ballots: Iterable[Ballot], out: IO[bytes], path: str, kind: st
     """
     counts, names, title = _counted(ballots, path)
     numbers = {name: number for number, name in enumerate(names, start=1)}
-    found = _kind(counts, len(names))
-    if kind is not None and any(needed not in kind for needed in found if needed in "ti"):
+    needed_kind = _kind(counts, len(names))
+    if kind is not None and any(needed not in kind for needed in needed_kind if needed in "ti"):
         raise BallotFileError(
-            path, f"these ballots are {found!r} (tied or incomplete); name the file .{found}"
+            path,
+            f"these ballots are {needed_kind!r} (tied or incomplete); name the file .{needed_kind}",
         )
     orders = [(count, _written(groups, numbers)) for groups, count in counts.items()]
     orders.sort(key=lambda one: (-one[0], one[1]))
@@ -157,7 +160,7 @@ def write_preflib(ballots: Iterable[Ballot], out: IO[bytes], path: str, kind: st
     lines = [
         f"# FILE NAME: {escape_controls(path.rpartition('/')[2])}",
         f"# TITLE: {escape_controls(title)}",
-        f"# DATA TYPE: {kind or found}",
+        f"# DATA TYPE: {kind or needed_kind}",
         f"# NUMBER ALTERNATIVES: {len(names)}",
         f"# NUMBER VOTERS: {total}",
         f"# NUMBER UNIQUE ORDERS: {len(orders)}",
@@ -193,14 +196,14 @@ def _unfit(ballot: Ballot, session: str | None) -> str | None:
     if session is not None and ballot.session != session:
         return f"several sessions ({session!r} and {ballot.session!r})"
     placed = [candidate for group in ballot.groups for candidate in group]
-    held = {
+    parts = {
         "grades": bool(ballot.grades),
         "abstentions": ballot.abstained or not placed,
         "comparisons of pairs": ballot.paired,
         "weights": ballot.weight != 1.0,
         "a candidate ranked more than once": len(set(placed)) < len(placed),
     }
-    problem = next((what for what, is_held in held.items() if is_held), None)
+    problem = next((what for what, is_held in parts.items() if is_held), None)
     return problem and f"{problem} (the ballot of {ballot.reviewer})"
 
 

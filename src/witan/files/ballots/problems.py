@@ -27,10 +27,10 @@ class Problem:
     read: bool = False
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.told}"
+        return f"{self.path}:{self.line}: {self.sentence}"
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The sentence without its place."""
         return self.what if self.field is None else f"field {self.field!r} {self.what}"
 
@@ -64,7 +64,7 @@ class Report:
         self.n_problems += 1
         problem = Problem(self.path, line, flaw.field, flaw.what, flaw.read)
         if self.on_problem is None:
-            raise BallotFileError(self.path, problem.told, line) from None
+            raise BallotFileError(self.path, problem.sentence, line) from None
         self.on_problem(problem)
 
     def note(self, text: str) -> None:
@@ -91,9 +91,9 @@ def off_scale(ballot: Ballot) -> Unreadable | None:
     """Unreadable grades, and those outside the ballot's scale."""
     scale = Scale() if ballot.scale is None else ballot.scale
     none, outside = [], []
-    for candidate, given in ballot.grades.items():
-        held = given if isinstance(given, Mapping) else {HOLISTIC: given}
-        for criterion, grade in held.items():
+    for candidate, cell in ballot.grades.items():
+        grades = cell if isinstance(cell, Mapping) else {HOLISTIC: cell}
+        for criterion, grade in grades.items():
             read = grade_on(scale.of(criterion), grade)
             if read is None and is_empty(grade):
                 continue  # counting says who has no grade
@@ -120,17 +120,17 @@ class Again:
 
     def __init__(self, field: str) -> None:
         self._field = field
-        self._keys, self._lines, self._said = array("q"), array("q"), array("b")
+        self._keys, self._lines, self._results = array("q"), array("q"), array("b")
 
     def see(self, line: int, ballot: Ballot) -> None:
         """Note one comparison; an unknown order is never a repeat."""
-        shown = sorted(ballot.positions or {}, key=(ballot.positions or {}).__getitem__)
-        if len(shown) != 2 or not ballot.session:
+        order = sorted(ballot.positions or {}, key=(ballot.positions or {}).__getitem__)
+        if len(order) != 2 or not ballot.session:
             return
-        self._keys.append(hash((ballot.session, ballot.reviewer, *shown)))
+        self._keys.append(hash((ballot.session, ballot.reviewer, *order)))
         self._lines.append(line)
-        won = ballot.groups[0][0] == shown[0] if len(ballot.groups) == 2 else None
-        self._said.append(len(ballot.groups) if won is None else 2 + won)
+        won = ballot.groups[0][0] == order[0] if len(ballot.groups) == 2 else None
+        self._results.append(len(ballot.groups) if won is None else 2 + won)
 
     def tell(self, report: Report) -> None:
         """Say at the end of the file how many there were."""
@@ -139,12 +139,12 @@ class Again:
         # NumPy is heavy: only those who have pairs doubted wait for it.
         import numpy as np
 
-        keys, said = np.array(self._keys), np.array(self._said)
+        keys, values = np.array(self._keys), np.array(self._results)
         order = np.argsort(keys, kind="stable")
         repeats = keys[order][1:] == keys[order][:-1]
         if not repeats.any():
             return
-        other = int((repeats & (said[order][1:] != said[order][:-1])).sum())
+        other = int((repeats & (values[order][1:] != values[order][:-1])).sum())
         first = int(np.array(self._lines)[order[1:][repeats]].min())
         n = int(repeats.sum())
         rows = f"{n:,} rows in the file, {other:,} of them with another verdict, this the first"

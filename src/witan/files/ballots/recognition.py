@@ -34,11 +34,9 @@ _WIDE = {"csv-judges": "a column per judge", "csv-models": "a column per model"}
 
 def no_table(path: str, first: str) -> BallotFileError:
     """The error for text without a table header."""
-    shown = first if len(first) <= 60 else first[:60] + "…"
+    text = first if len(first) <= 60 else first[:60] + "…"
     expected = "columns such as session, reviewer, candidate and grade"
-    problem = (
-        f"is not recognised as ballots by its first line, {shown!r}; expected JSON objects, a "
-    )
+    problem = f"is not recognised as ballots by its first line, {text!r}; expected JSON objects, a "
     return BallotFileError(path, f"{problem}PrefLib header, or a table with {expected}")
 
 
@@ -50,21 +48,21 @@ def unrecognised(
     recogniser: Recogniser,
 ) -> BallotFileError:
     """The error for an unknown table, with nearest format and command."""
-    shown = ", ".join(name for name in names[:12] if name)
+    listing = ", ".join(name for name in names[:12] if name)
     header = Header(names, columns, path)
-    found = {
+    headers = {
         shape: [field for field in fields if field in header]
         for shape, (_, fields) in _SHAPES.items()
     }
-    nearest = max(found, key=lambda shape: len(found[shape]))
-    told, fields = _SHAPES[nearest]
+    nearest = max(headers, key=lambda shape: len(headers[shape]))
+    purpose, fields = _SHAPES[nearest]
     missing = [field for field in fields if field not in header]
-    problem = f"is no table that is recognised; its columns are {shown}"
-    if found[nearest]:
-        held = " and ".join(f"{field} in {header.column(field)!r}" for field in found[nearest])
-        problem += f"; nearest is {nearest}, {told}, with {held}"
+    problem = f"is no table that is recognised; its columns are {listing}"
+    if headers[nearest]:
+        present = " and ".join(f"{field} in {header.column(field)!r}" for field in headers[nearest])
+        problem += f"; nearest is {nearest}, {purpose}, with {present}"
     else:
-        problem += f"; expected {nearest}, {told}"
+        problem += f"; expected {nearest}, {purpose}"
     problem += f", but no column for {' and '.join(missing) if missing else 'what it needs'}"
     way_on = _way_on(header, missing, sample, columns, recogniser)
     return BallotFileError(path, f"{problem}; {way_on}")
@@ -83,9 +81,9 @@ def _way_on(
         tries.append([field for field in missing if field != "reviewer"])
     for fields in tries:
         guessed = _guess(header, fields, sample)
-        given = {**columns, **(guessed or {})}
-        if guessed and recogniser(header.names, sample, given, header.path) is not None:
-            options = " ".join(f"--column {shlex.quote(f'{f}={c}')}" for f, c in given.items())
+        names = {**columns, **(guessed or {})}
+        if guessed and recogniser(header.names, sample, names, header.path) is not None:
+            options = " ".join(f"--column {shlex.quote(f'{f}={c}')}" for f, c in names.items())
             meant = " and ".join(f"{f} is {c!r}" for f, c in guessed.items())
             return f"if {meant}: witan tally {shlex.quote(header.path)} {options}"
     if "candidate" in header and sum(_grades(p, sample) for p in _free(header)) > 1:
@@ -95,8 +93,8 @@ def _way_on(
 
 
 def _free(header: Header) -> list[int]:
-    taken = header.places(ALIASES)
-    return [place for place, name in enumerate(header.names) if name and place not in taken]
+    places = header.places(ALIASES)
+    return [place for place, name in enumerate(header.names) if name and place not in places]
 
 
 def _guess(
@@ -179,8 +177,8 @@ def header_format(header: Header) -> str | None:
     """Recognise a table by its columns alone."""
     if _prefers(header):
         return "preferences"
-    told = "outcome" in header or header.place("winner_model_a") is not None
-    if "first" in header and "second" in header and told:
+    is_pair = "outcome" in header or header.place("winner_model_a") is not None
+    if "first" in header and "second" in header and is_pair:
         literal = {"model_a", "model_b"} <= {folded(name) for name in header.names}
         return "battles" if literal or "reviewer" not in header else "csv-pairs"
     return "csv" if "candidate" in header and "reviewer" in header else None
@@ -237,8 +235,8 @@ def _json_format(source: Source, first: str, columns: Mapping[str, str]) -> str:
         return kind or "jsonl"
     if not columns and (beside := _beside(record)) is not None:
         path = source.path
-        said = f"holds {beside} and no ballots; import the ballots with --{beside}"
-        raise BallotFileError(path, f"{said} {shlex.quote(path)}")
+        problem = f"holds {beside} and no ballots; import the ballots with --{beside}"
+        raise BallotFileError(path, f"{problem} {shlex.quote(path)}")
     names = list(record)
     sample = [_object(line) for line in source.glimpse(SAMPLE)]
     rows = [[text_of(each.get(name)) for name in names] if each else [] for each in sample]
@@ -273,14 +271,14 @@ def _record_format(record: Mapping[str, Any]) -> str | None:
         "council-log": ("rankings" in record and "label_to_model" in record)
         or (isinstance(record.get("type"), str) and "run_id" in record),
     }
-    return next((name for name, found in marks.items() if found), None)
+    return next((name for name, matches in marks.items() if matches), None)
 
 
 def _is_promptfoo(record: Mapping[str, Any]) -> bool:
-    held = record.get("results")
-    if isinstance(held, dict):
-        return isinstance(held.get("results"), list)
-    summary = isinstance(held, list) and ("stats" in record or "evalId" in record)
+    results = record.get("results")
+    if isinstance(results, dict):
+        return isinstance(results.get("results"), list)
+    summary = isinstance(results, list) and ("stats" in record or "evalId" in record)
     return summary or record.keys() >= {"testIdx", "promptIdx", "provider"}
 
 

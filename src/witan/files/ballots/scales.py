@@ -53,18 +53,18 @@ def scaled_parts(
     evidence, open_ended = Evidence(), scale is None and fallback is None
     rubric_scale = None if fallback is None else Scales(fallback)
     with ExitStack() as stack:
-        held = _Held[Part](stack, most_held)
+        buffer = _Buffer[Part](stack, most_held)
         for part, ballots in parts:
-            if held or (open_ended and any(b.grades and b.scale is None for b in ballots)):
+            if buffer or (open_ended and any(b.grades and b.scale is None for b in ballots)):
                 for ballot in ballots:
                     evidence.add(ballot)
-                held.append(part, ballots, report.line)
+                buffer.append(part, ballots, report.line)
             else:
-                known = _told(ballots, (scale, rubric_scale), report.line, report)
+                known = _scaled_from(ballots, (scale, rubric_scale), report.line, report)
                 yield part, known
-        recognised = _scales_in_file(evidence, report.path) if held else None
-        for part, ballots, line in held:
-            yield part, _told(ballots, (scale, recognised), line, report)
+        recognised = _scales_in_file(evidence, report.path) if buffer else None
+        for part, ballots, line in buffer:
+            yield part, _scaled_from(ballots, (scale, recognised), line, report)
 
 
 def _scales_in_file(evidence: Evidence, path: str) -> Scales:
@@ -90,7 +90,7 @@ def _with_scale(ballot: Ballot, scale: Scale | None, otherwise: Scales | None) -
     return ballot if otherwise is None else on_known_scale(ballot, otherwise)
 
 
-def _told(
+def _scaled_from(
     ballots: tuple[Ballot, ...],
     scales: tuple[Scale | None, Scales | None],
     line: int,
@@ -103,7 +103,7 @@ def _told(
     return known
 
 
-class _Held(Generic[Part]):
+class _Buffer(Generic[Part]):
     """A buffer of ballots, attachments and lines, spooled to disk if large."""
 
     def __init__(self, stack: ExitStack, most: int) -> None:

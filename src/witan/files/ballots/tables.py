@@ -37,26 +37,26 @@ _CONTRADICTED = ("abstained", "weight", "category", "kind", "candidates", "scale
 class _Sheet:
     """The rows of one ballot so far, in any order."""
 
-    __slots__ = ("given", "line", "said")
+    __slots__ = ("details", "line", "rows")
 
     def __init__(self, line: int) -> None:
         self.line = line
-        self.given: dict[str, tuple[float | None, Any, int | None, str | None]] = {}
-        self.said: dict[str, Any] | None = None
+        self.rows: dict[str, tuple[float | None, Any, int | None, str | None]] = {}
+        self.details: dict[str, Any] | None = None
 
     def ballot(self, session: str, reviewer: str) -> Ballot:
         """The ballot of all rows: rank, grade, position and author per candidate."""
-        ranks = [(c, row[0]) for c, row in self.given.items() if row[0] is not None]
-        places = {c: row[2] for c, row in self.given.items() if row[2] is not None}
-        authors = {c: row[3] for c, row in self.given.items() if row[3] is not None}
+        ranks = [(c, row[0]) for c, row in self.rows.items() if row[0] is not None]
+        places = {c: row[2] for c, row in self.rows.items() if row[2] is not None}
+        authors = {c: row[3] for c, row in self.rows.items() if row[3] is not None}
         return Ballot(
             reviewer=reviewer,
             groups=by_rank(ranks) if ranks else (),
-            grades={c: row[1] for c, row in self.given.items() if row[1] is not None},
+            grades={c: row[1] for c, row in self.rows.items() if row[1] is not None},
             session=session,
             positions=places or None,
             authors=authors or None,
-            **(self.said or {}),
+            **(self.details or {}),
         )
 
 
@@ -109,7 +109,7 @@ class _Gatherer:
         self._criteria, self._guessed = header.criteria()
         self._position = header.cell("position") if "position" in header else None
         self._author = header.cell("author") if "author" in header else None
-        self._optional = header.given(BALLOT_CELLS)
+        self._optional = header.getters(BALLOT_CELLS)
 
     def add(self, line: int, row: Sequence[str]) -> None:
         """Add one row, or nothing of an unreadable one."""
@@ -118,8 +118,8 @@ class _Gatherer:
             raise Unreadable("reviewer", "is empty; expected who cast the ballot")
         key = (intern(self._session(row).strip()), intern(reviewer))
         candidate = intern(self._candidate(row).strip())
-        said = self._said(row) if self._optional else {}
-        if not candidate and "abstained" not in said:
+        values = self._values(row) if self._optional else {}
+        if not candidate and "abstained" not in values:
             raise Unreadable("candidate", "is empty; expected the name of a candidate")
         rank = _rank(self._rank(row)) if self._rank else None
         grade = self._graded(row)
@@ -127,17 +127,17 @@ class _Gatherer:
         sheet = self.sheets.get(key)
         if sheet is None:
             sheet = self.sheets[key] = _Sheet(line)
-        if said:
-            _agree(sheet, said)
+        if values:
+            _agree(sheet, values)
         if not candidate:
             return
-        if candidate in sheet.given:
+        if candidate in sheet.rows:
             self.repeated += 1
             self.first_repeated = self.first_repeated or line
         author = self._author(row).strip() or None if self._author else None
-        sheet.given[candidate] = (rank, grade, place, author)
+        sheet.rows[candidate] = (rank, grade, place, author)
 
-    def _said(self, row: Sequence[str]) -> dict[str, Any]:
+    def _values(self, row: Sequence[str]) -> dict[str, Any]:
         return {
             field: read_cell(field, text)
             for field, cell in self._optional
@@ -149,20 +149,20 @@ class _Gatherer:
         overall = _grade(self._grade(row)) if self._grade else None
         if not self._criteria:
             return overall if overall is not None or not self._grade else self._empty(row)
-        given: dict[str, Any] = {}
+        grades: dict[str, Any] = {}
         for criterion, where in self._criteria:
             text = row[where].strip()
             grade = number(text) if self._guessed else _grade(text)
             if grade is not None:
-                given[criterion] = grade
-        if given and overall is not None:
-            given.setdefault("overall", overall)
-        return given or (overall if overall is not None else self._empty(row))
+                grades[criterion] = grade
+        if grades and overall is not None:
+            grades.setdefault("overall", overall)
+        return grades or (overall if overall is not None else self._empty(row))
 
     def _empty(self, row: Sequence[str]) -> str | None:
         """An empty grade, unless the row says something else of its candidate."""
-        said = (self._rank, self._position, self._author)
-        return None if any(cell and cell(row).strip() for cell in said) else ""
+        cells = (self._rank, self._position, self._author)
+        return None if any(cell and cell(row).strip() for cell in cells) else ""
 
 
 def _rank(text: str) -> float | None:
@@ -194,9 +194,9 @@ def _place(candidate: str, text: str) -> int | None:
         raise Unreadable("position", flaw.what) from None
 
 
-def _agree(sheet: _Sheet, said: Mapping[str, Any]) -> None:
-    earlier = sheet.said = sheet.said or {}
-    for field, value in said.items():
+def _agree(sheet: _Sheet, values: Mapping[str, Any]) -> None:
+    earlier = sheet.details = sheet.details or {}
+    for field, value in values.items():
         if earlier.setdefault(field, value) != value and field in _CONTRADICTED:
             raise Unreadable(
                 field,
@@ -211,12 +211,12 @@ class LongRows:
     def __init__(self, path: str) -> None:
         self.path = path
         self.columns: dict[str, None] = dict.fromkeys(("session", "reviewer", "candidate"))
-        self._seen: set[tuple[str, str]] = set()
+        self._keys: set[tuple[str, str]] = set()
 
     def rows(self, ballot: Ballot) -> list[dict[str, Any]]:
         """The rows of one ballot."""
         self._check(ballot)
-        shared = {"session": ballot.session, "reviewer": ballot.reviewer, **told(ballot)}
+        shared = {"session": ballot.session, "reviewer": ballot.reviewer, **ballot_cells(ballot)}
         ranks = _ranks(ballot)
         names = dict.fromkeys([*ranks, *ballot.grades])
         names.update(dict.fromkeys([*(ballot.positions or ()), *(ballot.authors or ())]))
@@ -252,7 +252,7 @@ class LongRows:
         problem = None
         if ballot.paired:
             problem = "compares a pair; write csv-pairs, jsonl or parquet"
-        elif key in self._seen:
+        elif key in self._keys:
             problem = f"is the second one in session {ballot.session!r}; write jsonl"
         elif len(_ranks(ballot)) < sum(map(len, ballot.groups)):
             problem = "ranks a candidate more than once; write jsonl"
@@ -260,7 +260,7 @@ class LongRows:
             raise BallotFileError(
                 self.path, f"a long table cannot hold the ballot of {ballot.reviewer}: it {problem}"
             )
-        self._seen.add(key)
+        self._keys.add(key)
 
 
 def _ranks(ballot: Ballot) -> dict[str, int]:
@@ -290,7 +290,7 @@ _TOLD: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def told(ballot: Ballot) -> dict[str, Any]:
+def ballot_cells(ballot: Ballot) -> dict[str, Any]:
     """Optional cells of a whole ballot, defaults left out."""
     cells = {}
     for field in BALLOT_CELLS:
@@ -376,7 +376,7 @@ class _PairReader:
         self._first, self._second = header.cell("first"), header.cell("second")
         self._outcome = header.cell("outcome")
         fields = (field for field in PAIR_COLUMNS[5:] if field in header)
-        self._optional = header.given(fields)
+        self._optional = header.getters(fields)
         self._people: Counter[tuple[str, str, str]] = Counter()
 
     def read(self, row: Sequence[str], line: int) -> Ballot:
@@ -385,15 +385,15 @@ class _PairReader:
         first, second = name("first", self._first(row)), name("second", self._second(row))
         if first == second:
             raise Unreadable("second", f"is {second!r} like the first; expected another candidate")
-        asked = self._question(row).strip()
-        session = self._sessions.name(self._session(row).strip(), asked, line)
+        question = self._question(row).strip()
+        session = self._sessions.name(self._session(row).strip(), question, line)
         outcome = _outcome(self._outcome(row).strip(), first, second)
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             field: read_cell(field, text)
             for field, cell in self._optional
             if (text := cell(row)) and not text.isspace()
         }
-        if reviewer == "human" and said.get("kind") == "human":
+        if reviewer == "human" and values.get("kind") == "human":
             self._people[session, first, second] += 1
             times = self._people[session, first, second]
             reviewer = "human" if times == 1 else f"human-{times}"
@@ -406,7 +406,7 @@ class _PairReader:
             candidates=(first, second) if outcome == "abstain" else None,
             positions={first: 1, second: 2},
             paired=True,
-            **said,
+            **values,
         )
 
 
@@ -435,7 +435,7 @@ def _groups(outcome: str, first: str, second: str) -> Groups:
 
 def pair_row(ballot: Ballot, path: str) -> dict[str, Any]:
     """The row of one comparison; refuse ballots beyond the format."""
-    first, second = _shown(ballot, path)
+    first, second = _display_order(ballot, path)
     outcome = next(
         (
             word
@@ -454,10 +454,12 @@ def pair_row(ballot: Ballot, path: str) -> dict[str, Any]:
         "second": second,
         "outcome": outcome,
     }
-    return row | {field: cell for field, cell in told(ballot).items() if field in PAIR_COLUMNS}
+    return row | {
+        field: cell for field, cell in ballot_cells(ballot).items() if field in PAIR_COLUMNS
+    }
 
 
-def _shown(ballot: Ballot, path: str) -> tuple[str, str]:
+def _display_order(ballot: Ballot, path: str) -> tuple[str, str]:
     """The two candidates in the order shown."""
     if not ballot.paired:
         raise _unfit(ballot, path, "it is no comparison of a pair", "jsonl or parquet")
@@ -513,13 +515,13 @@ def grade_columns(
 
     Only its name tells a column of other numbers: judges may grade on scales of their own.
     """
-    taken = header.places((*fields, *_BESIDE))
+    places = header.places((*fields, *_BESIDE))
     cells = {
         place: [row[place] for row in sample if place < len(row)]
         for place, name in enumerate(header.names)
-        if place not in taken and folded(name) and not _is_beside(folded(name))
+        if place not in places and folded(name) and not _is_beside(folded(name))
     }
-    return [place for place, held in cells.items() if _holds_grades(held)]
+    return [place for place, column in cells.items() if _holds_grades(column)]
 
 
 def _is_beside(name: str) -> bool:
@@ -535,8 +537,8 @@ def has_criteria(header: Header) -> bool:
 
 
 def _holds_grades(cells: Sequence[str]) -> bool:
-    said = [cell.strip() for cell in cells if folded(cell) not in _NOTHING]
-    return bool(said) and all(map(is_grade, said))
+    texts = [cell.strip() for cell in cells if folded(cell) not in _NOTHING]
+    return bool(texts) and all(map(is_grade, texts))
 
 
 def is_grade(text: str) -> bool:
@@ -570,8 +572,8 @@ def _is_whole(header: Header) -> bool:
 def _sampled(
     rows: Iterator[tuple[int, list[str]]],
 ) -> tuple[list[list[str]], Iterator[tuple[int, list[str]]]]:
-    held = list(islice(rows, SAMPLE))
-    return [row for _, row in held], chain(held, rows)
+    sample = list(islice(rows, SAMPLE))
+    return [row for _, row in sample], chain(sample, rows)
 
 
 Namer = Callable[[Sequence[str], int], str]
@@ -609,8 +611,8 @@ def _sessions(header: Header, stem: str, *, rowwise: bool = False) -> Namer:
     if place is not None:
         return lambda row, _: row[place]
     if "question" in header:
-        asked, numbers = header.cell("question"), dict[str, int]()
-        return lambda row, _: f"{stem}/{numbers.setdefault(asked(row), len(numbers) + 1)}"
+        question, numbers = header.cell("question"), dict[str, int]()
+        return lambda row, _: f"{stem}/{numbers.setdefault(question(row), len(numbers) + 1)}"
     return lambda _, line: f"{stem}/{line}" if rowwise else ""
 
 
@@ -630,23 +632,23 @@ class _Form:
     def graded(self, sample: Sequence[Sequence[str]], path: str) -> list[int]:
         """Its columns of grades."""
         fields = ("session", "candidate" if self.what == "judge" else "reviewer")
-        found = grade_columns(self.header, fields, sample)
-        if not found:
-            shown = _listed(self.header.names)
-            problem = f"has no column of grades, one per {self.what}; its columns are {shown}"
+        columns = grade_columns(self.header, fields, sample)
+        if not columns:
+            listing = _listed(self.header.names)
+            problem = f"has no column of grades, one per {self.what}; its columns are {listing}"
             raise BallotFileError(path, problem)
-        return found
+        return columns
 
-    def told(self, graded: Sequence[int]) -> str:
+    def describe(self, graded: Sequence[int]) -> str:
         """Note the reading: columns and their meaning."""
         names = self.header.names
         used = {*graded, *self.header.places(ALIASES), self.header.place("id", "index")}
         over = [name for place, name in enumerate(names) if name and place not in used]
         columns = _listed([names[place] for place in graded])
-        said = f"read as {self.format}, a column per {self.what}: {columns}"
+        note = f"read as {self.format}, a column per {self.what}: {columns}"
         if self.what == "model" and "reviewer" not in self.header:
-            said += f"; no column names who judged, and {self.stem} stands for it"
-        return f"{said}; passed over: {_listed(over)}" if over else said
+            note += f"; no column names who judged, and {self.stem} stands for it"
+        return f"{note}; passed over: {_listed(over)}" if over else note
 
 
 def _melted(
@@ -660,10 +662,10 @@ def _melted(
     if per_judge:
         header.require("candidate")
     graded = form.graded(sample, report.path)
-    report.note(form.told(graded))
+    report.note(form.describe(graded))
     session = _sessions(header, form.stem, rowwise=not per_judge)
     one = header.cell("candidate") if per_judge else _reviewer(header, form.stem)
-    others = header.given(_BESIDE)
+    others = header.getters(_BESIDE)
     length = header.place(*LENGTHS)
     if length is not None and per_judge:
         others.append((LENGTHS[0], itemgetter(length)))
@@ -684,5 +686,5 @@ def _reviewer(header: Header, stem: str) -> Callable[[Sequence[str]], str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8:,} more"
+    listing = ", ".join(names[:8])
+    return listing if len(names) <= 8 else f"{listing} and {len(names) - 8:,} more"

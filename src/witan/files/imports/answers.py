@@ -23,7 +23,7 @@ from witan.files.ballots.recognition import first_value
 
 
 @dataclass(slots=True)
-class _Told:
+class _Extra:
     question: str = ""
     category: str | None = None
     answers: dict[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Beside:
     """Content of files beside the ballots, by session."""
 
     def __init__(self) -> None:
-        self._told: dict[str, _Told] = {}
+        self._extras: dict[str, _Extra] = {}
 
     def answers(self, path: str | Path | IO[Any], on_problem: Any) -> None:
         """Take in answers: session, candidate, and a text or its length."""
@@ -58,46 +58,46 @@ class Beside:
 
     def joined(self, one: Imported) -> Imported:
         """Join the session with it; the session's own words win."""
-        told = self._told.get(one.session)
-        if told is None:
+        extra = self._extras.get(one.session)
+        if extra is None:
             return one
         return replace(
             one,
-            question=one.question if one.question else told.question,
-            category=told.category if one.category is None else one.category,
-            answers={**told.answers, **one.answers},
-            lengths={**told.lengths, **one.lengths},
+            question=one.question if one.question else extra.question,
+            category=extra.category if one.category is None else one.category,
+            answers={**extra.answers, **one.answers},
+            lengths={**extra.lengths, **one.lengths},
         )
 
     def _answer(self, record: Mapping[str, Any]) -> None:
-        told = self._of(record)
+        extra = self._of(record)
         candidate = first_value(record, CANDIDATES)
         if not isinstance(candidate, str) or not candidate.strip():
             raise Unreadable("candidate", "is missing; expected who wrote the answer")
         text, chars = first_value(record, TEXTS), first_value(record, LENGTHS)
         if isinstance(text, str):
-            told.answers[candidate.strip()] = text
+            extra.answers[candidate.strip()] = text
         elif chars is not None:
-            told.lengths[candidate.strip()] = length("chars", chars)
+            extra.lengths[candidate.strip()] = length("chars", chars)
         else:
             raise Unreadable("text", "is missing; expected the answer as text, or its length")
 
     def _question(self, record: Mapping[str, Any]) -> None:
-        told = self._of(record)
+        extra = self._of(record)
         text, category = first_value(record, QUESTIONS), record.get("category")
         if text is None and category is None:
             raise Unreadable("text", "is missing; expected the question as text, or its category")
         for named, value in (("text", text), ("category", category)):
             if value is not None and not isinstance(value, str):
                 raise Unreadable(named, f"is {value!r}; expected text")
-        told.question = told.question if text is None else text
-        told.category = told.category if category is None else category
+        extra.question = extra.question if text is None else text
+        extra.category = extra.category if category is None else category
 
-    def _of(self, record: Mapping[str, Any]) -> _Told:
+    def _of(self, record: Mapping[str, Any]) -> _Extra:
         session = first_value(record, ALIASES["session"])
         if isinstance(session, bool) or not isinstance(session, str | int) or session == "":
             raise Unreadable("session", "is missing; expected the name of a session")
-        return self._told.setdefault(session_name("session", str(session)), _Told())
+        return self._extras.setdefault(session_name("session", str(session)), _Extra())
 
 
 def measured(

@@ -37,8 +37,10 @@ def _piece(source: Source) -> Any:
 
     def of(ballot: Ballot) -> Imported:
         cast, simulated = unmarked(ballot if ballot.session else replace(ballot, session=stem))
-        asked = "" if cast.question is None else cast.question
-        return Imported(cast.session, cast.at, asked, cast.category, (cast,), simulated=simulated)
+        question = "" if cast.question is None else cast.question
+        return Imported(
+            cast.session, cast.at, question, cast.category, (cast,), simulated=simulated
+        )
 
     return of
 
@@ -68,7 +70,7 @@ class _Log:
         """The ballots, and what the log says of their sessions besides."""
         turn = _piece(self._source)
         for ballot in read_council_log(overheard(self._source, self._hear), report):
-            yield from self._told()
+            yield from self._pieces()
             if self._line is not None:
                 yield _of_session(ballot.session, self._line)
                 self._line = None
@@ -76,7 +78,7 @@ class _Log:
             yield turn(
                 replace(ballot, notes=f"expected answer: {self._expected}") if noted else ballot
             )
-        yield from self._told()
+        yield from self._pieces()
 
     def _hear(self, record: dict[str, Any]) -> None:
         """Note a line before its ballots, which precede the next line."""
@@ -86,15 +88,15 @@ class _Log:
         elif (piece := _of_event(record)) is not None:
             self._events.append(piece)
 
-    def _told(self) -> list[Imported]:
-        told, self._events = self._events, []
-        return told
+    def _pieces(self) -> list[Imported]:
+        pieces, self._events = self._events, []
+        return pieces
 
 
 def _of_session(session: str, record: Mapping[str, Any]) -> Imported:
     """Answers and final answer of a session on one line."""
-    given = record.get("stage1")
-    answers = given if isinstance(given, dict) else {}
+    stage1 = record.get("stage1")
+    answers = stage1 if isinstance(stage1, dict) else {}
     closing, question = record.get("synthesis"), record.get("question")
     return Imported(
         session,

@@ -86,7 +86,7 @@ class _Named:
         if cells is None:
             header = Header(names, self._columns, self._path, absent=True)
             wanted = [f for f in _FIELDS if f in self._columns or _FIELDS[f] not in record]
-            cells = self._cells[names] = [(_FIELDS[f], cell) for f, cell in header.given(wanted)]
+            cells = self._cells[names] = [(_FIELDS[f], cell) for f, cell in header.getters(wanted)]
         if not cells:
             return record
         values = list(record.values())
@@ -97,8 +97,8 @@ def people_apart(one: Imported) -> Imported:
     """Number several people all called ``human``, so no vote is lost."""
     if len(one.ballots) < 2:
         return one
-    taken = {ballot.reviewer for ballot in one.ballots} - {"human"}
-    names = (f"human-{n}" for n in count(2) if f"human-{n}" not in taken)
+    reviewers = {ballot.reviewer for ballot in one.ballots} - {"human"}
+    names = (f"human-{n}" for n in count(2) if f"human-{n}" not in reviewers)
     met, apart = False, []
     for ballot in one.ballots:
         unnamed = _is_nobody(ballot)
@@ -116,8 +116,8 @@ def _is_nobody(ballot: Ballot) -> bool:
 class _Talk:
     """One model's prompts and answers in a battle."""
 
-    asked: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
 
 
 def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Imported:
@@ -133,9 +133,9 @@ def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Imp
     session += "" if turn is None else f"/turn-{turn}"
     at = _time(record)
     ballot = _ballot(record, first, second)
-    known = (*(talk.asked for talk in talks), _texts(record.get("prompt")))
-    question = next((asked[0] for asked in known if asked), "")
-    said = [None if not talk.said else "\n\n".join(talk.said[:turn]) for talk in talks]
+    known = (*(talk.prompts for talk in talks), _texts(record.get("prompt")))
+    question = next((prompts[0] for prompts in known if prompts), "")
+    texts = [None if not talk.answers else "\n\n".join(talk.answers[:turn]) for talk in talks]
     return Imported(
         session=session,
         at=at,
@@ -144,7 +144,7 @@ def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Imp
         ballots=(replace(ballot, session=session, at=at),),
         answers={
             model: text
-            for model, text in zip((first, second), said, strict=True)
+            for model, text in zip((first, second), texts, strict=True)
             if text is not None
         },
         simulated=record.get("simulated") in (True, "True", "true"),
@@ -152,17 +152,17 @@ def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Imp
 
 
 def _model(record: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    given = next((record[name] for name in names if name in record), None)
-    if not isinstance(given, str) or not given.strip():
+    value = next((record[name] for name in names if name in record), None)
+    if not isinstance(value, str) or not value.strip():
         raise Unreadable(names[0], "is missing; expected the name of a model")
-    return given.strip()
+    return value.strip()
 
 
 def _session(record: Mapping[str, Any]) -> str:
     for name in _SESSIONS:
-        given = record.get(name)
-        if isinstance(given, int | str) and not isinstance(given, bool) and str(given).strip():
-            return session_name(name, str(given))
+        value = record.get(name)
+        if isinstance(value, int | str) and not isinstance(value, bool) and str(value).strip():
+            return session_name(name, str(value))
     return ""
 
 
@@ -172,9 +172,9 @@ def _ballot(record: Mapping[str, Any], first: str, second: str) -> Ballot:
     blind = record.get("anony") not in (False, "False", "false")
     notes = [] if blind else [NOT_BLIND]
     notes += [BOTH_BAD] if bad else []
-    notes += [str(record[name]) for name in ("notes", "text") if _said(record, name)]
-    said = record.get("weight")
-    heavy = 1.0 if said is None or said == "" else weight(_number(said))
+    notes += [str(record[name]) for name in ("notes", "text") if _has(record, name)]
+    number = record.get("weight")
+    heavy = 1.0 if number is None or number == "" else weight(_number(number))
     known = record.get("order_known") not in (False, "False", "false")
     return Ballot(
         reviewer=judge,
@@ -193,30 +193,30 @@ def _ballot(record: Mapping[str, Any], first: str, second: str) -> Ballot:
 def _judge(record: Mapping[str, Any]) -> str:
     """The voter: a judge (first of a list), or a person."""
     for field in ("judge", "reviewer"):
-        given = record.get(field)
-        if isinstance(given, list) and given:
-            given = given[0]
-        if isinstance(given, str | int) and str(given).strip():
-            return str(given).strip()
+        value = record.get(field)
+        if isinstance(value, list) and value:
+            value = value[0]
+        if isinstance(value, str | int) and str(value).strip():
+            return str(value).strip()
     return "human"
 
 
-def _said(record: Mapping[str, Any], name: str) -> bool:
+def _has(record: Mapping[str, Any], name: str) -> bool:
     return isinstance(record.get(name), str | int) and str(record[name]).strip() != ""
 
 
 def _text(record: Mapping[str, Any], name: str) -> str | None:
-    given = record.get(name)
-    return given.strip() if isinstance(given, str) and given.strip() else None
+    value = record.get(name)
+    return value.strip() if isinstance(value, str) and value.strip() else None
 
 
 def _is_person(record: Mapping[str, Any], judge: str) -> bool:
-    given = next((record[n] for n in ("judge_kind", "kind") if _said(record, n)), None)
-    if given is None:
+    value = next((record[n] for n in ("judge_kind", "kind") if _has(record, n)), None)
+    if value is None:
         return _PERSON.fullmatch(judge) is not None
-    if str(given).casefold() not in KINDS:
-        raise Unreadable("judge_kind", f"is {given!r}; expected 'model' or 'human'")
-    return KINDS[str(given).casefold()] == "human"
+    if str(value).casefold() not in KINDS:
+        raise Unreadable("judge_kind", f"is {value!r}; expected 'model' or 'human'")
+    return KINDS[str(value).casefold()] == "human"
 
 
 def _outcome(record: Mapping[str, Any], first: str, second: str) -> tuple[str, bool]:
@@ -227,20 +227,20 @@ def _outcome(record: Mapping[str, Any], first: str, second: str) -> tuple[str, b
         if sum(won) != 1:
             raise Unreadable("winner_model_a", "and its like name not one outcome; expected one 1")
         return ("first", "second", "tie")[won.index(True)], False
-    given = next((record[n] for n in ("winner", "outcome") if _said(record, n)), None)
-    if given is None and record.get("score") in _SCORES:
+    value = next((record[n] for n in ("winner", "outcome") if _has(record, n)), None)
+    if value is None and record.get("score") in _SCORES:
         return _SCORES[record["score"]], False
-    said = folded(str(given))
-    meant = OUTCOMES.get(said)
-    named = {first: "first", second: "second"}.get(str(given).strip())
+    text = folded(str(value))
+    meant = OUTCOMES.get(text)
+    named = {first: "first", second: "second"}.get(str(value).strip())
     if meant is None and named is None:
         expected = "expected model_a, model_b, tie or tie (bothbad)"
-        raise Unreadable("winner", f"is {given!r}; {expected}")
+        raise Unreadable("winner", f"is {value!r}; {expected}")
     if meant and named and meant != named:
         raise Unreadable(
-            "winner", f"is {given!r}, a word for the {meant} and the name of the {named}"
+            "winner", f"is {value!r}, a word for the {meant} and the name of the {named}"
         )
-    return meant or named or "", "bad" in said and meant == "tie"
+    return meant or named or "", "bad" in text and meant == "tie"
 
 
 def _groups(outcome: str, first: str, second: str) -> Groups:
@@ -253,33 +253,33 @@ def _groups(outcome: str, first: str, second: str) -> Groups:
 
 def _time(record: Mapping[str, Any]) -> datetime | None:
     """Time as seconds or milliseconds since 1970, or text; default UTC."""
-    given = next((record[n] for n in _TIMES if record.get(n) not in (None, "")), None)
-    if given is None:
+    value = next((record[n] for n in _TIMES if record.get(n) not in (None, "")), None)
+    if value is None:
         return None
-    at = given if isinstance(given, datetime) else _read(given)
+    at = value if isinstance(value, datetime) else _read(value)
     return in_years("tstamp", at if at.tzinfo is not None else at.replace(tzinfo=UTC))
 
 
-def _read(given: object) -> datetime:
-    seconds = _number(given)
+def _read(value: object) -> datetime:
+    seconds = _number(value)
     if isinstance(seconds, int | float) and not isinstance(seconds, bool):
         try:
             return datetime.fromtimestamp(
                 seconds / 1000 if seconds > _MILLISECONDS else seconds, tz=UTC
             )
         except (ValueError, OverflowError, OSError):
-            raise Unreadable("tstamp", f"is {given!r}; expected seconds since 1970") from None
+            raise Unreadable("tstamp", f"is {value!r}; expected seconds since 1970") from None
     try:
-        return datetime.fromisoformat(str(given))
+        return datetime.fromisoformat(str(value))
     except ValueError:
-        return moment(given)
+        return moment(value)
 
 
-def _number(given: Any) -> Any:
+def _number(value: Any) -> Any:
     try:
-        return float(given) if isinstance(given, str) else given
+        return float(value) if isinstance(value, str) else value
     except ValueError:
-        return given
+        return value
 
 
 def _category(record: Mapping[str, Any]) -> str | None:
@@ -290,24 +290,24 @@ def _category(record: Mapping[str, Any]) -> str | None:
 
 def _talks(record: Mapping[str, Any]) -> tuple[_Talk, _Talk]:
     if "response_a" in record:
-        asked = _texts(record.get("prompt"))
+        prompts = _texts(record.get("prompt"))
         return (
-            _Talk(asked, _texts(record["response_a"])),
-            _Talk(asked, _texts(record.get("response_b"))),
+            _Talk(prompts, _texts(record["response_a"])),
+            _Talk(prompts, _texts(record.get("response_b"))),
         )
     return _talk(record.get("conversation_a")), _talk(record.get("conversation_b"))
 
 
-def _texts(given: object) -> tuple[str, ...]:
+def _texts(value: object) -> tuple[str, ...]:
     """Texts of a list, a JSON list, or one text; blanks dropped."""
-    held = _unpacked(given)
-    if isinstance(held, list):
-        return tuple(text for text in held if isinstance(text, str))
-    return (held,) if isinstance(held, str) and held else ()
+    unpacked = _unpacked(value)
+    if isinstance(unpacked, list):
+        return tuple(text for text in unpacked if isinstance(text, str))
+    return (unpacked,) if isinstance(unpacked, str) and unpacked else ()
 
 
-def _talk(given: object) -> _Talk:
-    turns = _unpacked(given)
+def _talk(value: object) -> _Talk:
+    turns = _unpacked(value)
     if not isinstance(turns, list):
         return _Talk()
     spoken = [(t.get("role"), _content(t.get("content"))) for t in turns if isinstance(t, dict)]
@@ -317,28 +317,28 @@ def _talk(given: object) -> _Talk:
     )
 
 
-def _content(given: object) -> str:
-    if isinstance(given, list):
-        parts = (part.get("text") for part in given if isinstance(part, dict))
+def _content(value: object) -> str:
+    if isinstance(value, list):
+        parts = (part.get("text") for part in value if isinstance(part, dict))
         return "\n".join(part for part in parts if isinstance(part, str))
-    return given if isinstance(given, str) else ""
+    return value if isinstance(value, str) else ""
 
 
-def _unpacked(given: object) -> object:
+def _unpacked(text: object) -> object:
     """Tables hold a list as JSON text."""
-    if isinstance(given, str) and given[:1] in ("[", "{"):
+    if isinstance(text, str) and text[:1] in ("[", "{"):
         try:
-            held: object = json.loads(given)
+            value: object = json.loads(text)
         except (ValueError, RecursionError):
-            return given
-        return held
-    return given
+            return text
+        return value
+    return text
 
 
 def _turn(record: Mapping[str, Any], talks: tuple[_Talk, _Talk]) -> int | None:
     """The judged turn, if not the last of the conversation."""
-    given = _number(record.get("turn"))
-    n_turns = max(len(talk.asked) for talk in talks)
-    if isinstance(given, int | float) and not isinstance(given, bool) and 1 <= given < n_turns:
-        return int(given)
+    turn = _number(record.get("turn"))
+    n_turns = max(len(talk.prompts) for talk in talks)
+    if isinstance(turn, int | float) and not isinstance(turn, bool) and 1 <= turn < n_turns:
+        return int(turn)
     return None

@@ -64,11 +64,11 @@ def _sessions(record: Mapping[str, Any], stem: str, tell: Any) -> Iterator[Impor
         raise Unreadable("messages", "is no list; expected the messages of a conversation")
     if not any(isinstance(one, dict) and "stage1" in one for one in messages):
         raise Unreadable("messages", "holds no message with stage1; expected a council's answers")
-    given = record.get("id")
-    named = isinstance(given, str) and given.strip()
-    conversation = session_name("id", str(given)) if named else stem
+    identifier = record.get("id")
+    named = isinstance(identifier, str) and identifier.strip()
+    conversation = session_name("id", str(identifier)) if named else stem
     at = _time(record.get("created_at"))
-    question, asked = "", 0
+    question, n_questions = "", 0
     for place, message in enumerate(messages):
         where = f"messages[{place}]"
         if not isinstance(message, dict):
@@ -76,8 +76,8 @@ def _sessions(record: Mapping[str, Any], stem: str, tell: Any) -> Iterator[Impor
         elif message.get("role") == "user":
             question = message["content"] if isinstance(message.get("content"), str) else ""
         elif "stage1" in message:
-            asked += 1
-            name = conversation if asked == 1 else f"{conversation}/{asked}"
+            n_questions += 1
+            name = conversation if n_questions == 1 else f"{conversation}/{n_questions}"
             try:
                 yield _session(Imported(name, at, question), message, where)
             except Unreadable as flaw:
@@ -120,13 +120,13 @@ def _session(bare: Imported, message: Mapping[str, Any], where: str) -> Imported
 
 
 def _stand(message: Mapping[str, Any], where: str) -> _Stand:
-    given = message["stage1"]
-    if not isinstance(given, list):
+    reviews = message["stage1"]
+    if not isinstance(reviews, list):
         raise Unreadable(f"{where}.stage1", "is no list of answers")
     answers: dict[str, str] = {}
     authors: dict[str, str] = {}
     in_order: list[str] = []
-    for place, answer in enumerate(given):
+    for place, answer in enumerate(reviews):
         model = answer.get("model") if isinstance(answer, dict) else None
         text = answer.get("response") if isinstance(answer, dict) else None
         if not isinstance(model, str) or not model or not isinstance(text, str):
@@ -138,22 +138,22 @@ def _stand(message: Mapping[str, Any], where: str) -> _Stand:
         answers[candidate] = text
         in_order.append(candidate)
     metadata = message.get("metadata")
-    kept = metadata.get("label_to_model") if isinstance(metadata, dict) else None
-    if isinstance(kept, dict) and kept:
-        return _Stand(answers, authors, _labels(kept, authors, answers), None)
+    labels = metadata.get("label_to_model") if isinstance(metadata, dict) else None
+    if isinstance(labels, dict) and labels:
+        return _Stand(answers, authors, _labels(labels, authors, answers), None)
     named = zip(ascii_uppercase, in_order, strict=False)
     return _Stand(answers, authors, {f"Response {a}": c for a, c in named}, IN_ORDER)
 
 
 def _labels(
-    kept: Mapping[str, object], authors: Mapping[str, str], answers: Mapping[str, str]
+    mapping: Mapping[str, object], authors: Mapping[str, str], answers: Mapping[str, str]
 ) -> dict[str, str]:
     """Label to candidate: a model's n-th label is its n-th answer."""
     written: dict[str, list[str]] = {}
     for candidate in answers:
         written.setdefault(authors.get(candidate, candidate), []).append(candidate)
     labels: dict[str, str] = {}
-    for label, model in kept.items():
+    for label, model in mapping.items():
         waiting = written.get(model) if isinstance(model, str) else None
         if waiting:
             labels[label] = waiting.pop(0)
@@ -176,14 +176,14 @@ def _ballot(review: object, stand: _Stand, bare: Imported, where: str) -> Ballot
         "notes": stand.note,
         "at": bare.at,
     }
-    said = _said(review, reviewer, stand)
-    if isinstance(said, str):
-        return Ballot(reviewer, abstained=True, reason=said, **shared)
+    reading = _read_reply(review, reviewer, stand)
+    if isinstance(reading, str):
+        return Ballot(reviewer, abstained=True, reason=reading, **shared)
     places = {candidate: place for place, candidate in enumerate(stand.labels.values(), start=1)}
-    return Ballot(reviewer, groups=said, positions=places, **shared)
+    return Ballot(reviewer, groups=reading, positions=places, **shared)
 
 
-def _said(
+def _read_reply(
     review: Mapping[str, Any], reviewer: str, stand: _Stand
 ) -> tuple[tuple[str, ...], ...] | str:
     """The ranking of a review, or why there is none.

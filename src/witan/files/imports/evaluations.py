@@ -100,12 +100,12 @@ class _Failures:
 
 def _results(record: Mapping[str, Any]) -> list[Any]:
     """Results of a file, a summary, or a line."""
-    held = record.get("results", [record])
-    if isinstance(held, dict):
-        held = held.get("results")
-    if not isinstance(held, list):
+    results = record.get("results", [record])
+    if isinstance(results, dict):
+        results = results.get("results")
+    if not isinstance(results, list):
         raise Unreadable("results", "is no list; expected the results of promptfoo")
-    return held
+    return results
 
 
 def _of_several_prompts(results: Sequence[Any]) -> set[str]:
@@ -115,7 +115,7 @@ def _of_several_prompts(results: Sequence[Any]) -> set[str]:
         with suppress(Unreadable):  # it is told when it is read
             if isinstance(one, dict):
                 prompts.setdefault(_provider(one.get("provider")), set()).add(_prompt(one))
-    return {provider for provider, held in prompts.items() if len(held) > 1}
+    return {provider for provider, texts in prompts.items() if len(texts) > 1}
 
 
 def _of_result(
@@ -133,17 +133,17 @@ def _of_result(
     again = f"/repeat-{run}" if run > 1 else ""
     session = session_name("testIdx", f"{stem}/{test}{again}")
     question = one.get("prompt")
-    asked = question.get("raw") if isinstance(question, dict) else None
+    prompt = question.get("raw") if isinstance(question, dict) else None
     response = one.get("response")
     output = response.get("output") if isinstance(response, dict) else None
     failed = one.get("error") is not None and one.get("failureReason") != 1
     if failed:
         failures.add(candidate, session)
     graded = {} if failed else _assertions(one)
-    asked = asked if isinstance(asked, str) else ""
+    prompt = prompt if isinstance(prompt, str) else ""
     return Imported(
         session=session,
-        question=asked,
+        question=prompt,
         ballots=_ballots(session, candidate, graded),
         answers={candidate: output} if isinstance(output, str) else {},
     )
@@ -161,18 +161,18 @@ def _prompt(one: Mapping[str, Any]) -> str:
     """The prompt of a result by its number, from 1."""
     number = one.get("promptIdx")
     label = one.get("prompt")
-    told = label.get("label") if isinstance(label, dict) else None
-    if isinstance(told, str) and 0 < len(told) <= 40 and "\n" not in told:
-        return told
+    text = label.get("label") if isinstance(label, dict) else None
+    if isinstance(text, str) and 0 < len(text) <= 40 and "\n" not in text:
+        return text
     return f"prompt {number + 1}" if isinstance(number, int) else "prompt"
 
 
-def _provider(given: object) -> str:
-    if isinstance(given, dict):
-        given = given.get("label") or given.get("id")
-    if not isinstance(given, str) or not given.strip():
+def _provider(value: object) -> str:
+    if isinstance(value, dict):
+        value = value.get("label") or value.get("id")
+    if not isinstance(value, str) or not value.strip():
         raise Unreadable("provider", "is missing; expected the name of a provider")
-    return given.strip()
+    return value.strip()
 
 
 def _assertions(one: Mapping[str, Any]) -> Reviews:
@@ -193,8 +193,8 @@ def _assertions(one: Mapping[str, Any]) -> Reviews:
 
 def _named(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
     """The named scores as criteria beside the whole."""
-    held = one.get("namedScores")
-    named = held.items() if isinstance(held, dict) else ()
+    by_metric = one.get("namedScores")
+    named = by_metric.items() if isinstance(by_metric, dict) else ()
     scores = {
         name: score
         for name, score in named
@@ -203,24 +203,24 @@ def _named(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
     return {**scores, "overall": grade} if scores else grade
 
 
-def _assertion(given: object) -> str:
+def _assertion(value: object) -> str:
     """The grader of an assertion: metric, model, or type."""
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         return "assertion"
     for field in ("metric", "provider", "type"):
-        told = given.get(field)
-        if isinstance(told, dict):
-            told = told.get("id")
-        if isinstance(told, str) and told.strip():
-            return told.strip()
+        text = value.get(field)
+        if isinstance(text, dict):
+            text = text.get("id")
+        if isinstance(text, str) and text.strip():
+            return text.strip()
     return "assertion"
 
 
-def _score(held: Mapping[str, Any]) -> float | None:
-    score = held.get("score")
+def _score(entry: Mapping[str, Any]) -> float | None:
+    score = entry.get("score")
     if isinstance(score, int | float) and not isinstance(score, bool):
         return float(score)
-    passed = held.get("pass", held.get("success"))
+    passed = entry.get("pass", entry.get("success"))
     return float(passed) if isinstance(passed, bool) else None
 
 
@@ -247,16 +247,16 @@ def read_inspect(records: Records, report: Report) -> Iterator[Imported]:
 
 
 def _evaluated(about: object) -> tuple[str, str, datetime | None]:
-    held = about if isinstance(about, dict) else {}
+    header = about if isinstance(about, dict) else {}
     for field in ("task", "model"):
-        if not isinstance(held.get(field), str) or not held[field].strip():
+        if not isinstance(header.get(field), str) or not header[field].strip():
             raise Unreadable(f"eval.{field}", "is missing; expected a name")
     try:
-        at = datetime.fromisoformat(str(held.get("created")))
+        at = datetime.fromisoformat(str(header.get("created")))
     except ValueError:
-        return held["task"].strip(), held["model"].strip(), None
+        return header["task"].strip(), header["model"].strip(), None
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return held["task"].strip(), held["model"].strip(), in_years("eval.created", at)
+    return header["task"].strip(), header["model"].strip(), in_years("eval.created", at)
 
 
 def _of_sample(sample: object, task: str, model: str, at: datetime | None) -> Imported:
@@ -266,8 +266,8 @@ def _of_sample(sample: object, task: str, model: str, at: datetime | None) -> Im
     later = f"/epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
     session = session_name("samples.id", f"{task}/{sample['id']}{later}")
     scores = sample.get("scores")
-    held = scores if isinstance(scores, dict) else {}
-    graded = {who: grade for who, one in held.items() if (grade := _value(one)) is not None}
+    by_scorer = scores if isinstance(scores, dict) else {}
+    graded = {who: grade for who, one in by_scorer.items() if (grade := _value(one)) is not None}
     answer = _completion(sample.get("output"))
     return Imported(
         session=session,
@@ -295,31 +295,31 @@ def _single(value: object) -> Grade | None:
     return value if isinstance(value, int | float) and value == value else None  # noqa: PLR0124 - NaN
 
 
-def _input(given: object) -> str:
+def _input(values: object) -> str:
     """The question: a text, or what the user says first."""
-    if isinstance(given, str):
-        return given
-    turns = given if isinstance(given, list) else []
-    said = (
+    if isinstance(values, str):
+        return values
+    turns = values if isinstance(values, list) else []
+    message = (
         _content(turn) for turn in turns if isinstance(turn, dict) and turn.get("role") == "user"
     )
-    return next(said, "")
+    return next(message, "")
 
 
 def _completion(output: object) -> str | None:
     """The model's answer."""
-    held = output if isinstance(output, dict) else {}
-    if isinstance(held.get("completion"), str):
-        return str(held["completion"])
-    choices = held.get("choices")
+    values = output if isinstance(output, dict) else {}
+    if isinstance(values.get("completion"), str):
+        return str(values["completion"])
+    choices = values.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else {}
     message = first.get("message") if isinstance(first, dict) else None
     return _content(message) if isinstance(message, dict) else None
 
 
 def _content(turn: Mapping[str, Any]) -> str:
-    given = turn.get("content")
-    parts = given if isinstance(given, list) else [given]
+    content = turn.get("content")
+    parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     return "\n".join(text for text in texts if isinstance(text, str))
 

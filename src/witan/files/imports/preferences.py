@@ -33,28 +33,28 @@ def preferences_as_battles(
     for line, record in records:
         try:
             battle = _battle(record, columns)
-            asked = battle.get("prompt")
-            if asked is not None and not _has_session(record, columns):
-                number = numbers.setdefault(str(asked), len(numbers) + 1)
+            prompt = battle.get("prompt")
+            if prompt is not None and not _has_session(record, columns):
+                number = numbers.setdefault(str(prompt), len(numbers) + 1)
                 battle["session"] = f"{stem}/{number}"
             yield line, battle
         except Unreadable as flaw:
             if first:
-                told = flaw.what if flaw.field is None else f"field {flaw.field!r} {flaw.what}"
-                raise BallotFileError(report.path, told, line) from None
+                problem = flaw.what if flaw.field is None else f"field {flaw.field!r} {flaw.what}"
+                raise BallotFileError(report.path, problem, line) from None
             report(line, flaw)
         first = False
 
 
 def _battle(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     fields = {folded(name): value for name, value in record.items()}
-    given = [columns.get(side) for side in ("first", "second")]
+    sides = [columns.get(side) for side in ("first", "second")]
     names = [
         _name(side, fields, None if column is None else record.get(column))
-        for side, column in zip(_SIDES, given, strict=True)
+        for side, column in zip(_SIDES, sides, strict=True)
     ]
     texts = [_text(fields.get(side)) for side in _SIDES]
-    asked = fields.get("prompt") or _asked(fields.get("chosen"))
+    prompt = fields.get("prompt") or _question(fields.get("chosen"))
     battle = {
         **record,
         "model_a": names[0],
@@ -62,7 +62,7 @@ def _battle(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, 
         "winner": "model_a",
         "order_known": False,
     }
-    battle["prompt"] = asked
+    battle["prompt"] = prompt
     if texts != names and all(texts):
         battle |= {"response_a": texts[0], "response_b": texts[1]}
     scores = [_score(side, fields) for side in _SIDES]
@@ -76,15 +76,15 @@ def _has_session(record: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
     return "session" in columns or not names.isdisjoint((*ALIASES["session"], "id"))
 
 
-def _name(side: str, fields: Mapping[str, Any], given: object) -> str:
+def _name(side: str, fields: Mapping[str, Any], value: object) -> str:
     """Author of an answer: a model's field, or the text if a name."""
     for name in (f"{side}_{name}" for name in _NAMES):
-        given = fields.get(name) if given is None else given
+        value = fields.get(name) if value is None else value
     for name in (f"{name}_{side}" for name in _NAMES):
-        given = fields.get(name) if given is None else given
-    given = fields.get(side) if given is None else given
-    if isinstance(given, str) and _is_name(given.strip()):
-        return given.strip()
+        value = fields.get(name) if value is None else value
+    value = fields.get(side) if value is None else value
+    if isinstance(value, str) and _is_name(value.strip()):
+        return value.strip()
     raise Unreadable(
         side,
         "is an answer, and no field says whose it is; add chosen_model and rejected_model, or name "
@@ -97,19 +97,19 @@ def _is_name(text: str) -> bool:
     return is_short and "\n" not in text and text[-1] not in ".?!"
 
 
-def _text(given: object) -> str | None:
+def _text(value: object) -> str | None:
     """An answer: a text, or the last message of a conversation."""
-    if isinstance(given, list) and given and isinstance(given[-1], dict):
-        given = given[-1].get("content")
-    return given if isinstance(given, str) else None
+    if isinstance(value, list) and value and isinstance(value[-1], dict):
+        value = value[-1].get("content")
+    return value if isinstance(value, str) else None
 
 
-def _asked(given: object) -> str | None:
+def _question(value: object) -> str | None:
     """The user's first message in a conversation."""
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         return None
-    said = (turn.get("content") for turn in given if isinstance(turn, dict))
-    return next((text for text in said if isinstance(text, str)), None)
+    contents = (turn.get("content") for turn in value if isinstance(turn, dict))
+    return next((text for text in contents if isinstance(text, str)), None)
 
 
 def _score(side: str, fields: Mapping[str, Any]) -> object:

@@ -54,24 +54,24 @@ def gathered(pieces: Iterable[Imported], most: int = MOST_HELD) -> Iterator[Impo
     answer the last.
     """
     numbers: dict[str, int] = {}
-    held: list[tuple[int, Imported]] = []
+    buffered: list[tuple[int, Imported]] = []
     size = 0
     with closing(sqlite3.connect("")) as aside:  # without a name, it lives in a temporary file
         aside.execute("CREATE TABLE pieces (number INTEGER, place INTEGER PRIMARY KEY, body BLOB)")
         for piece in pieces:
-            held.append((numbers.setdefault(piece.session, len(numbers)), piece))
+            buffered.append((numbers.setdefault(piece.session, len(numbers)), piece))
             size += _PIECE_BYTES + sum(map(len, piece.answers.values()))
             if size >= most:
-                _lay_aside(aside, held)
-                held, size = [], 0
-        held.sort(key=itemgetter(0))
-        rows = merge(_taken_up(aside), held, key=itemgetter(0))
+                _lay_aside(aside, buffered)
+                buffered, size = [], 0
+        buffered.sort(key=itemgetter(0))
+        rows = merge(_taken_up(aside), buffered, key=itemgetter(0))
         for _, group in groupby(rows, key=itemgetter(0)):
             yield _whole([piece for _, piece in group])
 
 
-def _lay_aside(aside: sqlite3.Connection, held: list[tuple[int, Imported]]) -> None:
-    rows = ((number, pickle.dumps(_packed(piece), -1)) for number, piece in held)
+def _lay_aside(aside: sqlite3.Connection, pieces: list[tuple[int, Imported]]) -> None:
+    rows = ((number, pickle.dumps(_packed(piece), -1)) for number, piece in pieces)
     aside.executemany("INSERT INTO pieces (number, body) VALUES (?, ?)", rows)
 
 
@@ -88,7 +88,7 @@ def _packed(piece: Imported) -> list[Any]:
 
 
 def _unpacked(values: list[Any]) -> Imported:
-    values[_BALLOTS] = tuple(Ballot(*held) for held in values[_BALLOTS])
+    values[_BALLOTS] = tuple(Ballot(*fields) for fields in values[_BALLOTS])
     return Imported(*values)
 
 
@@ -186,18 +186,18 @@ def _read(
     saying: tuple[Callable[[Problem], None] | None, Callable[[str], None] | None],
 ) -> Iterator[Imported]:
     on_problem, on_note = saying
-    told = Beside()
+    extra = Beside()
     for answers in beside[0]:
-        told.answers(answers, on_problem)
+        extra.answers(answers, on_problem)
     for questions in beside[1]:
-        told.questions(questions, on_problem)
+        extra.questions(questions, on_problem)
     with open_source(path) as source:
         report = Report(source.path, on_problem, doubting=True, on_note=on_note)
-        given, columns, scale = reading
-        content = content_of(source, given, columns)
+        source_format, columns, scale = reading
+        content = content_of(source, source_format, columns)
         if content is not None:
             for one in sessions_of(content, columns, report, scales=(scale, None)):
-                yield finish(told.joined(one))
+                yield finish(extra.joined(one))
 
 
 class _Finish:
@@ -284,20 +284,20 @@ def import_files(path: str | Path) -> tuple[str, ...]:
     if str(path) == "-" or not folder.is_dir():
         return (str(path),)
     try:
-        held = sorted(folder.iterdir())
+        entries = sorted(folder.iterdir())
     except OSError as error:
         raise cannot("be read", str(path), error) from error
-    found = tuple(str(one) for one in held if one.suffix == ".json")
-    if not found:
-        problem = "is a folder without a .json file; name the files in it" if held else (
+    files = tuple(str(one) for one in entries if one.suffix == ".json")
+    if not files:
+        problem = "is a folder without a .json file; name the files in it" if entries else (
             "is an empty folder; name a file, or a folder that holds .json files"
         )  # fmt: skip
         raise BallotFileError(str(path), problem)
-    return found
+    return files
 
 
 @contextmanager
-def held(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
+def rereadable_file(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
     """A rereadable file: standard input and pipes are spooled first.
 
     Raises

@@ -55,10 +55,10 @@ def _read(line: str) -> Imported:
         raise Unreadable(
             None, f"is no session; expected an object with {' or '.join(SESSION_MARKS)}"
         )
-    return _imported(record) if IMPORTED in record else _held(line, record)
+    return _imported(record) if IMPORTED in record else _council_session(line, record)
 
 
-def _held(line: str, record: Mapping[str, Any]) -> Imported:
+def _council_session(line: str, record: Mapping[str, Any]) -> Imported:
     """A council session from its events."""
     session = session_from_json(line)
     session_name("session", session.id)
@@ -100,7 +100,10 @@ def _imported(record: Mapping[str, Any]) -> Imported:
         simulated=simulated,
         closing=_text("closing", record.get("closing")),
         models=_map("models", record.get("models", {}), str),
-        kept={who: _kept(pair) for who, pair in _map("kept", record.get("kept", {}), list).items()},
+        kept={
+            who: _order_count(pair)
+            for who, pair in _map("kept", record.get("kept", {}), list).items()
+        },
         repaired=_names("repaired", record.get("repaired", [])),
         took=_took(record.get("took", [])),
     )
@@ -110,7 +113,7 @@ def _lengths(record: Mapping[str, Any]) -> dict[str, int]:
     return _map("lengths", record.get("lengths", {}), int)
 
 
-def _kept(pair: list[Any]) -> tuple[int, int]:
+def _order_count(pair: list[Any]) -> tuple[int, int]:
     """Pairs judged alike in both orders, of so many."""
     if len(pair) != 2 or not all(_is_whole(n) for n in pair) or pair[0] > pair[1]:
         raise Unreadable("kept", f"has {pair!r}; expected pairs judged alike, and pairs")
@@ -182,7 +185,7 @@ def _text(field: str, value: object) -> str | None:
 
 
 def _map(field: str, value: object, kind: type) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(type(held) is kind for held in value.values()):
+    if not isinstance(value, dict) or not all(type(item) is kind for item in value.values()):
         expected = {str: "text", int: "whole numbers", list: "lists"}[kind]
         raise Unreadable(field, f"is no map from candidate to {expected}")
     return value

@@ -47,14 +47,14 @@ def read_seats(settings: Mapping[Key, Setting], *, replaced: bool = False) -> Co
     """
     members = name_seats(list(_specs(settings, ("members",))))
     _check_apart(settings, members, ("members",))
-    jury = name_seats(list(_specs(settings, ("jury",))), taken=[member.name for member in members])
+    jury = name_seats(list(_specs(settings, ("jury",))), names=[member.name for member in members])
     _check_jurors_apart(settings, members, jury)
     members_and_jury = (*members, *jury)
     names = [seat.name for seat in members_and_jury]
     seated = {seat.name: seat for seat in members_and_jury}
     unseated = _unseated(settings, seated) if replaced else ()
     chairmen = list(_specs(settings, ("chairmen",), seated, unseated))
-    apart = iter(name_seats([c for c in chairmen if c not in members_and_jury], taken=names))
+    apart = iter(name_seats([c for c in chairmen if c not in members_and_jury], names=names))
     named = tuple(c if c in members_and_jury else next(apart) for c in chairmen)
     for number, chairman in enumerate(named, start=1):
         others = (*members_and_jury, *named[: number - 1])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from witan.core.scale import Scale
 from witan.deliberation.imported_session import ImportCounts, Imported
 from witan.files.ballots.problems import Problem
-from witan.files.imports.reading import digest_of, held, read_imports
+from witan.files.imports.reading import digest_of, read_imports, rereadable_file
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -80,7 +80,7 @@ def take_in(
         If the history cannot be written, or has a session of that name with other ballots.
     """
     source = "standard input" if str(path) == "-" else str(path)
-    with held(path) as file:
+    with rereadable_file(path) as file:
         digest = digest_of([file, *meaning.answers, *meaning.questions], **_said(meaning))
         before = history.find_import(digest)
         if before is not None:

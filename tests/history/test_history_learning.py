@@ -229,6 +229,7 @@ def turned(lesson):
     return replace(lesson, ballots=tuple(cast))
 
 
+@pytest.mark.slow
 def test_it_reads_few_sessions_of_many(tmp_path):
     """Sessions with people's votes beyond the newest add nothing to the time it takes."""
     with History.open(tmp_path / "h.sqlite") as history:

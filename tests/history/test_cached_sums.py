@@ -32,7 +32,9 @@ from witan.history import History
 class TestSameSums:
     """The cache beside the rows."""
 
-    @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
+    @pytest.mark.parametrize(
+        "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))]
+    )
     def test_whatever_is_written(self, history, seed):
         """RunningSums, voting, forgetting and counting again, in any order, never part the two."""
         draw = Random(seed)  # noqa: S311 - a test draws what happens

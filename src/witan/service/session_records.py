@@ -14,6 +14,7 @@ from witan.deliberation.session import Cost, Session, State, Synthesis
 from witan.files.exports import ballot_fields
 from witan.service.catalogue import redacts
 from witan.service.outcome_records import OutcomeRecord, Safety, outcome_fields
+from witan.service.parameters import adapter_of
 from witan.service.redaction import redact_session
 from witan.service.trust import session_trust
 
@@ -296,8 +297,9 @@ class CouncilSession:
     record_problem: str | None = None
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _: Any, handler: "GetCoreSchemaHandler") -> Any:
-        return handler.generate_schema(SessionRecord)
+    def __get_pydantic_core_schema__(cls, *_: object) -> Any:
+        # Made once: routes that return a session would each derive the whole of it anew.
+        return adapter_of(SessionRecord).core_schema
 
     def to_json(self) -> str:
         """Write its record, as files have it, and what is known beside it."""

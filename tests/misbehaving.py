@@ -95,6 +95,11 @@ class MisbehavingServer:
         makes = status(int(fault)) if fault.isdigit() else FAULTS[fault]
         self._planned.append(_Planned(model, stage, makes, given, times))
 
+    def behave(self) -> None:
+        """Forget every planned fault and every request."""
+        self._planned.clear()
+        self.received.clear()
+
     def calls(self, model: str | None = None) -> list[Asked]:
         """The calls so far, of all models or of one."""
         asked = [request.asked for request in self.received if request.method == "POST"]

@@ -100,6 +100,7 @@ BEGIN
         EXECUTE format('DROP SCHEMA %I CASCADE', each.nspname);
     END LOOP;
     CREATE SCHEMA public;
+    GRANT USAGE ON SCHEMA public TO PUBLIC;
 END $$
 """
 """Ends every connection but its own, and drops whatever a test made."""

@@ -50,6 +50,7 @@ def parts(block: Block) -> list[str]:
     return [part.strip() for line in block.text.splitlines() for part in line.split("| ")]
 
 
+@pytest.mark.slow
 def test_every_example_prints_what_is_shown(clone):
     """Console and Python blocks run in order, with the files of the clone alone."""
     workspace = Workspace(clone, in_process=False)

@@ -18,7 +18,7 @@ from witan.history.database import Database
 from witan.history.locks import LockWait
 from witan.history.opening import open_database
 
-ENGINES = ("sqlite", "postgresql", "duckdb", "spark")
+ENGINES = ("sqlite", "postgresql", "duckdb", pytest.param("spark", marks=pytest.mark.slow))
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,9 @@ from witan.history.rows import Rows, SessionRow, insert_sessions
 
 __all__ = ["ENGINES", "insert_family", "sums_of"]
 
-ENGINES = ["sqlite", "cache", "postgresql", "duckdb", "spark"]
+SPARK = pytest.param("spark", marks=pytest.mark.slow)
+
+ENGINES = ["sqlite", "cache", "postgresql", "duckdb", SPARK]
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

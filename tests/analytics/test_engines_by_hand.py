@@ -64,6 +64,13 @@ ENTRIES = Entries(
     ),
 )  # fmt: skip
 
+ENGINES_BY_HAND = [
+    "sqlite",
+    "postgresql",
+    "duckdb",
+    pytest.param("spark", marks=pytest.mark.slow),
+]
+
 
 # Models a and b gave the same answer, which stood first on the sheet of x and last on that of y.
 COPIED = entries_of(
@@ -79,13 +86,13 @@ COPIED = entries_of(
 X, Y = code_of("x"), code_of("y")
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql", "duckdb", "spark"])
+@pytest.fixture(scope="module", params=ENGINES_BY_HAND)
 def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
     with reduced(ENTRIES, request, tmp_path_factory.mktemp("by-hand")) as found:
         yield found
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql", "duckdb", "spark"])
+@pytest.fixture(scope="module", params=ENGINES_BY_HAND)
 def copied(request, tmp_path_factory) -> Iterator[WindowSums]:
     with reduced(COPIED, request, tmp_path_factory.mktemp("copied")) as found:
         yield found

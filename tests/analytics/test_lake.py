@@ -416,7 +416,9 @@ class TestWrongInput:
             Lake(copied)
         assert str(path) in str(refused.value)
 
-    @pytest.mark.parametrize("engine_name", ["duckdb", "spark"])
+    @pytest.mark.parametrize(
+        "engine_name", ["duckdb", pytest.param("spark", marks=pytest.mark.slow)]
+    )
     def test_a_file_that_is_damaged_inside(self, copied, engine_name, request):
         """A file whose end is whole is named when it is summed."""
         path = some_file(copied, "standings")

@@ -46,6 +46,7 @@ def test_a_package_that_is_not_installed(lake, engine, absent, extra):
     assert told == f"MissingExtra {extra}\n"
 
 
+@pytest.mark.slow
 def test_no_java(lake, tmp_path):
     """Spark without Java says that it needs one, before it starts."""
     pytest.importorskip("pyspark", reason="Spark is not installed")

@@ -9,6 +9,8 @@ import pytest
 
 from witan.analytics.spark_engine import SparkLake, filter_output
 
+pytestmark = pytest.mark.slow
+
 OWN = """
 import sys
 from pyspark.sql import SparkSession

@@ -91,6 +91,7 @@ class TestKilling:
             assert sum(acks.values()) > 200
             assert list(losses(history, acks)) == []
 
+    @pytest.mark.slow
     def test_killed_writers_lose_nothing_in_postgresql(self, postgresql_url, tmp_path):
         """The same with 30 kills and a server."""
         crowd("kill", postgresql_url, tmp_path, 30)

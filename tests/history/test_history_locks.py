@@ -59,6 +59,7 @@ def test_a_locked_file_is_given_up_once_the_time_is_over(made, running):
     assert str(made) in told[0]
 
 
+@pytest.mark.slow
 def test_whoever_will_write_waits_for_who_writes(made, running):
     """A reader comes in beside a writer; who is to record waits as long as an opening."""
     running(WRITES, made)
@@ -90,6 +91,7 @@ def test_a_lock_that_is_let_go_of_in_time_is_no_matter(made):
     assert told == []
 
 
+@pytest.mark.slow
 def test_another_opener_is_waited_for_no_longer(file):
     """The lock of whoever makes a history is waited for as long, and named."""
     told = []
@@ -136,6 +138,7 @@ class TestWhileSessionsRun:
 
             assert sorted(found.session for found in history.find()) == ["s1", "s2"]
 
+    @pytest.mark.slow
     def test_a_table_that_is_locked_on_a_server_is_waited_for_no_longer(self, postgresql_url):
         """PostgreSQL is waited for as a file is."""
         told_of = []

@@ -403,6 +403,7 @@ def test_a_session_goes_on_over_a_restart(postgresql_url, restarting):
         assert recording.failure is None
 
 
+@pytest.mark.slow
 def test_what_is_read_is_read_once_the_server_is_back(postgresql_url, restarting):
     """A reader waits for the connection to be made again, and is told of nothing."""
     with History.open(postgresql_url) as history:

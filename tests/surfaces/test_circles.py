@@ -83,6 +83,7 @@ def test_programs_that_ask_each_others_councils_are_refused_where_they_meet(tmp_
     assert ran_two.read_text(encoding="utf-8").count("\n") <= 6
 
 
+@pytest.mark.slow
 def test_a_program_that_asks_the_server_it_sits_in_is_refused(tmp_path):
     """The command that it runs says on whose behalf, and the server knows its own name."""
     port, folder = free_port(), tmp_path / "served"
@@ -103,6 +104,7 @@ def test_a_program_that_asks_the_server_it_sits_in_is_refused(tmp_path):
     assert ran.read_text(encoding="utf-8").count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="it is told by /proc")
 def test_an_agent_that_starts_the_council_it_sits_in_as_its_tool_is_refused(tmp_path):
     """Over MCP, though a client hands on no variable of ours; the demonstration can be asked."""

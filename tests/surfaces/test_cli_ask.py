@@ -395,6 +395,7 @@ class TestInterrupt:
         held = json.loads(path.read_text(encoding="utf-8"))
         assert held["status"] == "complete"
 
+    @pytest.mark.slow
     def test_json_prints_the_record_of_what_came_in(self, tmp_path):
         """``--json`` keeps its word: one object, whose status is that it was interrupted."""
         asked = tmp_path / "asked"
@@ -414,6 +415,7 @@ class TestInterrupt:
         assert process.returncode == 130
         assert json.loads(out)["status"] == "interrupted"
 
+    @pytest.mark.slow
     def test_without_a_file_it_is_kept_with_the_state_of_the_user(self, tmp_path):
         """Without a history the path is named, and a session can be shown from it."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})

@@ -98,6 +98,7 @@ def busy_history(place, server):
     return kept_busy
 
 
+@pytest.mark.slow
 def test_what_a_call_is_begun_with_is_durable_before_it_is_made(
     witan, server, config, busy_history
 ):
@@ -114,6 +115,7 @@ def test_what_a_call_is_begun_with_is_durable_before_it_is_made(
     assert record["cost"]["committed_usd"] == pytest.approx(known + sum(begun))
 
 
+@pytest.mark.slow
 def test_a_ceiling_is_not_renewed_by_killing(witan, server, config, worst):
     """Of four calls that it allows two are made each time, and then none."""
     server.fault(None, "hang")
@@ -129,6 +131,7 @@ def test_a_ceiling_is_not_renewed_by_killing(witan, server, config, worst):
     assert witan("show", "last", "--json").json["cost"]["committed_usd"] <= 4.5 * worst
 
 
+@pytest.mark.slow
 def test_a_file_that_is_taken_up_knows_of_its_calls(witan, server, config, worst, tmp_path):
     """Without a history the record itself says what was begun, before it is."""
     server.fault(None, "hang")
@@ -145,6 +148,7 @@ def test_a_file_that_is_taken_up_knows_of_its_calls(witan, server, config, worst
     assert record["cost"]["committed_usd"] == pytest.approx(4 * worst)
 
 
+@pytest.mark.slow
 def test_without_a_ceiling_a_call_does_not_wait_for_ever(server, config, busy_history):
     """A history that cannot be written holds a call up, but not beyond ten seconds or so."""
     with busy_history("ask", "Which?", "--config", config) as process:
@@ -153,6 +157,7 @@ def test_without_a_ceiling_a_call_does_not_wait_for_ever(server, config, busy_hi
         killed(process, server, calls=4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ceiling", [[], ["--max-cost", 1.0]], ids=["no ceiling", "a ceiling"])
 def test_what_is_paid_in_vain_is_not_forgotten(witan, server, config, worst, ceiling):
     """Calls that timed out may be billed, though the session is left to be taken up again."""
@@ -205,6 +210,7 @@ class TestRefusedBeforehand:
         assert len(server.calls()) == 4
         assert listed(witan)[0]["status"] == "interrupted"
 
+    @pytest.mark.slow
     def test_a_session_that_is_taken_up_over_http(self, server, config, place, interrupted):
         """It is a 402 each time, and the session can still be resumed by another."""
         path = f"/api/sessions/{interrupted}/resume"

@@ -148,6 +148,7 @@ class TestTerminal:
 
         assert min(seconds) < 0.25
 
+    @pytest.mark.slow
     def test_it_takes_a_few_seconds(self, watched):
         """Long enough to be watched, short enough to be watched to the end."""
         assert watched.status == 0
@@ -188,6 +189,7 @@ class TestTerminal:
         """What was hidden while drawing is shown again."""
         assert watched.drawn.rindex("\x1b[?25h") > watched.drawn.rindex("\x1b[?25l")
 
+    @pytest.mark.slow
     def test_quiet_draws_nothing(self):
         """``--quiet`` shows the text and what is missing, and no progress."""
         quiet = Terminal("demo", "--degraded", "--fast", "--quiet")
@@ -204,6 +206,7 @@ class TestTerminal:
         assert "] elder" in text
         assert text.index("] elder") > text.rindex("simulated | ")
 
+    @pytest.mark.slow
     def test_a_text_that_breaks_off_is_followed_by_the_one_that_counts(self, tmp_path):
         """Half of a text stays visible, is said to be void, and the whole one stands below it."""
         breaks = {"text": "Half a", "error": "is gone", "status": 401}

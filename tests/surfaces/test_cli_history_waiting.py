@@ -54,6 +54,7 @@ def held(place):
         process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("held")
 def test_nobody_is_asked_while_the_history_is_locked(witan, tmp_path, place):
     """It is said that it waits, and for what; after ten seconds, how to do without."""

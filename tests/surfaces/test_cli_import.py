@@ -412,6 +412,7 @@ class TestProcesses:
         said = f"interrupted; {file} comes in wholly or not at all; {again}\n"
         assert err.decode() == said
 
+    @pytest.mark.slow
     def test_ctrl_c_says_what_came_in_before(self, witan, write, place):
         """While the second file is waited for, the first is in already."""
         process = self.run("import", write("a.jsonl", ballot()), "-", "--history", place)
@@ -444,7 +445,9 @@ class TestProcesses:
 class TestSharedData:
     """Votes by real models and people, read where they lie."""
 
-    @pytest.mark.parametrize("name", FILES)
+    @pytest.mark.parametrize(
+        "name", [*list(FILES)[:-1], pytest.param([*FILES][-1], marks=pytest.mark.slow)]
+    )
     def test_each_file_comes_in_once(self, witan, place, name):
         """Twice is once, and everything in it is counted."""
         path = SHARED / name

@@ -226,6 +226,7 @@ class TestEngines:
 
         alike(here, there)
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("spark")
     @pytest.mark.parametrize("command", [("leaderboard", *ASKED), ("audit", "--json")])
     def test_spark_says_the_same(self, witan, history, lake, command):

@@ -93,6 +93,7 @@ def counted_in(witan, *arguments: object) -> list[tuple[str, int]]:
 class TestFile:
     """What the history did not keep is in a file, and the sentence says where."""
 
+    @pytest.mark.slow
     def test_a_history_that_fails_half_way_is_completed_from_the_file(
         self, witan, ask_while, spoil, tmp_path
     ):
@@ -114,12 +115,14 @@ class TestFile:
         assert session_from_json(witan("show", "last", "--json").out).events == saved.events
         assert witan("recount", "last").status == 0
 
+    @pytest.mark.slow
     def test_the_command_finds_a_place_that_was_named(self, ask_while, spoil, place):
         """Where the history was named by hand, so does the sentence."""
         _, err = ask_while(spoil, "--history", place)
 
         assert err.rstrip().endswith(f" --history {place}")
 
+    @pytest.mark.slow
     def test_a_full_disk_under_both_leaves_the_state(self, ask_while, spoil, tmp_path):
         """Where the file that was asked for cannot be written either, another is."""
         status, err = ask_while(spoil, "--save", "/dev/full")
@@ -138,6 +141,7 @@ class TestFile:
         assert "the history did not keep the session" in err
         assert "nor could its record be written" in err
 
+    @pytest.mark.slow
     @pytest.mark.skipif(os.name == "nt", reason="Windows removes no file that is in use")
     def test_a_history_that_is_removed_meanwhile_is_missed(self, ask_while, place, tmp_path):
         """What was written to a removed file is in the file that is named."""

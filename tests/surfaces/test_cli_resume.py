@@ -46,6 +46,7 @@ class TestResume:
 
         assert err.startswith("interrupted; 3 of 3 answers, 2 of 3 ballots kept; resume with: ")
 
+    @pytest.mark.slow
     def test_the_command_it_names_finds_the_place(self, tmp_path):
         """Where the history was named by hand, the command to go on names it, too."""
         elsewhere = tmp_path / "else where.sqlite"
@@ -54,6 +55,7 @@ class TestResume:
 
         assert err.endswith(f" --history '{elsewhere}'\n")
 
+    @pytest.mark.slow
     def test_a_file_is_written_as_well_where_one_is_named(self, witan, tmp_path):
         """``--save`` keeps its word beside the history."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})
@@ -61,6 +63,7 @@ class TestResume:
 
         assert witan("show", "half.json", "--json").out == witan("show", "last", "--json").out
 
+    @pytest.mark.slow
     def test_in_vain_it_can_be_taken_up_again(self, witan, tmp_path):
         """Where nothing was added the session is not closed; that it was tried is recorded."""
         interrupted("ask", "Is it so?", *write_council(tmp_path, cyd={"answer": HANGS}))
@@ -83,6 +86,7 @@ class TestResume:
         write_council(tmp_path)
         assert witan("resume", "last").out == "All told: so.\n"
 
+    @pytest.mark.slow
     def test_what_was_kept_in_a_file_comes_into_the_history(self, witan, tmp_path, place):
         """A file that is taken up is completed in both places."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})
@@ -95,6 +99,7 @@ class TestResume:
         assert [line["status"] for line in listed(witan)] == ["complete"]
         assert witan("show", "half.json", "--json").out == witan("show", "last", "--json").out
 
+    @pytest.mark.slow
     def test_one_s_own_programs_need_no_trust(self, witan, place, tmp_path):
         """What the history recorded is resumed; a record from elsewhere needs ``--trust``."""
         story = Story("ada", "bob", "cyd", seats=tuple(_program(n) for n in ("ada", "bob", "cyd")))

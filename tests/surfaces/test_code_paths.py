@@ -12,6 +12,8 @@ import pytest
 
 from witan.core.rules import RULES
 
+pytestmark = pytest.mark.slow
+
 AVX512 = "AVX512F,AVX512CD,AVX512_SKX,AVX512_CLX,AVX512_CNL,AVX512_ICL"
 OLDER = {
     "with AVX2 alone": {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": AVX512},

@@ -84,7 +84,11 @@ assert reached
 """
 
 
-@pytest.mark.parametrize("code", [PUBLIC, MODULES, OBJECTS], ids=["names", "modules", "objects"])
+@pytest.mark.parametrize(
+    "code",
+    [PUBLIC, pytest.param(MODULES, marks=pytest.mark.slow), OBJECTS],
+    ids=["names", "modules", "objects"],
+)
 def test_no_key_is_shown(code):
     """Signatures, help and reprs of all there is, and of a council with keys, show none."""
     environment = {**os.environ, **dict.fromkeys(VARIABLES, KEY), "COLUMNS": "200"}

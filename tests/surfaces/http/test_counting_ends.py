@@ -12,6 +12,8 @@ import pytest
 from served import serving_process
 from services import write_config
 
+pytestmark = pytest.mark.slow
+
 LONG = "".join(
     json.dumps({"session": f"q{n // 3}", "reviewer": f"r{n % 3}", "ranking": ["x", "y", "z"]})
     + "\n"

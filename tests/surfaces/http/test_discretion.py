@@ -157,7 +157,9 @@ def _told_by_http(client, session):
     return told
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
+)
 def told(request, tmp_path_factory):
     """What clients are told, by where; and what the operator is, in the log."""
     folder = tmp_path_factory.mktemp("server")

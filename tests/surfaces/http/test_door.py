@@ -41,10 +41,11 @@ def server(tmp_path):
         yield running
 
 
-@pytest.fixture
-def local(tmp_path):
-    """A server of three scripts, for this machine alone."""
-    with served(councils(write_config(tmp_path)), ServeSettings(body_bytes=2000)) as running:
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    """One server of three scripts, for this machine alone."""
+    file = write_config(tmp_path_factory.mktemp("scripts"))
+    with served(councils(file), ServeSettings(body_bytes=2000)) as running:
         yield running
 
 
@@ -71,15 +72,20 @@ class TestTokens:
             {"Cookie": "witan="},
         ],
     )
-    @pytest.mark.parametrize("path", ["/api/sessions", "/v1/models", "/metrics", "/openapi.json"])
-    def test_whoever_has_none_is_refused(self, server, headers, path):
-        """It is said how to give one, and never what a right one is like."""
+    def test_whoever_has_none_is_refused(self, server, headers):
+        """The refusal says how to give a token, and never what a right one is like."""
         with client(server, **headers) as asking:
-            response = asking.get(path)
+            response = asking.get("/api/sessions")
 
         assert response.status_code == 401
         assert response.headers["www-authenticate"].startswith("Bearer")
         assert ADA not in response.text
+
+    def test_every_surface_wants_one(self, server):
+        """The API, the models, the counters and the description are refused alike."""
+        with client(server) as asking:
+            for path in ("/api/sessions", "/v1/models", "/metrics", "/openapi.json"):
+                assert asking.get(path).status_code == 401, path
 
     @pytest.mark.parametrize(
         ("headers", "said"),

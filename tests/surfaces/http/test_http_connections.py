@@ -101,6 +101,7 @@ def counted(url, reason):
 class TestAtTheFileLimit:
     """More slow clients than the process may have files open."""
 
+    @pytest.mark.slow
     @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
     @pytest.mark.parametrize("half", HALF)
     def test_the_server_stays_well_and_says_so_in_a_line(self, tmp_path, half):
@@ -151,6 +152,7 @@ class TestDeadlines:
         assert 0.9 < taken < 6
         assert reason == 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("half", HALF)
     def test_a_trickle_is_no_progress(self, tmp_path, half):
         """The deadline is that of the whole, not of the next byte."""
@@ -168,6 +170,7 @@ class TestDeadlines:
 
         assert taken < 6
 
+    @pytest.mark.slow
     def test_a_connection_without_a_request_ends(self, tmp_path):
         """Before the first request and after one."""
         with running(tmp_path) as server:
@@ -177,6 +180,7 @@ class TestDeadlines:
         assert unused == b""
         assert used.startswith(b"HTTP/1.1 200 ")
 
+    @pytest.mark.slow
     def test_a_refused_body_is_not_waited_for(self, tmp_path):
         """Whoever is refused by the headers cannot hold the connection by the body."""
         request = b"POST / HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: 1000\r\n\r\n{"
@@ -185,6 +189,7 @@ class TestDeadlines:
 
         assert answer.startswith(b"HTTP/1.1 403 ")
 
+    @pytest.mark.slow
     def test_a_stream_lasts_longer_than_any_deadline(self, tmp_path):
         """Readers of events are told everything."""
         slow = [{"prefers": ["Ada says"], "seconds": 5}]
@@ -195,6 +200,7 @@ class TestDeadlines:
         assert events.count("event: ballot_cast") == 3
         assert '"status": "complete"' in events.split("event: end")[1]
 
+    @pytest.mark.slow
     def test_a_client_that_takes_nothing_is_let_go(self, tmp_path):
         """What it asked for is not held for it."""
         request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -202,6 +208,7 @@ class TestDeadlines:
             client.sendall(request * 16)
             until(lambda: counted(server.url, "send_timeout") == 1, "it is still waited for")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("what", ["a document", "events"])
     def test_a_byte_now_and_then_is_not_taking(self, tmp_path, what):
         """A client that takes less than the least rate is let go like one that takes nothing."""
@@ -225,6 +232,7 @@ class TestDeadlines:
         session = httpx2.post(f"{url}/api/sessions?wait=20", json=QUESTION, timeout=30).json()
         return f"/api/sessions/{session['session']}/events"
 
+    @pytest.mark.slow
     def test_a_silent_stream_asks_nothing_of_its_reader(self, tmp_path):
         """Where nothing is unsent, nobody is slow."""
         slow = [{"prefers": ["Ada says"], "seconds": 4}]
@@ -237,6 +245,7 @@ class TestDeadlines:
         assert "event: end" in events
         assert slow == 0
 
+    @pytest.mark.slow
     def test_a_client_that_takes_its_time_gets_all(self, tmp_path):
         """Slow reading is no fault as long as it goes on."""
         request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -291,6 +300,7 @@ class TestLimit:
 
         assert answers == [409, 409, 409]  # it keeps no history, and says so
 
+    @pytest.mark.slow
     def test_those_who_take_too_little_make_room(self, tmp_path):
         """A client that leaves its answer lying cannot keep others out."""
         request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -306,6 +316,7 @@ class TestLimit:
         assert at_once == 503
         assert later == [409, 409, 409]  # it keeps no history, and says so
 
+    @pytest.mark.slow
     def test_the_option_sets_it(self, tmp_path):
         """As the setting does."""
         options = ("--max-connections", "1", "--no-history", "--config", write_config(tmp_path))

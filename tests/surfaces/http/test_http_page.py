@@ -49,6 +49,7 @@ def curl(command, address):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_command_prints_what_is_shown(address):
     """In the order of the page: each goes on from those before it."""
     found = blocks(PAGE)
@@ -66,6 +67,7 @@ def test_every_command_prints_what_is_shown(address):
 class TestToken:
     """A server with a token, as curl meets it."""
 
+    @pytest.mark.slow
     def test_without_it_curl_fails_and_says_what_to_do(self, guarded):
         """The answer is a problem, with the status that it names."""
         done = subprocess.run(  # noqa: S603 - our own server

@@ -341,6 +341,7 @@ class TestAway:
             voted = client.post("/api/sessions/last/votes", json={"as": "x", "ranking": "A"})
             assert voted.status_code == 503
 
+    @pytest.mark.slow
     def test_a_wait_for_a_locked_history_stands_in_the_log(self, tmp_path, caplog):
         """Once, with its place, though who asks is told nothing of it."""
         place = tmp_path / "history.sqlite"

@@ -12,29 +12,38 @@ from witan.history import History
 from witan.service.config.serve import ServeSettings, TokenSettings
 
 
-@pytest.fixture
-def history(tmp_path):
-    """A new history."""
-    with History.open(tmp_path / "history.sqlite") as opened:
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    """One history for the module."""
+    with History.open(tmp_path_factory.mktemp("history") / "history.sqlite") as opened:
         yield opened
 
 
-@pytest.fixture
-def council(tmp_path, history):
-    """A server whose council is three scripts."""
-    with served(councils(write_config(tmp_path), history)) as server, client_of(server) as client:
+@pytest.fixture(scope="module")
+def council(tmp_path_factory, history):
+    """One server whose council is three scripts."""
+    file = write_config(tmp_path_factory.mktemp("scripts"))
+    with served(councils(file, history)) as server, client_of(server) as client:
         yield client
 
 
-@pytest.fixture
-def models(tmp_path, history):
-    """The client of a server whose council is three models, and the models."""
+@pytest.fixture(scope="module")
+def of_models(tmp_path_factory, history):
+    """One server whose council is three models."""
     with (
-        modelled(tmp_path, "[limits]\nattempts = 1\n") as (running, file),
+        modelled(tmp_path_factory.mktemp("models"), "[limits]\nattempts = 1\n") as (running, file),
         served(councils(file, history)) as server,
         client_of(server) as client,
     ):
         yield client, running
+
+
+@pytest.fixture
+def models(of_models):
+    """The client of that server and its models, none of which has a fault or was called yet."""
+    client, running = of_models
+    running.behave()
+    return client, running
 
 
 def ask(client, *messages, **more):
@@ -325,11 +334,13 @@ class TestErrors:
     )
     def test_what_is_not_accepted_is_named(self, council, history, given, param, words):
         """A request of the wrong kind is a bad request, and no session comes of it."""
+        before = history.find(simulated=None)
+
         with pytest.raises(openai.BadRequestError, match=words) as caught:
             council.chat.completions.create(**{**ASKED, **given})
 
         assert caught.value.param == param
-        assert history.find(simulated=None) == []
+        assert history.find(simulated=None) == before
 
     def test_what_asks_for_nothing_special_is_taken(self, council):
         """Clients write out what is left at its default."""

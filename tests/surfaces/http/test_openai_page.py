@@ -10,6 +10,8 @@ import pytest
 from pages import ROOT, blocks, same
 from served import serving_process
 
+pytestmark = pytest.mark.slow
+
 PAGE = ROOT / "docs" / "openai.md"
 ADDRESS = "http://127.0.0.1:8717"
 

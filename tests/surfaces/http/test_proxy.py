@@ -50,6 +50,7 @@ def test_nginx_takes_the_example(tmp_path):
     assert "warn" not in said
 
 
+@pytest.mark.slow
 def test_what_happens_is_seen_when_it_happens(tmp_path):
     """An event passes within a moment, and the answer to it comes while the session goes on."""
     slow = [{"prefers": ["Ada says"], "seconds": 4}]
@@ -72,6 +73,7 @@ def test_what_happens_is_seen_when_it_happens(tmp_path):
     assert ended - came["event: review_started"] > 3
 
 
+@pytest.mark.slow
 def test_a_page_of_its_public_name_may_ask(tmp_path):
     """By https, as the browser sees it; no other page may, and by no other name."""
     asked = {}
@@ -86,6 +88,7 @@ def test_a_page_of_its_public_name_may_ask(tmp_path):
     assert named == 403
 
 
+@pytest.mark.slow
 def test_what_is_too_long_is_refused_by_the_proxy(tmp_path):
     """Before it is passed on."""
     with (
@@ -98,6 +101,7 @@ def test_what_is_too_long_is_refused_by_the_proxy(tmp_path):
     assert response.status_code == 413
 
 
+@pytest.mark.slow
 class TestWhoAsks:
     """The address of whoever asks is what a trusted proxy says, and nobody else."""
 

@@ -13,6 +13,8 @@ from services import councils, write_config
 from witan.history import History
 from witan.service.config.serve import ServeSettings
 
+pytestmark = pytest.mark.slow
+
 QUESTION = {"question": "Is it so?", "options": {"synthesis": False}}
 
 PATHS = ("/", "/history", "/api/sessions", "/healthz", "/metrics")

@@ -111,6 +111,7 @@ def asked(operation, strategy, answered):
     return wrong
 
 
+@pytest.mark.slow
 def test_what_is_asked_is_answered_as_promised(promised):
     """No answer is a server error, and each is of a status, type and shape that is documented."""
     wrong, answered = [], Counter()

@@ -55,7 +55,7 @@ def talkative() -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture(scope="module", params=["text", "json"])
+@pytest.fixture(scope="module", params=[pytest.param("text", marks=pytest.mark.slow), "json"])
 def said(request, tmp_path_factory, talkative):
     """Everything that a server says, by where it says it."""
     folder, heard = tmp_path_factory.mktemp("server"), []

@@ -112,6 +112,7 @@ class TestServer:
         assert b"vault" not in sent
         assert b"rank no one" not in sent
 
+    @pytest.mark.slow
     def test_a_call_that_fails_is_marked(self, receiving, tmp_path):
         """With what kind of failure it was."""
         file = write_config(tmp_path, review=[{"text": "I rank no one."}])
@@ -130,6 +131,7 @@ class TestServer:
         assert [span.attributes["error.type"] for span in reviews] == ["failed"] * 3
         assert all(span.failed and not span.words for span in reviews)
 
+    @pytest.mark.slow
     def test_a_session_that_is_broken_off_and_taken_up_ends_every_span_once(
         self, receiving, tmp_path
     ):
@@ -164,6 +166,7 @@ class TestServer:
         [root] = [span for span in again if not span.parent]
         assert root.attributes["gen_ai.conversation.id"] == session
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "variable", ["", "OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none"]
     )
@@ -209,6 +212,7 @@ class TestCommandLine:
         assert root.attributes["witan.simulated"] is True
         assert len(receiving.spans) > 8
 
+    @pytest.mark.slow
     def test_a_receiver_that_is_not_there_spoils_nothing(self, tmp_path):
         """The text comes, and it is said that spans were lost."""
         started = time.monotonic()

@@ -227,6 +227,7 @@ class TestTheDoor:
 class TestTheEnd:
     """A server that stops is not held up by a client."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("grace", [0.5])
     def test_it_stops_though_a_client_listens(self, tmp_path, grace):
         """Soon after the grace that sessions have; the session can be resumed."""

@@ -122,6 +122,7 @@ class TestAsking:
         assert "bob has voted" in said
         assert "ada leads" in said
 
+    @pytest.mark.slow
     async def test_it_is_kept_where_other_commands_find_it(self, tmp_path):
         """The history of this process is that of all."""
         async with Client(command(write_config(tmp_path))) as client:
@@ -149,6 +150,7 @@ class TestAsking:
 class TestBreakingOff:
     """What is under way when a client goes, or cancels, is left to be resumed."""
 
+    @pytest.mark.slow
     def test_the_end_of_input_ends_it_and_leaves_the_session(self, slow):
         """It exits well, and the session is interrupted, not lost."""
         slow.process.stdin.close()
@@ -156,6 +158,7 @@ class TestBreakingOff:
         assert slow.process.wait(30) == 0
         assert slow.statuses() == ["interrupted"]
 
+    @pytest.mark.slow
     @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_a_signal_ends_it_though_the_input_stays_open(self, slow, number):
@@ -165,6 +168,7 @@ class TestBreakingOff:
         assert slow.process.wait(30) == 0
         assert slow.statuses() == ["interrupted"]
 
+    @pytest.mark.slow
     def test_a_client_that_reads_no_more_ends_it(self, slow):
         """A message that nobody can hear is the last."""
         slow.process.stdout.close()
@@ -185,6 +189,7 @@ class TestBreakingOff:
         assert told["id"] == 3
         assert told["result"]["structuredContent"]["status"] == "interrupted"
 
+    @pytest.mark.slow
     async def test_what_was_broken_off_is_resumed(self, tmp_path):
         """In another process, at the last finished seat."""
         file = write_config(tmp_path, review=SLOW)
@@ -220,6 +225,7 @@ class TestTheWire:
         assert "All told" in answers[2]["result"]["content"][0]["text"]
         assert "unknown tool 'fly'" in answers[3]["error"]["message"]
 
+    @pytest.mark.slow
     def test_a_member_that_prints_does_not_get_between(self, tmp_path):
         """A program that holds a seat writes to its own output."""
         file = write_config(tmp_path)
@@ -232,6 +238,7 @@ class TestTheWire:
 
         assert {message["id"] for message in heard} == {1, 2}
 
+    @pytest.mark.slow
     def test_an_empty_input_ends_it(self, tmp_path):
         """Without a word."""
         with Process(write_config(tmp_path)) as process:
@@ -240,6 +247,7 @@ class TestTheWire:
             assert process.process.wait(30) == 0
             assert process.process.stdout.read() == ""
 
+    @pytest.mark.slow
     async def test_it_answers_while_a_question_is_out(self, tmp_path):
         """A long call keeps no other waiting."""
         file = write_config(tmp_path, review=SLOW)

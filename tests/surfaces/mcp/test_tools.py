@@ -50,6 +50,13 @@ def server(tmp_path_factory):
             yield running
 
 
+@pytest.fixture(scope="module")
+async def latest(server):
+    """A session that is over."""
+    async with over_http(server.url) as connected:
+        return (await connected.call_tool("ask", QUESTION)).structured_content["session"]
+
+
 @pytest.fixture
 async def client(server):
     """A client of it."""
@@ -184,11 +191,11 @@ class TestErrors:
             ("vote", {"session": "last", "as": "ines", "ranking": "A"}, "ines"),
         ],
     )
-    async def test_what_was_wrong_is_named(self, client, session, tool, arguments, said):
+    async def test_what_was_wrong_is_named(self, client, latest, tool, arguments, said):
         """Without a traceback, and without the name of anything of ours."""
         result = await client.call_tool(tool, arguments)
 
-        assert session
+        assert latest
         assert result.is_error
         assert said in text_of(result)
         assert "Traceback" not in text_of(result)
@@ -388,6 +395,7 @@ class TestKeeping:
         assert result.structured_content["session"] != session
         assert result.structured_content["status"] == "complete"
 
+    @pytest.mark.slow
     async def test_failed_seats_are_asked_once_more(self, tmp_path):
         """Those that were there stand as they are."""
         with History.open(tmp_path / "history.sqlite") as history:

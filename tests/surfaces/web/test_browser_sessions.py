@@ -55,6 +55,7 @@ class TestWatching:
         expect(page.locator("#announced")).to_have_text("The session is over: complete.")
         expect(page.locator(".trust")).to_contain_text("3 of 3 reviewers")
 
+    @pytest.mark.slow
     def test_the_demonstration_takes_one_click(self, window):
         """No key, and every part says that it is simulated."""
         here = window()
@@ -66,6 +67,7 @@ class TestWatching:
         expect(page.locator(".eyebrow .mark")).to_have_text("simulated")
         expect(page.locator("h2").first).to_contain_text(re.compile("degraded|Simulated"))
 
+    @pytest.mark.slow
     def test_without_a_script_all_of_it_works_too(self, window):
         """The page is loaded again until the session is over."""
         here = window(java_script_enabled=False)
@@ -76,6 +78,7 @@ class TestWatching:
 
         expect(page.locator(".recounted")).to_contain_text("The same leader")
 
+    @pytest.mark.slow
     def test_one_is_broken_off_and_resumed(self, window):
         """What came in is kept; it goes on where it stopped."""
         here = window()
@@ -91,6 +94,7 @@ class TestWatching:
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#h-shortfall")).to_be_visible()
 
+    @pytest.mark.slow
     def test_a_seat_that_failed_is_asked_again(self, window):
         """In a session of its own, which leads back."""
         here = window()
@@ -109,6 +113,7 @@ class TestWatching:
 class TestReading:
     """A session that is over."""
 
+    @pytest.mark.slow
     def test_a_citation_opens_the_answer(self, window, session):
         """In full, under its label."""
         page = window().open(f"/sessions/{session}")
@@ -118,6 +123,7 @@ class TestReading:
 
         expect(page.locator(".answer:target .label")).to_have_text(label)
 
+    @pytest.mark.slow
     def test_another_rule_shows_the_change_of_leader(self, window):
         """It stands above the ranking, and beside each rank what it was."""
         here = window()
@@ -131,6 +137,7 @@ class TestReading:
         page.get_by_role("link", name="Back to the session’s own count").click()
         expect(page.locator(".recounted")).to_have_count(0)
 
+    @pytest.mark.slow
     def test_without_a_reviewer_another_leads(self, window):
         """Each row of the matrix offers it, and the row is struck out."""
         here = window()
@@ -141,6 +148,7 @@ class TestReading:
         expect(page.locator("#ballots tr.left-out")).to_have_count(1)
         here.shoot("without")
 
+    @pytest.mark.slow
     def test_a_review_is_opened_and_closed(self, window, session):
         """By a click on a cell; the name of the reviewer is hidden as long as all are."""
         here = window()
@@ -152,6 +160,7 @@ class TestReading:
         sheet.get_by_role("button", name="Close").click()
         expect(page.locator(".review:popover-open")).to_have_count(0)
 
+    @pytest.mark.slow
     def test_names_are_revealed_on_demand(self, window, session):
         """And hidden again."""
         page = window().open(f"/sessions/{session}")
@@ -172,6 +181,7 @@ class TestReading:
             assert set(links) <= {"http:", "https:"}
             assert page.evaluate("getComputedStyle(document.body).display") == "block"
 
+    @pytest.mark.slow
     def test_a_saved_session_opens_from_the_disk(self, window, session, tmp_path):
         """With its own style, and without a request."""
         here = window()

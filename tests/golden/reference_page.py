@@ -69,9 +69,9 @@ def _section(
     groups: Mapping[tuple[str, ...], Sequence[Row]],
     types: dict[str, Any],
 ) -> str:
-    command = CATALOGUE[operation.name].command or operation.name
-    places = [f"`witan {command}`", f"`{operation.method} /api{operation.path}`"]
-    places.append(f"MCP tool `{operation.name}`")
+    row = CATALOGUE[operation.name]
+    places = [] if row.served else [f"`witan {row.command or row.name}`"]
+    places += [f"`{operation.method} /api{operation.path}`", f"MCP tool `{row.tool or row.name}`"]
     parts = [f"## {operation.name}", operation.description, " · ".join(places)]
     joined = [names for names in groups if operation.name in names]
     shared = {row for names in joined for row in groups[names]}

@@ -83,7 +83,7 @@ def test_every_operation_of_the_api_is_there(tmp_path):
 
 def test_every_tool_and_resource_is_there():
     """By its name or address."""
-    addresses = {*resources.FIXED, *(each.uri_template for each in resources.templates())}
+    addresses = {*resources.REPORTS, *(each.uri_template for each in resources.TEMPLATES)}
 
     assert named("MCP") == {*TOOLS, *addresses}
 

@@ -219,8 +219,8 @@ class BallotParameters(Parameters):
         Ballots,
         BALLOTS,
         Doc(
-            "The text of a ballot file in any format that `witan import` reads, recognised by its "
-            "content; or ballots as objects with session, reviewer, ranking or grades.",
+            "The text of a ballot file in any format that `witan import` reads; or ballots as "
+            "objects with session, reviewer, ranking or grades.",
             SECTION,
             "FILE|ID...",
             positional="words",

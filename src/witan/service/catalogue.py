@@ -36,6 +36,8 @@ class Row:
         The command that does it; empty: the one of its name.
     tool
         The MCP tool that does it, among other things; empty: the one of its name.
+    served
+        It is about sessions under way in a server; a command holds its session till the end.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Row:
     module: str
     command: str = ""
     tool: str = ""
+    served: bool = False
 
 
 CATALOGUE: Mapping[str, Row] = MappingProxyType(
@@ -53,12 +56,14 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
             Row("compare", "Count the same ballots under every rule.", "compare"),
             Row("explain", "Show by hand why the leader leads.", "explain"),
             Row("show", "Show a stored session.", "show", tool="result"),
+            Row("result", "Wait for the end of a session.", "results", served=True),
+            Row("cancel", "Cancel a session under way.", "results", served=True),
             Row("recount", "Count a stored session again, without a call.", "recount"),
             Row("paper", "Prepare a blind voting paper.", "voting", command="vote"),
             Row("vote", "Vote on a stored session, blind.", "voting"),
             Row("forget", "Delete a session.", "forget"),
-            Row("ask", "Put a question to the council.", "ask"),
-            Row("plan", "Say what a question would cost, without a call.", "plan"),
+            Row("ask", "Ask several models, which review each other blind.", "ask"),
+            Row("plan", "Say what a question would cost, without a call.", "plan", tool="ask"),
             Row("resume", "Take up an interrupted session.", "ask"),
             Row("retry", "Ask the seats that failed again.", "ask"),
             Row(
@@ -66,6 +71,7 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
                 "Say what a retry would cost, without a call.",
                 "plan",
                 command="retry",
+                tool="retry",
             ),
             Row("rejudge", "Put a session's answers before another jury.", "ask"),
             Row(
@@ -73,6 +79,7 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
                 "Say what another jury would cost, without a call.",
                 "plan",
                 command="rejudge",
+                tool="rejudge",
             ),
             Row("leaderboard", "Rank models by their scores across sessions.", "leaderboard"),
             Row("audit", "Audit how reviewers judge: bias, agreement, worth.", "audit"),

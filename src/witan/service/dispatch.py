@@ -15,6 +15,7 @@ from witan.deliberation.session import Session
 from witan.errors import MissingParameter
 from witan.history import History
 from witan.service.catalogue import Operation, redact
+from witan.service.operations.ask import ClientService
 from witan.service.operations.plan import Planner, ServedPlanner
 from witan.service.operations.profiles import ProfileService
 from witan.service.operations.sessions import history_of
@@ -105,6 +106,7 @@ T = TypeVar("T")
 SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
     {
         object: lambda _, __: None,
+        ClientService: ClientService,
         Planner: ServedPlanner,
         ReportService: lambda service, _: service.reports,
         SessionStore: ServedSessions,

@@ -26,7 +26,7 @@ Text = Annotated[str, NUL_FREE, MaxLen(2_000_000)]
 SessionName = Annotated[
     Name,
     Doc(
-        "The session: its name, an unambiguous beginning of it, or `last`.",
+        "Its name, a beginning of it, or `last`.",
         metavar="ID",
         positional="one",
     ),

@@ -94,7 +94,7 @@ async def _told_by_tools(url, session):
         told = {}
         for tool in PROTOCOL:
             told[f"tool {tool}"] = (await client.call_tool(tool, {})).model_dump_json()
-        for tool in ("status", "result"):
+        for tool in ("cancel", "result"):
             given = {"session": session, **({"full": True} if tool == "result" else {})}
             told[f"tool {tool}"] = (await client.call_tool(tool, given)).model_dump_json()
         told["tool result of w1"] = (

@@ -301,6 +301,16 @@ class TestEnding:
         resumed = slow.post(f"/api/sessions/{session}/resume")
         assert (resumed.status_code, resumed.json()["session"]) == (202, session)
 
+    def test_its_end_is_waited_for(self, slow):
+        """For some seconds; then it is given as far as it came."""
+        session = slow.post("/api/sessions", json=QUESTION).json()["session"]
+        early = slow.get(f"/api/sessions/{session}/result", params={"wait": 0.1}).json()
+        slow.post(f"/api/sessions/{session}/cancel")
+        late = slow.get(f"/api/sessions/{session}/result").json()
+
+        assert (early["under_way"], late["under_way"]) == (True, False)
+        assert late["status"] == "interrupted"
+
     def test_one_that_is_resumed_is_under_way_again(self, slow):
         """It can be followed, and interrupted, like the first time."""
         session = slow.post("/api/sessions", json=QUESTION).json()["session"]

@@ -105,7 +105,7 @@ def mount(app: FastAPI, service: Service, settings: ServeSettings) -> None:
     if find_spec("mcp") is None:
         app.router.routes.append(Route(MCP_PATH, _missing, methods=["GET", "POST", "DELETE"]))
         return
-    from witan.surfaces.mcp.mounting import Mounted
+    from witan.surfaces.mcp.server import Mounted
 
     app.state.model_context = mounted = Mounted(MCP_PATH, service, settings)
     app.router.routes.append(mounted.route)

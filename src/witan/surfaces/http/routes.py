@@ -10,15 +10,12 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from witan.deliberation.session import Session
 from witan.service.catalogue import CATALOGUE, find_operation
-from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations.sessions import imported_of
-from witan.service.operations.show import ShowParameters, show
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import RunningSession, StreamMessage, heard
 from witan.surfaces.http.events import AFTER, event_frame, frames, streamed
 from witan.surfaces.http.generated import (
-    ClientOf,
     ServiceOf,
     add_session_route,
     add_value_route,
@@ -177,26 +174,6 @@ async def follow(
     heartbeat: float = request.app.state.settings.heartbeat_seconds
     begun = running.stream.heard(last)
     return streamed(request, frames(running, begun, heartbeat, ending=_ending))
-
-
-@router.post(
-    "/sessions/{session:quoted}/cancel",
-    operation_id="cancel",
-    tags=["sessions"],
-    summary="Stop a session",
-    responses={200: {"model": show.result}, **problem_responses(404, 409)},
-)
-async def cancel(session: SessionNamed, service: ServiceOf, client: ClientOf) -> Response:
-    """Cancel every call of a session; what came in is kept, and it can be resumed.
-
-    A session that is over stays as it is, and its record is the answer.
-    """
-    whole = await service.named(session)
-    running = service.running(whole)
-    if running is None:
-        return await dispatch(show, service, client, ShowParameters(whole), reply)
-    running.cancel()
-    return _record(await running.ended(), running)
 
 
 async def _started(running: RunningSession, wait: float) -> Response:

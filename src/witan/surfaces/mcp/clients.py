@@ -10,8 +10,6 @@ from witan.core.escaping import escape_json
 from witan.errors import UnknownName
 from witan.models.loop_guard import HEADER, VARIABLE
 
-__all__ = ["CLIENTS", "Client", "Launch", "Reached", "client_of"]
-
 NAME = "witan"
 
 TOOL_SECONDS = 600

@@ -1,116 +1,141 @@
-"""The server of the protocol: it reads requests, calls tools, and tells what came of them."""
+"""The server of the protocol, and its mount in the server over HTTP."""
 
 import json
 import logging
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
 
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
+from starlette.routing import Route
 
-from witan.errors import UnknownName, WitanError
+from witan.errors import Busy, UnknownName, WitanError
+from witan.service.config.serve import ServeSettings
 from witan.service.error_boundary import contain_errors, refusal
 from witan.service.json_output import to_json
 from witan.service.sessions import LOCAL, Service
-from witan.surfaces.mcp import resources, tools
-from witan.surfaces.mcp.calls import Call, Reply, faults
+from witan.surfaces.mcp import prompts, resources
+from witan.surfaces.mcp.schemas import describe_faults
+from witan.surfaces.mcp.tools import TOOLS, Call, Reply, list_tools
 from witan.version import __version__
 
-__all__ = ["create_server"]
-
-ABOUT = "Several models answer a question and review each other blind; the ballots say how sure."
+DESCRIPTION = (
+    "Several models answer a question and review each other blind; the ballots say how sure."
+)
 
 INSTRUCTIONS = (
     "A council of models: `ask` puts a question to several of them, has each review the others' "
-    "answers blind, counts the ballots, and returns a final answer with how sure it is. Take it "
+    "answers blind, counts the ballots, and returns a final answer with how sure it is. Use it "
     "for questions where one model's answer is not enough; it takes minutes and costs money, which "
-    "`plan` says beforehand. Where calls are cut short, `ask` with a `wait` of 0 and fetch the "
-    "`result` later. "
+    "`plan` true says beforehand. Where calls are cut short, `ask` with a `wait` of 0 and fetch "
+    "the `result` later. "
     "Tell the user what the line of trust says: ties, missing seats, and that a session is "
     "simulated. `tally`, `compare` and `explain` count ballots that you have, without any model."
 )
 
 Context = ServerRequestContext[Any, Any]
+Page = types.PaginatedRequestParams | None
+
+Message: TypeAlias = MutableMapping[str, Any]
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _log = logging.getLogger("witan.mcp")
 
+# It would write down names of connections, which open them.
+logging.getLogger("mcp").setLevel(logging.WARNING)
+
 
 def create_server(service: Service) -> Server[Any]:
-    """The server that gives an open service to clients of the protocol."""
-    told = _Telling(service)
+    """Make the server that offers an open service to clients of the protocol."""
+    handlers = _Handlers(service)
     return Server(
         "witan",
         title="Witan",
         version=__version__,
-        description=ABOUT,
+        description=DESCRIPTION,
         instructions=INSTRUCTIONS,
-        on_list_tools=told.list_tools,
-        on_call_tool=told.call_tool,
-        on_list_resources=told.list_resources,
-        on_list_resource_templates=told.list_templates,
-        on_read_resource=told.read_resource,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
     )
 
 
-class _Telling:
-    """Answers requests about one service."""
+class _Handlers:
+    """Handlers of requests about one service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._tools = tools.listed()
+        self._tools = list_tools()
 
-    async def list_tools(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        """Name the tools."""
+    async def list_tools(self, _: Context, __: Page) -> types.ListToolsResult:
+        """List the tools."""
         return types.ListToolsResult(tools=self._tools)
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        """Call a tool; what cannot be done is told in a sentence, as its result."""
-        tool = tools.TOOLS.get(params.name)
+        """Call a tool; a refusal is its result, in a sentence."""
+        name, tool = params.name, TOOLS.get(params.name)
         if tool is None:
-            unknown = UnknownName("tool", params.name, tools.TOOLS)
-            raise MCPError(code=types.INVALID_PARAMS, message=str(unknown))
-        mistake = f"a mistake within Witan: {tool.name} failed; the server's log has more"
-        result = _failed(mistake)
+            raise _invalid(UnknownName("tool", name, TOOLS))
+        result = _failed(f"a mistake within Witan: {name} failed; the server's log has more")
         passing = (ValidationError, WitanError, MCPError)
         try:
-            with contain_errors(_log, "the tool %s failed within", tool.name, passing=passing):
+            with contain_errors(_log, "the tool %s failed within", name, passing=passing):
                 result = _result(await tool.run(self._call(context), params.arguments or {}))
         except ValidationError as error:
-            return _failed(faults(tool.name, error))
+            return _failed(describe_faults(name, error))
         except WitanError as error:
-            return _failed(_said_of(error))
+            return _failed(_refusal(error))
         return result
 
-    async def list_resources(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        """Name what can be read."""
-        return types.ListResourcesResult(resources=await resources.listed(self._service))
+    async def list_prompts(self, _: Context, __: Page) -> types.ListPromptsResult:
+        """List the prompts."""
+        return types.ListPromptsResult(prompts=prompts.list_prompts())
 
-    async def list_templates(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        """Name what can be read by a name."""
-        return types.ListResourceTemplatesResult(resource_templates=resources.templates())
+    async def get_prompt(
+        self, _: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        """Write a prompt with its arguments."""
+        try:
+            return prompts.write_prompt(params.name, params.arguments or {})
+        except WitanError as error:
+            raise _invalid(error) from None
+
+    async def list_resources(self, _: Context, __: Page) -> types.ListResourcesResult:
+        """List the reports and the latest sessions."""
+        found = await resources.list_resources(self._service)
+        return types.ListResourcesResult(resources=found)
+
+    async def list_templates(self, _: Context, __: Page) -> types.ListResourceTemplatesResult:
+        """List the addresses with a name in them."""
+        return types.ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
 
     async def read_resource(
         self, _: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Read something."""
+        """Read the resource at an address."""
         uri = str(params.uri)
         try:
-            text, kind = await resources.read(self._service, uri)
+            text, kind = await resources.read_resource(self._service, uri)
         except WitanError as error:
             unknown = isinstance(error, UnknownName)
             code = types.INVALID_PARAMS if unknown else types.INTERNAL_ERROR
-            raise MCPError(code=code, message=_said_of(error), data={"uri": uri}) from None
-        held = types.TextResourceContents(uri=params.uri, text=text, mime_type=kind)
-        return types.ReadResourceResult(contents=[held])
+            raise MCPError(code=code, message=_refusal(error), data={"uri": uri}) from None
+        contents = types.TextResourceContents(uri=params.uri, text=text, mime_type=kind)
+        return types.ReadResourceResult(contents=[contents])
 
     def _call(self, context: Context) -> Call:
         # Over HTTP the door has written into the scope who asks; else it is whoever started us.
@@ -126,13 +151,13 @@ def _result(reply: Reply) -> types.CallToolResult:
     # Through our own JSON: it knows what becomes of numbers that are none.
     return types.CallToolResult(
         content=[types.TextContent(text=reply.text)],
-        structured_content=json.loads(to_json(reply.told)),
+        structured_content=json.loads(to_json(reply.result)),
         is_error=reply.failed,
     )
 
 
-def _said_of(error: WitanError) -> str:
-    """An error in the words for who asked; the log has it where these do not say all of it."""
+def _refusal(error: WitanError) -> str:
+    """Word an error for the client; the log has it where these words do not say all of it."""
     words = refusal(error)
     if words != str(error):
         _log.info("refused", extra={"fields": {"problem": str(error)}})
@@ -141,3 +166,59 @@ def _said_of(error: WitanError) -> str:
 
 def _failed(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True)
+
+
+def _invalid(error: WitanError) -> MCPError:
+    return MCPError(code=types.INVALID_PARAMS, message=_refusal(error))
+
+
+class Mounted:
+    """The server as an application for one path, behind the door of the server over HTTP.
+
+    The door has checked hosts, origins, tokens, rates and lengths.
+
+    Parameters
+    ----------
+    settings
+        How long a request may be, and how many connections there may be.
+
+    Attributes
+    ----------
+    route
+        By which requests for the path come here.
+    """
+
+    def __init__(self, path: str, service: Service, settings: ServeSettings) -> None:
+        self.route = Route(path, self)
+        self._manager = StreamableHTTPSessionManager(
+            create_server(service),
+            max_request_body_size=settings.body_bytes,
+            max_sessions=settings.max_streams,
+        )
+        self._runs = False
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[None, None]:
+        """Take requests while the block lasts; at its end close every connection."""
+        async with self._manager.run():
+            self._runs = True
+            try:
+                yield
+            finally:
+                self._runs = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take a request.
+
+        Raises
+        ------
+        Busy
+            If the server does not run any more.
+        """
+        if not self._runs:
+            raise Busy("the server is about to stop", "ask again when it is back", 5.0)
+        # Only the client that opened a connection may go on with it.
+        name = scope["witan.client"].name
+        scope["route"] = self.route
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
+        await self._manager.handle_request(scope, receive, send)

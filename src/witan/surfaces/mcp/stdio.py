@@ -18,8 +18,6 @@ from mcp.server.stdio import stdio_server
 from witan.service.sessions import Service
 from witan.surfaces.mcp.server import create_server
 
-__all__ = ["serve_stdio"]
-
 AT_ONCE = 65_536
 """Bytes that are read at a time."""
 

@@ -1,38 +1,323 @@
-"""Every tool, by its name."""
+"""Tools, made from the catalogue: typed arguments in, text and a typed result out."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Protocol
 
+import anyio
 import mcp_types as types
+from annotated_types import Ge, Le
 
-from witan.surfaces.mcp.asking import ASKING
-from witan.surfaces.mcp.calls import Tool
-from witan.surfaces.mcp.counting import COUNTING
-from witan.surfaces.mcp.planning import PLANNING
-from witan.surfaces.mcp.reports import REPORTS
-
-TOOLS: Mapping[str, Tool[Any]] = MappingProxyType(
-    {tool.name: tool for tool in (*ASKING, *PLANNING, *COUNTING, *REPORTS)}
+from witan.deliberation import events as e
+from witan.service.catalogue import Operation
+from witan.service.dispatch import dispatch
+from witan.service.operations.ask import ClientService, ask, rejudge, resume, retry
+from witan.service.operations.audit import audit
+from witan.service.operations.compare import compare
+from witan.service.operations.explain import explain
+from witan.service.operations.forget import forget
+from witan.service.operations.leaderboard import leaderboard
+from witan.service.operations.plan import plan, plan_rejudge, plan_retry
+from witan.service.operations.profiles import profiles
+from witan.service.operations.recount import recount
+from witan.service.operations.results import ResultParameters, cancel, result
+from witan.service.operations.rubrics import rubrics
+from witan.service.operations.rules import rules
+from witan.service.operations.session_list import sessions
+from witan.service.operations.tally import tally
+from witan.service.operations.voting import paper, vote
+from witan.service.parameters import Doc, Parameters
+from witan.service.session_records import CouncilSession
+from witan.service.sessions import Client, RunningSession, Service
+from witan.service.text import Page
+from witan.surfaces.mcp import replies
+from witan.surfaces.mcp.schemas import (
+    ArgumentSchemas,
+    arguments_of,
+    parameters_from,
+    read_arguments,
+    result_schema,
 )
+from witan.surfaces.text.audit import audit_text
+from witan.surfaces.text.comparison import compared_text
+from witan.surfaces.text.explanation import explained_text
+from witan.surfaces.text.outcomes import tally_text
+from witan.surfaces.text.plan import plan_text
+from witan.surfaces.text.profiles import profiles_text
+from witan.surfaces.text.progress import Progress
+from witan.surfaces.text.rubrics import rubrics_text
+from witan.surfaces.text.rules import rules_text
+from witan.surfaces.text.vote import vote_text
+
+PAGE = Page()
+
+Text = Callable[[Page, Any], Iterator[str]]
+
+Wait = Annotated[
+    float | None, Ge(0), Le(600), Doc("Seconds to wait for its end; null: until it ends.")
+]
+
+Full = Annotated[bool, Doc("Everything, not the final answer alone.")]
+
+Plan = Annotated[bool, Doc("Only say what it would cost.")]
+
+WAIT_SECONDS = 45
+"""Shorter than the minute after which some clients cut a call."""
 
 
-def listed() -> list[types.Tool]:
-    """The tools as the protocol lists them."""
-    return [_listed(tool) for tool in TOOLS.values()]
+class Report(Protocol):
+    """Tells a client how far its call has come."""
+
+    async def __call__(self, done: float, total: float, message: str, /) -> None:
+        """Report progress; `done` grows from one report to the next."""
+        ...
 
 
-def _listed(tool: Tool[Any]) -> types.Tool:
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool.
+
+    Parameters
+    ----------
+    hops
+        The servers that it came through.
+    """
+
+    service: Service
+    client: Client
+    hops: tuple[str, ...]
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Reply of a tool: text to read, and a result for programs.
+
+    Parameters
+    ----------
+    failed
+        The call did not achieve what it was made for.
+    """
+
+    text: str
+    result: object
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """An operation as a tool.
+
+    Parameters
+    ----------
+    arguments
+        Its arguments, a dataclass.
+    returns
+        The types of its results.
+    """
+
+    operation: Operation[Any, Any]
+    arguments: type[Parameters]
+    work: Callable[[Call, Any], Awaitable[Reply]]
+    returns: tuple[Any, ...]
+
+    async def run(self, call: Call, given: Mapping[str, Any]) -> Reply:
+        """Run the operation with arguments as a client sent them.
+
+        Raises
+        ------
+        ValidationError
+            If the arguments are not what it takes.
+        WitanError
+            If it cannot be done.
+        """
+        return await self.work(call, read_arguments(self.arguments, given))
+
+
+def list_tools() -> list[types.Tool]:
+    """Describe the tools as the protocol lists them."""
+    schemas = ArgumentSchemas()
+    return [_describe(tool, schemas.write(name, tool.arguments)) for name, tool in TOOLS.items()]
+
+
+def _describe(tool: Tool, arguments: dict[str, Any]) -> types.Tool:
+    operation = tool.operation
+    reads, starts = not operation.changes, operation.kind == "session"
     return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.about,
-        input_schema=tool.input_schema,
-        output_schema=dict(tool.returns),
+        name=operation.name,
+        description=operation.summary,
+        input_schema=arguments,
+        output_schema=result_schema(*tool.returns),
         annotations=types.ToolAnnotations(
-            read_only_hint=tool.reads,
-            destructive_hint=tool.destroys,
-            idempotent_hint=tool.reads or tool.repeatable,
-            open_world_hint=tool.asks,
+            read_only_hint=reads,
+            destructive_hint=operation.destroys,
+            idempotent_hint=reads or operation.method == "DELETE",
+            open_world_hint=starts,
         ),
     )
+
+
+def value_tool(operation: Operation[Any, Any], text: Text, brief: Callable[[Any], Any]) -> Tool:
+    """Make the tool of an operation that returns a value.
+
+    Parameters
+    ----------
+    brief
+        Reduces the result to a smaller type, which it is annotated with.
+    """
+
+    async def work(call: Call, given: Any) -> Reply:
+        parameters = parameters_from(operation.parameters, given)
+        render = _renderer(text, brief)
+        return await dispatch(operation, call.service, call.client, parameters, render)
+
+    returns = brief.__annotations__["return"]
+    return Tool(operation, arguments_of(operation.parameters), work, (returns,))
+
+
+def _renderer(text: Text, brief: Callable[[Any], Any]) -> Callable[[Any], Reply]:
+    return lambda found: Reply("\n".join(text(PAGE, found)), brief(found))
+
+
+def session_tool(
+    operation: Operation[Any, Any],
+    planning: Operation[Any, Any] | None = None,
+    *,
+    wait_seconds: float | None = WAIT_SECONDS,
+) -> Tool:
+    """Make the tool of an operation that starts a session.
+
+    A client that cancels the call cancels the session; what came in is kept.
+
+    Parameters
+    ----------
+    planning
+        The operation that plans it.
+    wait_seconds
+        How long it waits for the end of the session unless told; None: as long as it lasts.
+    """
+
+    async def work(call: Call, given: Any) -> Reply:
+        parameters = parameters_from(operation.parameters, given)
+        if planning is not None and given.plan:
+            render = _renderer(plan_text, replies.brief_plan)
+            return await dispatch(planning, call.service, call.client, parameters, render)
+        subject = ClientService(call.service, call.client, call.hops)
+        running = await operation.handler(subject, parameters)
+        try:
+            return await _wait_for_result(call, running.id, given.wait)
+        except anyio.get_cancelled_exc_class():
+            running.cancel()
+            raise
+
+    more: dict[str, Any] = {"wait": (Wait, wait_seconds)}
+    if planning is not None:
+        more["plan"] = (Plan, False)
+    returns = (replies.SessionBrief, *([] if planning is None else [replies.PlanBrief]))
+    return Tool(operation, arguments_of(operation.parameters, **more), work, returns)
+
+
+def _result_tool() -> Tool:
+    """Make the tool that waits for the end of a session, and shows it in short or in full."""
+
+    async def work(call: Call, given: Any) -> Reply:
+        return await _wait_for_result(call, given.session, given.wait, full=given.full)
+
+    arguments = arguments_of(result.parameters, full=(Full, False))
+    return Tool(result, arguments, work, (replies.SessionBrief,))
+
+
+async def _wait_for_result(
+    call: Call, session: str, wait: float | None, *, full: bool = False
+) -> Reply:
+    """Report progress until a session ends, or for some seconds; then show its result."""
+    running = call.service.running(await call.service.named(session))
+    if running is not None:
+        with anyio.move_on_after(inf if wait is None else wait):
+            await _report_progress(running, call.report)
+            await running.over()
+    write = replies.whole_text if full else replies.result_text
+
+    def render(found: replies.Found) -> Reply:
+        brief = replies.brief_session(found)
+        over = isinstance(found, CouncilSession) and not found.under_way
+        return Reply("\n".join(write(PAGE, found)), brief, over and not full and brief.text is None)
+
+    return await dispatch(
+        result, call.service, call.client, ResultParameters(session, wait=0), render
+    )
+
+
+STEPS = e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.SynthesisDone
+"""Events that complete a step of a session."""
+
+
+class Steps:
+    """Counter of a session's steps: answers, ballots, the final answer and the end.
+
+    Attributes
+    ----------
+    done, total
+        Completed steps, and all of them if none is saved.
+    """
+
+    def __init__(self) -> None:
+        self.done, self.total = 0, 1
+
+    def take(self, event: e.Event) -> None:
+        """Count an event."""
+        if isinstance(event, e.SessionOpened):
+            procedure = event.procedure
+            answers = 0 if event.answers else len(event.seats) * (1 + procedure.debate_rounds)
+            reviews = len(event.reviewers) * procedure.review_rounds
+            self.total = answers + reviews + 2
+        elif isinstance(event, STEPS):
+            self.done += 1
+            self.total = max(self.total, self.done + 1)
+        elif isinstance(event, e.SessionClosed):
+            self.done = self.total
+
+
+async def _report_progress(running: RunningSession, report: Report) -> None:
+    """Report what happens in a session until it ends.
+
+    The number grows with each report, by a whole one where a step was completed, else by less.
+    """
+    steps, words, done = Steps(), Progress(), 0.0
+    async with aclosing(running.stream.follow()) as stream:
+        async for each in stream:
+            steps.take(each.event)
+            if line := words.after(each.event):
+                done = steps.done if steps.done > done else done + (steps.done + 1 - done) / 2
+                await report(done, steps.total, line)
+    if running.stream.closed:
+        await report(steps.total, steps.total, "the session is closed")
+
+
+_TOOLS = (
+    session_tool(ask, plan, wait_seconds=None),
+    _result_tool(),
+    value_tool(cancel, replies.progress_text, replies.brief_session),
+    session_tool(resume),
+    session_tool(retry, plan_retry),
+    session_tool(rejudge, plan_rejudge),
+    value_tool(tally, tally_text, replies.brief_tally),
+    value_tool(compare, compared_text, replies.brief_comparison),
+    value_tool(explain, explained_text, replies.brief_explanation),
+    value_tool(recount, replies.recount_text, replies.brief_recount),
+    value_tool(sessions, replies.list_text, replies.brief_sessions),
+    value_tool(leaderboard, replies.report_text, replies.brief_leaderboard),
+    value_tool(audit, audit_text, replies.brief_audit),
+    value_tool(paper, replies.paper_reply_text, replies.brief_paper),
+    value_tool(vote, vote_text, replies.brief_vote),
+    value_tool(forget, replies.deletion_text, replies.brief_deletion),
+    value_tool(rules, rules_text, replies.rule_names),
+    value_tool(rubrics, rubrics_text, replies.rubric_names),
+    value_tool(profiles, profiles_text, replies.brief_profiles),
+)
+
+TOOLS: Mapping[str, Tool] = MappingProxyType({tool.operation.name: tool for tool in _TOOLS})
+"""Every tool by name."""

@@ -1,16 +1,16 @@
 """Sessions as chat completions, whole or in chunks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NotRequired
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NotRequired, TypeVar
 
 from typing_extensions import TypedDict
 
+from witan.core.outcome import Interval, Outcome
 from witan.deliberation import events as e
 from witan.deliberation.session import Session, State
 from witan.errors import WitanError
 from witan.service.json_output import to_json
-from witan.service.operations.results import OutcomeSummary, summarize_outcome
 from witan.service.redaction import public_error
 from witan.service.sessions import RunningSession, StreamMessage
 from witan.service.text import clean
@@ -19,6 +19,8 @@ from witan.surfaces.http.problems import status_of
 from witan.surfaces.openai.errors import error_object
 from witan.surfaces.text.progress import Progress
 from witan.surfaces.text.session import legend_text
+
+T = TypeVar("T")
 
 DONE = b"data: [DONE]\n\n"
 
@@ -29,6 +31,86 @@ SPENDING = (
 """Events that end a call."""
 
 FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class StandingSummary:
+    """A line of an outcome in short.
+
+    Parameters
+    ----------
+    candidate
+        Its name.
+    rank
+        1 is best; equal lines share it.
+    score, interval
+        The rule's number, and its interval; null: it has none.
+    p_best
+        Probability that other reviewers would place it best; null: unknown.
+    tier
+        Number of the group that ties cannot separate, 1 the best.
+    failed
+        Flags of the safety gate.
+    """
+
+    candidate: str
+    rank: int
+    score: float | None
+    interval: Interval | None
+    p_best: float | None
+    tier: int
+    failed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeSummary:
+    """An outcome in short.
+
+    Parameters
+    ----------
+    rule, interpretation
+        The rule that counted, and what the standings say.
+    leaders, tied_for_best
+        Who shares the first rank, and whoever is too close to it to call.
+    clear_leader
+        The leader that stands alone; null: there is none.
+    disputed_by
+        Whom the fit places above the first line beyond noise.
+    n_ballots, n_abstentions
+        Ballots that count, and seats without one.
+    effective_votes
+        How many independent reviewers these are worth; null: unknown.
+    ballots_to_flip
+        The fewest ballots that could end the lead; null: no leader, or not searched.
+    warnings
+        What was changed or doubtful.
+    standings
+        Best first.
+    """
+
+    rule: str
+    interpretation: str
+    leaders: tuple[str, ...]
+    tied_for_best: tuple[str, ...]
+    clear_leader: str | None
+    disputed_by: tuple[str, ...]
+    n_ballots: int
+    n_abstentions: int
+    effective_votes: float | None
+    ballots_to_flip: int | None
+    warnings: tuple[str, ...]
+    standings: tuple[StandingSummary, ...]
+
+
+def summarize_outcome(outcome: Outcome) -> OutcomeSummary:
+    """Reduce an outcome to what a reader needs first."""
+    lines = tuple(_pick(StandingSummary, line) for line in outcome.standings)
+    return _pick(OutcomeSummary, outcome, standings=lines)
+
+
+def _pick(kind: type[T], whole: object, **own: Any) -> T:
+    names = [each.name for each in fields(kind) if each.name not in own]  # type: ignore[arg-type]
+    return kind(**{name: getattr(whole, name) for name in names}, **own)
 
 
 class CompletionMessage(TypedDict):

@@ -1,0 +1,463 @@
+"""Replies of tools: text to read, and a small typed result of the long ones."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from witan.analytics.audits import AuditReport
+from witan.core.outcome import Interval, Outcome
+from witan.core.stats.leaderboard import Leaderboard
+from witan.deliberation.session import Session
+from witan.history.votes import VoteResult
+from witan.service.error_boundary import as_request
+from witan.service.operations.compare import RuleComparison
+from witan.service.operations.explain import Explained
+from witan.service.operations.forget import Deletion
+from witan.service.operations.imported_sessions import ImportedSession
+from witan.service.operations.plan import PlanSummary
+from witan.service.operations.profiles import ProfileList
+from witan.service.operations.recount import Recount
+from witan.service.operations.rubrics import RubricList
+from witan.service.operations.rules import RuleList
+from witan.service.operations.session_list import SessionList
+from witan.service.operations.tally import Tally
+from witan.service.operations.voting import VotingPaper
+from witan.service.session_records import CouncilSession
+from witan.service.text import Page, clean, counted, listed, readable
+from witan.service.trust import missing_text, session_trust
+from witan.surfaces.report import report_of
+from witan.surfaces.report.markdown import report_markdown
+from witan.surfaces.text.imported_session import imported_text
+from witan.surfaces.text.outcome import outcome_text
+from witan.surfaces.text.progress import told_in_short
+from witan.surfaces.text.session import legend_text, session_text
+from witan.surfaces.text.sessions import sessions_remarks, sessions_text
+from witan.surfaces.text.vote import paper_text
+
+T = TypeVar("T")
+
+Found = CouncilSession | ImportedSession
+
+
+def _pick(kind: type[T], whole: object, **own: Any) -> T:
+    """Make a smaller result of the fields that it shares with a larger one."""
+    names = [each.name for each in fields(kind) if each.name not in own]  # type: ignore[arg-type]
+    return kind(**{name: getattr(whole, name) for name in names}, **own)
+
+
+def report_text(_: Page, found: object) -> Iterator[str]:
+    """Write the report of a result, in Markdown."""
+    yield report_markdown(report_of(found))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionBrief:
+    """A session: how it stands, who leads, and its final answer."""
+
+    session: str
+    status: str
+    simulated: bool
+    leaders: tuple[str, ...]
+    text: str | None
+    trust: str | None
+
+
+def brief_session(found: Found) -> SessionBrief:
+    """Reduce a session, or one that came in as ballots; one under way is running."""
+    if isinstance(found, ImportedSession):
+        name, outcome, trust = found.about.session, found.outcome, found.trust
+        status, simulated, text = found.about.status, found.held.simulated, found.held.closing
+    else:
+        session = found.session
+        name, outcome, simulated, text = (
+            session.id,
+            session.outcome,
+            session.simulated,
+            session.text,
+        )
+        status = "running" if found.under_way else session.status
+        trust = None if found.under_way else session_trust(session)
+    leaders = () if outcome is None else outcome.leaders
+    return SessionBrief(name, status, simulated, leaders, text, trust)
+
+
+def address(session: str) -> str:
+    """Write the address of a session's record."""
+    return f"witan://sessions/{quote(session, safe='')}"
+
+
+def result_text(page: Page, found: Found) -> Iterator[str]:
+    """Write the final answer with its trust; of a session under way, how far it is."""
+    if isinstance(found, ImportedSession):
+        yield from _imported_text(page, found)
+    elif found.under_way:
+        yield from progress_text(page, found)
+    else:
+        yield "\n\n".join(filter(None, _final_answer(page, found)))
+
+
+def _final_answer(page: Page, found: CouncilSession) -> Iterator[str]:
+    session = found.session
+    yield _warning(session)
+    if session.text is not None:
+        yield readable(session.text.strip("\n"))
+    else:
+        yield "There is no final answer."
+        if session.status == "interrupted":  # else it is among what is missing
+            yield from (clean(f"{seat}: {why}") for seat, why in session.unanswered.items())
+        if session.outcome is not None:
+            lines = outcome_text(page, session.outcome, simulated=session.simulated)
+            yield "\n".join(lines)
+    yield legend_text(session)
+    yield session_trust(session)
+    if found.record_problem is not None:
+        yield f"It is not in the history: {found.record_problem}"
+    yield f"session {session.id} · the whole record: {address(session.id)}"
+
+
+def _warning(session: Session) -> str:
+    """Warn of a session that is simulated, incomplete or interrupted."""
+    parts = ["simulated"] if session.simulated else []
+    if missing := missing_text(session):
+        parts.append(missing)
+    if session.status == "interrupted":
+        parts.append("it can be resumed")
+    return clean(" · ".join(parts))
+
+
+def progress_text(page: Page, found: Found) -> Iterator[str]:
+    """Write how far a session has come, line by line, and who leads by now."""
+    if isinstance(found, ImportedSession):
+        yield from _imported_text(page, found)
+        return
+    session, under_way = found.session, found.under_way
+    opened, outcome = session.opened, session.outcome
+    voted = sum(not ballot.abstained for ballot in session.ballots)
+    parts = [
+        *(["simulated"] if session.simulated else []),
+        f"session {session.id} is {'under way' if under_way else session.status}",
+        f"{len(session.answers)} of {counted(len(opened.seats), 'answer')}",
+        f"{voted} of {counted(len(opened.reviewers), 'ballot')}",
+    ]
+    if outcome is not None and outcome.leaders:
+        lead = "lead" if len(outcome.leaders) > 1 else "leads"
+        parts.append(f"{clean(listed(outcome.leaders))} {lead}{' by now' if under_way else ''}")
+    yield " · ".join(parts)
+    yield ""
+    yield told_in_short(session.events)
+    yield "`result` waits for its end." if under_way else _next_step(session)
+
+
+def _next_step(session: Session) -> str:
+    if session.text is not None:
+        return "`result` has its final answer."
+    if session.status == "interrupted":
+        return "It has no final answer; `resume` takes it up."
+    return "It came to no final answer; `result` says why."
+
+
+def whole_text(page: Page, found: Found) -> Iterator[str]:
+    """Write everything of a session, as `witan show` prints it."""
+    if isinstance(found, ImportedSession):
+        yield from _imported_text(page, found)
+        return
+    came_of_it = [f"{relation} as {name}" for name, relation in found.children.items()]
+    yield from session_text(page, found.session, came_of_it, found.votes)
+
+
+def _imported_text(page: Page, found: ImportedSession) -> Iterator[str]:
+    yield from imported_text(page, found, as_request)
+    yield ""
+    yield f"the whole record: {address(found.about.session)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBrief:
+    """Cost of a session before it is started."""
+
+    expected_usd: float | None
+    worst_usd: float | None
+    max_cost_usd: float | None
+    refusal: str | None
+
+
+def brief_plan(plan: PlanSummary) -> PlanBrief:
+    """Reduce a plan to its cost."""
+    return _pick(PlanBrief, plan)
+
+
+@dataclass(frozen=True, slots=True)
+class StandingBrief:
+    """A line of an outcome."""
+
+    candidate: str
+    rank: int
+    score: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeBrief:
+    """The outcome of a session."""
+
+    session: str
+    rule: str
+    leaders: tuple[str, ...]
+    tied_for_best: tuple[str, ...]
+    ballots_to_flip: int | None
+    standings: tuple[StandingBrief, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TallyBrief:
+    """The outcomes of sessions."""
+
+    sessions: tuple[OutcomeBrief, ...]
+    not_counted: Mapping[str, str]
+    not_read: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonBrief:
+    """Leaders by session and rule."""
+
+    leaders: Mapping[str, Mapping[str, tuple[str, ...]]]
+    skipped: Mapping[str, str]
+    stability: Mapping[str, float | None]
+
+
+def _brief_outcome(outcome: Outcome) -> OutcomeBrief:
+    lines = tuple(_pick(StandingBrief, line) for line in outcome.standings)
+    return _pick(OutcomeBrief, outcome, standings=lines)
+
+
+def brief_tally(tally: Tally) -> TallyBrief:
+    """Reduce a tally; problems by session, and by line."""
+    return TallyBrief(
+        tuple(map(_brief_outcome, tally.sessions)),
+        {each.session or "": each.problem for each in tally.not_counted},
+        {each.line: each.problem for each in tally.not_read},
+    )
+
+
+def brief_comparison(found: RuleComparison) -> ComparisonBrief:
+    """Reduce a comparison to its leaders."""
+    leaders = {
+        each.session: {rule: outcome.leaders for rule, outcome in each.outcomes.items()}
+        for each in found.sessions
+    }
+    return _pick(ComparisonBrief, found, leaders=leaders)
+
+
+@dataclass(frozen=True, slots=True)
+class LeadersBrief:
+    """Who leads a session, and who is too close to call."""
+
+    session: str
+    leaders: tuple[str, ...]
+    tied_for_best: tuple[str, ...]
+
+
+def brief_explanation(found: Explained) -> LeadersBrief:
+    """Reduce an explanation to who leads."""
+    return _pick(LeadersBrief, found.outcome)
+
+
+def brief_recount(found: Recount) -> OutcomeBrief:
+    """Reduce a recount."""
+    return _brief_outcome(found.outcome)
+
+
+def recount_text(page: Page, found: Recount) -> Iterator[str]:
+    """Write the outcome of a recount."""
+    simulated = bool(found.outcome.details.get("simulated"))
+    return outcome_text(page, found.outcome, simulated=simulated)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """A line of a list of sessions."""
+
+    session: str
+    at: datetime
+    status: str
+    question: str
+    leader: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsBrief:
+    """Sessions, the latest first."""
+
+    sessions: tuple[ListedSession, ...]
+    next: str | None
+
+
+def brief_sessions(found: SessionList) -> SessionsBrief:
+    """Reduce a list of sessions."""
+    lines = tuple(_pick(ListedSession, line) for line in found.sessions)
+    return SessionsBrief(lines, found.next)
+
+
+def list_text(page: Page, found: SessionList) -> Iterator[str]:
+    """Write a list of sessions, and what is remarkable about it."""
+    yield from sessions_text(page, found)
+    yield from sessions_remarks(found)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedModel:
+    """A line of a leaderboard."""
+
+    model: str
+    rank: int | None
+    score: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardBrief:
+    """Models, best first."""
+
+    models: tuple[RankedModel, ...]
+
+
+def brief_leaderboard(found: Leaderboard) -> LeaderboardBrief:
+    """Reduce a leaderboard; models with few sessions come last."""
+    lines = (*found.lines, *found.provisional)
+    return LeaderboardBrief(tuple(_pick(RankedModel, line) for line in lines))
+
+
+@dataclass(frozen=True, slots=True)
+class AuditBrief:
+    """Reviewers, and what stands out about them."""
+
+    sessions: int
+    reviewers: tuple[str, ...]
+    concerns: Mapping[str, tuple[str, ...]]
+
+
+def brief_audit(found: AuditReport) -> AuditBrief:
+    """Reduce an audit."""
+    graders = () if found.criterion is None else found.criterion.graders
+    names = (*(line.reviewer for line in found.lines), *(each.reviewer for each in graders))
+    concerns = {name: tuple(c.sentence for c in all_) for name, all_ in found.concerns.items()}
+    return AuditBrief(found.sessions, names, concerns)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperBrief:
+    """A voting paper: its code, and the answers by label."""
+
+    paper: str
+    question: str
+    answers: Mapping[str, str]
+    voted: bool
+
+
+def brief_paper(found: VotingPaper) -> PaperBrief:
+    """Reduce a voting paper."""
+    return _pick(PaperBrief, found)
+
+
+def paper_reply_text(page: Page, found: VotingPaper) -> Iterator[str]:
+    """Write a voting paper, and how to vote."""
+    yield from paper_text(page, found)
+    yield ""
+    yield (
+        f"To vote, name the paper {found.paper} and rank every label, best first: "
+        "> between better and worse, = between equals."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RevealedBrief:
+    """An answer with its author, and its two ranks."""
+
+    label: str
+    candidate: str
+    model: str
+    rank: int
+    panel_rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VoteBrief:
+    """A stored vote with authors revealed."""
+
+    reviewer: str
+    replaced: bool
+    answers: tuple[RevealedBrief, ...]
+
+
+def brief_vote(found: VoteResult) -> VoteBrief:
+    """Reduce a vote."""
+    answers = tuple(_pick(RevealedBrief, each) for each in found.answers)
+    return _pick(VoteBrief, found, answers=answers)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionBrief:
+    """The deleted sessions, and what may still be read of them."""
+
+    sessions: tuple[str, ...]
+    note: str | None
+
+
+def brief_deletion(found: Deletion) -> DeletionBrief:
+    """Reduce a deletion."""
+    return _pick(DeletionBrief, found)
+
+
+def deletion_text(_: Page, found: Deletion) -> Iterator[str]:
+    """Write what was deleted, and what still holds its text."""
+    yield f"deleted: {clean(listed(found.sessions))}"
+    if found.children:
+        yield f"these still hold text of it: {clean(listed([*found.children]))}"
+    if found.note is not None:
+        yield found.note
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names to choose from."""
+
+    names: tuple[str, ...]
+
+
+def rule_names(found: RuleList) -> Names:
+    """Name the rules."""
+    return Names(tuple(rule.name for rule in found.rules))
+
+
+def rubric_names(found: RubricList) -> Names:
+    """Name the rubrics."""
+    return Names(tuple(rubric.name for rubric in found.rubrics))
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileBrief:
+    """A council that can be asked."""
+
+    name: str
+    seats: tuple[str, ...]
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilesBrief:
+    """The councils that can be asked."""
+
+    profiles: tuple[ProfileBrief, ...]
+
+
+def brief_profiles(found: ProfileList) -> ProfilesBrief:
+    """Reduce a list of councils."""
+    return ProfilesBrief(
+        tuple(
+            _pick(ProfileBrief, each, seats=tuple(seat.source for seat in each.seats))
+            for each in found.profiles
+        )
+    )

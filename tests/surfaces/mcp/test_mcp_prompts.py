@@ -1,0 +1,96 @@
+"""The prompts that users choose from, asked by the protocol's own client."""
+
+import re
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from mcp_clients import command, over_http
+from served import served
+from services import councils, write_config
+from witan.surfaces.mcp.tools import TOOLS
+
+pytestmark = pytest.mark.anyio
+
+NAMES = [
+    "ask_council", "check_draft", "judge_answers", "count_ballots", "review_leaderboard",
+    "vote_blind",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def anyio_backend():
+    """The event loop of the client."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server of three scripts."""
+    with served(councils(write_config(tmp_path_factory.mktemp("council")))) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(server):
+    """A client of it."""
+    async with over_http(server.url) as connected:
+        yield connected
+
+
+async def test_over_standard_input_the_same_are_offered(tmp_path):
+    """And written with their arguments."""
+    async with Client(command(write_config(tmp_path))) as client:
+        listed = (await client.list_prompts()).prompts
+        written = await client.get_prompt("ask_council", {"question": "Is it so?"})
+
+    assert [each.name for each in listed] == NAMES
+    assert "Is it so?" in written.messages[0].content.text
+
+
+async def test_each_says_what_it_does_and_takes(client):
+    """A title, a sentence, and a sentence for each argument."""
+    listed = (await client.list_prompts()).prompts
+
+    assert [each.name for each in listed] == NAMES
+    for prompt in listed:
+        assert prompt.title
+        assert prompt.description
+        assert all(argument.description for argument in prompt.arguments)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_each_is_written_for_tools_that_there_are(client, name):
+    """As a message of the user, with every argument in it."""
+    [prompt] = [each for each in (await client.list_prompts()).prompts if each.name == name]
+    given = {argument.name: f"my {argument.name}" for argument in prompt.arguments}
+    [message] = (await client.get_prompt(name, given)).messages
+    named = re.findall(r"(?:call|tool|with|by|then) `(\w+)`", message.content.text)
+
+    assert message.role == "user"
+    assert all(value in message.content.text for value in given.values())
+    assert {*named} - {"plan", "options", "since", "profile"} <= TOOLS.keys()
+
+
+async def test_what_need_not_be_given_may_be_left_out(client):
+    """Then the text says nothing of it."""
+    plain = (await client.get_prompt("review_leaderboard", {"since": " "})).messages[0]
+    chosen = (await client.get_prompt("review_leaderboard", {"since": "30d"})).messages[0]
+
+    assert "since" not in plain.content.text
+    assert "`since` 30d" in chosen.content.text
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("ask_council", {}, "question is not given"),
+        ("ask_council", {"question": "So?", "profil": "x"}, "did you mean 'profile'"),
+        ("ask_concil", {}, "did you mean 'ask_council'"),
+    ],
+)
+async def test_a_mistake_is_named(client, name, given, said):
+    """As an error of the protocol."""
+    with pytest.raises(MCPError, match=said):
+        await client.get_prompt(name, given)

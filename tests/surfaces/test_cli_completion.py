@@ -40,7 +40,6 @@ def output_of(arguments, tmp_path):
     ("typed", "offered"),
     [
         (["witan", "ta"], ["tally"]),
-        (["witan", "ask", "--max-c"], ["--max-cost"]),
         (["witan", "ask", "--mode", "v"], ["verdict"]),
     ],
 )

@@ -1,6 +1,6 @@
 """``witan init``, black box: what it asks, what it writes, and what it leaves alone."""
-# ruff: noqa: S603 - every process started here is our own command
 
+import io
 import json
 import os
 import signal
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -37,16 +37,22 @@ def gateway(tmp_path, monkeypatch) -> Iterator[Listing]:
         yield server
 
 
-def run(*arguments: str, answers: str = "") -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def run(witan, monkeypatch) -> Callable[..., subprocess.CompletedProcess[str]]:
     """The command with these lines on its standard input."""
-    command = [sys.executable, "-m", "witan", *arguments]
-    return subprocess.run(command, input=answers, capture_output=True, text=True, check=False)
+
+    def command(*arguments: str, answers: str = "") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(answers.encode())))
+        said = witan(*arguments)
+        return subprocess.CompletedProcess(arguments, said.status, said.out, said.err)
+
+    return command
 
 
 class TestDefaults:
     """``--yes`` takes every default."""
 
-    def test_the_file_passes_doctor_and_holds_no_key(self, tmp_path):
+    def test_the_file_passes_doctor_and_holds_no_key(self, run, tmp_path):
         """Four priced models of the list sit under a ceiling that holds a question."""
         said = run("init", "--yes")
 
@@ -67,7 +73,7 @@ class TestDefaults:
         assert planned.returncode == 0
         assert "refused" not in planned.stdout
 
-    def test_a_file_that_is_there_is_left_alone(self, tmp_path):
+    def test_a_file_that_is_there_is_left_alone(self, run, tmp_path):
         """Only --force overwrites it; the exit status is 2 without."""
         (tmp_path / "witan.toml").write_text("# mine\n")
 
@@ -80,7 +86,7 @@ class TestDefaults:
         assert forced.returncode == 0
         assert "gpt-4o" in (tmp_path / "witan.toml").read_text()
 
-    def test_members_may_be_named(self, tmp_path, gateway):
+    def test_members_may_be_named(self, run, tmp_path, gateway):
         """Then no list is asked for."""
         said = run("init", "--yes", "--member", "openai:gpt-4o", "--member", "openai:o1-pro",
                    "--max-cost", "2", "--output", "own.toml")  # fmt: skip
@@ -92,7 +98,7 @@ class TestDefaults:
         }  # fmt: skip
         assert gateway.paths == []
 
-    def test_without_a_key_it_says_how_to_go_on(self, monkeypatch, tmp_path):
+    def test_without_a_key_it_says_how_to_go_on(self, run, monkeypatch, tmp_path):
         """It names a key and the option that needs none; nothing is written."""
         monkeypatch.delenv("OPENAI_API_KEY")
 
@@ -108,7 +114,7 @@ class TestDefaults:
 class TestAnswers:
     """Without --yes it asks, on a terminal and through a pipe alike."""
 
-    def test_keys_members_and_ceiling_are_asked_for(self, tmp_path):
+    def test_keys_members_and_ceiling_are_asked_for(self, run, tmp_path):
         """Numbers choose from the list with its prices, seats are taken as they are written."""
         said = run("init", answers="openai\n2,1,openai:gpt-4o-mini\n0.75\n")
 
@@ -134,7 +140,7 @@ class TestAnswers:
             ("\n\n", "the input ended before the last question"),
         ],
     )
-    def test_an_answer_that_cannot_be_used_writes_nothing(self, tmp_path, answers, told):
+    def test_an_answer_that_cannot_be_used_writes_nothing(self, run, tmp_path, answers, told):
         """One line says which, and the exit status is 2."""
         said = run("init", answers=answers)
 
@@ -163,7 +169,7 @@ class TestAnswers:
         assert not list(tmp_path.glob("*witan.toml*"))
 
 
-def test_a_user_s_own_file_may_hold_prices(tmp_path, monkeypatch):
+def test_a_user_s_own_file_may_hold_prices(run, tmp_path, monkeypatch):
     """Prices that only the provider's list has are written there, so that a ceiling holds."""
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
@@ -197,7 +203,7 @@ class TestListPrices:
             yield server
 
     @pytest.mark.usefixtures("openrouter")
-    def test_init_plan_doctor_and_ask_agree_on_the_prices(self):
+    def test_init_plan_doctor_and_ask_agree_on_the_prices(self, run):
         """The plan is the same before and after, and ask calls every member under the ceiling."""
         before = json.loads(run("plan", "Which?", "--json").stdout)
         made = run("init", "--yes")
@@ -217,7 +223,7 @@ class TestListPrices:
         assert "not called" not in asked.stderr
 
     @pytest.mark.usefixtures("openrouter")
-    def test_the_expected_cost_is_that_of_the_plan(self):
+    def test_the_expected_cost_is_that_of_the_plan(self, run):
         """A question as long as init says is planned at the sum that init says."""
         made = run("init", answers="\n\n\n")
         planned = json.loads(run("plan", "x" * 2_000, "--json").stdout)
@@ -225,7 +231,7 @@ class TestListPrices:
         said = f"A question of 2,000 characters is expected to cost ${planned['expected_usd']:.4f}."
         assert said in made.stderr
 
-    def test_jurors_and_chairmen_are_priced_likewise(self, tmp_path, openrouter):
+    def test_jurors_and_chairmen_are_priced_likewise(self, run, tmp_path, openrouter):
         """One request for the list prices every configured seat."""
         (tmp_path / "witan.toml").write_text(
             'members = ["openrouter:a/unheard-of", "openrouter:b/unheard-of"]\n'
@@ -238,7 +244,7 @@ class TestListPrices:
         assert planned["unpriced"] == []
         assert len(openrouter.paths) == 1
 
-    def test_a_list_without_a_price_leaves_it_unknown(self, openrouter):
+    def test_a_list_without_a_price_leaves_it_unknown(self, run, openrouter):
         """Init says which members have none, and what asks them under a ceiling."""
         openrouter.body = {"data": [{"id": f"{maker}/unheard-of"} for maker in "abcd"]}
         members = [f"--member=openrouter:{maker}/unheard-of" for maker in "abcd"]

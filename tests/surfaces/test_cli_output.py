@@ -53,6 +53,7 @@ class TestLostOutput:
         assert "No space left on device" in said
         assert record.exists()
 
+    @pytest.mark.slow
     def test_every_event_of_a_script_says_so(self):
         """Each line of a simulated session's stream is marked."""
         run = demo("--fast", "--events", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -61,7 +62,10 @@ class TestLostOutput:
         assert len(lines) > 100
         assert all(line["simulated"] is True for line in lines)
 
-    @pytest.mark.parametrize("closing", ["<&-", "2>&-", "<&- 2>&-"])
+    @pytest.mark.parametrize(
+        "closing",
+        [*(pytest.param(one, marks=pytest.mark.slow) for one in ("<&-", "2>&-")), "<&- 2>&-"],
+    )
     def test_a_closed_stream_loses_no_answer(self, closing):
         """Without standard input or standard error the text still stands on standard output."""
         run = subprocess.run(  # noqa: S602 - only a shell can close a stream

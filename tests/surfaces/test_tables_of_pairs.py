@@ -3,11 +3,8 @@
 import json
 import re
 
-import httpx2
 import pytest
 
-from served import serving_process
-from services import write_config
 from witan import read_ballots, tally
 
 SESSIONS = ("prompt", "question", "instruction", "conversation_id", "question_id", "id")
@@ -70,19 +67,6 @@ def test_all_battles_without_a_session_count(witan, tmp_path, column, names):
     assert (first["model"], first["score"], first["sessions"]) == ("A", 0.9, 40)
     assert outcome.standings[0].candidate == "A"
     assert outcome.standings[0].score == pytest.approx(0.9)
-
-
-def test_battles_count_over_http(tmp_path):
-    """A server counts what the command line counts."""
-    bodies = [battles(tmp_path / "f.csv", column).read_bytes() for column in ("prompt", None)]
-    config = write_config(tmp_path)
-    with serving_process("--config", config, "--no-history", cwd=tmp_path) as (url, _):
-        replies = [httpx2.post(f"{url}/api/tally", content=b, timeout=30) for b in bodies]
-
-    assert led(replies[0].json()) == {"A": 36, "B": 4}
-    [one] = replies[1].json()["sessions"]
-    assert [standing["votes"] for standing in one["standings"]] == [40, 40]
-    assert led(replies[1].json()) == {"A": 1}
 
 
 def test_four_judges_who_end_with_a_defeat_put_the_winner_far_ahead(witan, tmp_path):

@@ -1,22 +1,20 @@
 """Replies of tools: text to read, and a small typed result of the long ones."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, is_dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import quote
 
 from witan.analytics.audits import AuditReport
-from witan.core.outcome import Interval, Outcome
+from witan.core.outcome import Interval
 from witan.core.stats.leaderboard import Leaderboard
 from witan.deliberation.session import Session
-from witan.history.votes import VoteResult
 from witan.service.error_boundary import as_request
 from witan.service.operations.compare import RuleComparison
 from witan.service.operations.explain import Explained
 from witan.service.operations.forget import Deletion
 from witan.service.operations.imported_sessions import ImportedSession
-from witan.service.operations.plan import PlanSummary
 from witan.service.operations.profiles import ProfileList
 from witan.service.operations.recount import Recount
 from witan.service.operations.rubrics import RubricList
@@ -41,10 +39,18 @@ T = TypeVar("T")
 Found = CouncilSession | ImportedSession
 
 
-def _pick(kind: type[T], whole: object, **own: Any) -> T:
-    """Make a smaller result of the fields that it shares with a larger one."""
-    names = [each.name for each in fields(kind) if each.name not in own]  # type: ignore[arg-type]
-    return kind(**{name: getattr(whole, name) for name in names}, **own)
+def reduce_to(kind: type[T], whole: object, **own: Any) -> T:
+    """Make a smaller result of the fields that it shares with a larger one, entries included."""
+    hints = get_type_hints(kind)
+    picked = {name: _reduce(hints[name], getattr(whole, name)) for name in hints.keys() - own}
+    return kind(**picked, **own)
+
+
+def _reduce(hint: Any, value: Any) -> Any:
+    [entry, *_] = get_args(hint) or (None,)
+    if get_origin(hint) is tuple and isinstance(entry, type) and is_dataclass(entry):
+        return tuple(reduce_to(entry, each) for each in value)
+    return value
 
 
 def report_text(_: Page, found: object) -> Iterator[str]:
@@ -183,11 +189,6 @@ class PlanBrief:
     refusal: str | None
 
 
-def brief_plan(plan: PlanSummary) -> PlanBrief:
-    """Reduce a plan to its cost."""
-    return _pick(PlanBrief, plan)
-
-
 @dataclass(frozen=True, slots=True)
 class StandingBrief:
     """A line of an outcome."""
@@ -228,15 +229,10 @@ class ComparisonBrief:
     stability: Mapping[str, float | None]
 
 
-def _brief_outcome(outcome: Outcome) -> OutcomeBrief:
-    lines = tuple(_pick(StandingBrief, line) for line in outcome.standings)
-    return _pick(OutcomeBrief, outcome, standings=lines)
-
-
 def brief_tally(tally: Tally) -> TallyBrief:
     """Reduce a tally; problems by session, and by line."""
     return TallyBrief(
-        tuple(map(_brief_outcome, tally.sessions)),
+        tuple(reduce_to(OutcomeBrief, each) for each in tally.sessions),
         {each.session or "": each.problem for each in tally.not_counted},
         {each.line: each.problem for each in tally.not_read},
     )
@@ -248,7 +244,7 @@ def brief_comparison(found: RuleComparison) -> ComparisonBrief:
         each.session: {rule: outcome.leaders for rule, outcome in each.outcomes.items()}
         for each in found.sessions
     }
-    return _pick(ComparisonBrief, found, leaders=leaders)
+    return reduce_to(ComparisonBrief, found, leaders=leaders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +258,12 @@ class LeadersBrief:
 
 def brief_explanation(found: Explained) -> LeadersBrief:
     """Reduce an explanation to who leads."""
-    return _pick(LeadersBrief, found.outcome)
+    return reduce_to(LeadersBrief, found.outcome)
 
 
 def brief_recount(found: Recount) -> OutcomeBrief:
     """Reduce a recount."""
-    return _brief_outcome(found.outcome)
+    return reduce_to(OutcomeBrief, found.outcome)
 
 
 def recount_text(page: Page, found: Recount) -> Iterator[str]:
@@ -293,12 +289,6 @@ class SessionsBrief:
 
     sessions: tuple[ListedSession, ...]
     next: str | None
-
-
-def brief_sessions(found: SessionList) -> SessionsBrief:
-    """Reduce a list of sessions."""
-    lines = tuple(_pick(ListedSession, line) for line in found.sessions)
-    return SessionsBrief(lines, found.next)
 
 
 def list_text(page: Page, found: SessionList) -> Iterator[str]:
@@ -327,7 +317,7 @@ class LeaderboardBrief:
 def brief_leaderboard(found: Leaderboard) -> LeaderboardBrief:
     """Reduce a leaderboard; models with few sessions come last."""
     lines = (*found.lines, *found.provisional)
-    return LeaderboardBrief(tuple(_pick(RankedModel, line) for line in lines))
+    return LeaderboardBrief(tuple(reduce_to(RankedModel, line) for line in lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,11 +345,6 @@ class PaperBrief:
     question: str
     answers: Mapping[str, str]
     voted: bool
-
-
-def brief_paper(found: VotingPaper) -> PaperBrief:
-    """Reduce a voting paper."""
-    return _pick(PaperBrief, found)
 
 
 def paper_reply_text(page: Page, found: VotingPaper) -> Iterator[str]:
@@ -392,23 +377,12 @@ class VoteBrief:
     answers: tuple[RevealedBrief, ...]
 
 
-def brief_vote(found: VoteResult) -> VoteBrief:
-    """Reduce a vote."""
-    answers = tuple(_pick(RevealedBrief, each) for each in found.answers)
-    return _pick(VoteBrief, found, answers=answers)
-
-
 @dataclass(frozen=True, slots=True)
 class DeletionBrief:
     """The deleted sessions, and what may still be read of them."""
 
     sessions: tuple[str, ...]
     note: str | None
-
-
-def brief_deletion(found: Deletion) -> DeletionBrief:
-    """Reduce a deletion."""
-    return _pick(DeletionBrief, found)
 
 
 def deletion_text(_: Page, found: Deletion) -> Iterator[str]:
@@ -457,7 +431,7 @@ def brief_profiles(found: ProfileList) -> ProfilesBrief:
     """Reduce a list of councils."""
     return ProfilesBrief(
         tuple(
-            _pick(ProfileBrief, each, seats=tuple(seat.source for seat in each.seats))
+            reduce_to(ProfileBrief, each, seats=tuple(seat.source for seat in each.seats))
             for each in found.profiles
         )
     )

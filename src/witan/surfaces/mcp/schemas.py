@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, field, fields, make_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import ValidationError
@@ -97,21 +97,25 @@ def _parse(value: Any, schema: Mapping[str, Any]) -> Any:
         return value
 
 
-def describe_faults(tool: str, error: ValidationError) -> str:
+def describe_faults(tool: str, arguments: Any, error: ValidationError) -> str:
     """Say in a sentence what is wrong with the arguments of a call."""
     faults = [
-        f"{fault_place(each['loc']) or 'arguments'}: {_describe_fault(each)}"
+        f"{fault_place(each['loc']) or 'arguments'}: {_describe_fault(each, arguments)}"
         for each in error.errors(include_url=False, include_input=False)
     ]
     return f"{tool} does not take these arguments: {'; '.join(faults)}"
 
 
-def _describe_fault(fault: ErrorDetails) -> str:
+def _describe_fault(fault: ErrorDetails, arguments: Any) -> str:
     if fault["type"] == "missing":
         return "it is needed"
-    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+    if fault["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
+        return fault_words(fault["type"], fault["msg"], fault.get("ctx"))
+    for name in fault["loc"][:-1]:
+        arguments = get_type_hints(arguments).get(str(name), arguments)
+    if not is_dataclass(arguments):
         return "there is no such argument"
-    return fault_words(fault["type"], fault["msg"], fault.get("ctx"))
+    return f"there is no such argument, only {', '.join(each.name for each in fields(arguments))}"
 
 
 class ArgumentSchemas:

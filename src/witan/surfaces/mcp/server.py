@@ -96,7 +96,7 @@ class _Handlers:
             with contain_errors(_log, "the tool %s failed within", name, passing=passing):
                 result = _result(await tool.run(self._call(context), params.arguments or {}))
         except ValidationError as error:
-            return _failed(describe_faults(name, error))
+            return _failed(describe_faults(name, tool.arguments, error))
         except WitanError as error:
             return _failed(_refusal(error))
         return result

@@ -1,4 +1,4 @@
-"""The protocol over standard input and output, to whoever started this process."""
+"""The protocol over standard input and output, for the client that started this process."""
 
 import os
 import queue
@@ -18,69 +18,71 @@ from mcp.server.stdio import stdio_server
 from witan.service.sessions import Service
 from witan.surfaces.mcp.server import create_server
 
-AT_ONCE = 65_536
+READ_BYTES = 65_536
 """Bytes that are read at a time."""
 
-ENDING = (signal.SIGINT, signal.SIGTERM) + ((signal.SIGHUP,) if sys.platform != "win32" else ())
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM) + (
+    (signal.SIGHUP,) if sys.platform != "win32" else ()
+)
 
 
 async def serve_stdio(service: Service) -> None:
     """Serve until standard input ends, its reader is gone, or a signal says to stop.
 
-    Sessions that are under way then are left to the service, which breaks them off.
+    Sessions under way are left to the service, which interrupts them.
     """
     server = create_server(service)
-    with _wire() as (reading, writing):
+    with _protocol_streams() as (reading, writing):
         async with anyio.create_task_group() as group:
             if sys.platform != "win32":
-                group.start_soon(_heed, group.cancel_scope)
-            lines, sheet = _Lines(reading), _Sheet(writing, group.cancel_scope)
+                group.start_soon(_wait_for_signal, group.cancel_scope)
+            reader, writer = _LineReader(reading), _MessageWriter(writing, group.cancel_scope)
             # It asks of files only what these two can do.
-            given = cast("tuple[Any, Any]", (lines, sheet))
-            async with stdio_server(*given) as (incoming, outgoing):
+            files = cast("tuple[Any, Any]", (reader, writer))
+            async with stdio_server(*files) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
             group.cancel_scope.cancel()
 
 
-async def _heed(scope: anyio.CancelScope) -> None:
-    """Wait for a signal to stop."""
-    with anyio.open_signal_receiver(*ENDING) as signals:
+async def _wait_for_signal(scope: anyio.CancelScope) -> None:
+    """Cancel at a signal to stop."""
+    with anyio.open_signal_receiver(*STOP_SIGNALS) as signals:
         async for _ in signals:
             scope.cancel()
             return
 
 
 @contextmanager
-def _wire() -> Generator[tuple[int, int], None, None]:
-    """Take standard input and output for the protocol alone.
+def _protocol_streams() -> Generator[tuple[int, int], None, None]:
+    """Reserve standard input and output for the protocol.
 
-    Meanwhile there is nothing to read for anybody else, and what is printed is an error message.
+    Other readers find an empty input, and other output goes to standard error.
     """
     sys.stdout.flush()
     reading, writing = os.dup(0), os.dup(1)
-    nowhere = os.open(os.devnull, os.O_RDONLY)
+    empty = os.open(os.devnull, os.O_RDONLY)
     try:
-        os.dup2(nowhere, 0)
+        os.dup2(empty, 0)
         os.dup2(2, 1)
         yield reading, writing
     finally:
         sys.stdout.flush()
         os.dup2(reading, 0)
         os.dup2(writing, 1)
-        os.close(nowhere)
+        os.close(empty)
 
 
-class _Lines:
-    """The lines that come in, read by a thread that nobody waits for.
+class _LineReader:
+    """Lines of standard input, read by a daemon thread.
 
-    A read cannot be interrupted, and the client may keep its end open when we are told to stop.
+    A read cannot be interrupted, and the client may keep its end open when we have to stop.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._send, self._receive = anyio.create_memory_object_stream[str](0)
         Thread(target=self._read, args=(descriptor, current_token()), daemon=True).start()
 
-    def __aiter__(self) -> "_Lines":
+    def __aiter__(self) -> "_LineReader":
         return self
 
     async def __anext__(self) -> str:
@@ -90,21 +92,21 @@ class _Lines:
             raise StopAsyncIteration from None
 
     def _read(self, descriptor: int, token: Any) -> None:
-        held = b""
+        rest = b""
         # The loop may be gone when a line comes in.
         with suppress(OSError, RuntimeError, anyio.BrokenResourceError):
-            while piece := os.read(descriptor, AT_ONCE):
-                *whole, held = (held + piece).split(b"\n")
-                for line in whole:
+            while piece := os.read(descriptor, READ_BYTES):
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
                     run_in_loop(self._send.send, line.decode(errors="replace"), token=token)
         with suppress(RuntimeError):
             run_sync_in_loop(self._send.close, token=token)
 
 
-class _Sheet:
-    """Where messages go out, written by a thread that nobody waits for.
+class _MessageWriter:
+    """Messages to standard output, written by a daemon thread.
 
-    A client that does not read any more must not hold up our end.
+    A client that no longer reads does not delay our end.
 
     Parameters
     ----------
@@ -113,23 +115,23 @@ class _Sheet:
     """
 
     def __init__(self, descriptor: int, scope: anyio.CancelScope) -> None:
-        self._waiting: queue.SimpleQueue[tuple[bytes, anyio.Event]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[bytes, anyio.Event]] = queue.SimpleQueue()
         self._scope = scope
         Thread(target=self._write, args=(descriptor, current_token()), daemon=True).start()
 
     async def write(self, text: str) -> None:
-        """Write a message, and wait until it is taken."""
+        """Write a message; return once it is written."""
         written = anyio.Event()
-        self._waiting.put((text.encode(), written))
+        self._queue.put((text.encode(), written))
         await written.wait()
 
     async def flush(self) -> None:
-        """Nothing waits: a message is written when `write` returns."""
+        """Do nothing: `write` returns once a message is written."""
 
     def _write(self, descriptor: int, token: Any) -> None:
         with suppress(RuntimeError):  # the loop is gone
             while True:
-                message, written = self._waiting.get()
+                message, written = self._queue.get()
                 try:
                     while message:
                         message = message[os.write(descriptor, message) :]

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol
@@ -160,26 +161,25 @@ def _describe(tool: Tool, arguments: dict[str, Any]) -> types.Tool:
     )
 
 
-def value_tool(operation: Operation[Any, Any], text: Text, brief: Callable[[Any], Any]) -> Tool:
-    """Make the tool of an operation that returns a value.
+Brief = type | Callable[[Any], Any]
+"""The small type that a result is reduced to, or a function annotated with it."""
 
-    Parameters
-    ----------
-    brief
-        Reduces the result to a smaller type, which it is annotated with.
-    """
+
+def value_tool(operation: Operation[Any, Any], text: Text, brief: Brief) -> Tool:
+    """Make the tool of an operation that returns a value."""
 
     async def work(call: Call, given: Any) -> Reply:
         parameters = parameters_from(operation.parameters, given)
         render = _renderer(text, brief)
         return await dispatch(operation, call.service, call.client, parameters, render)
 
-    returns = brief.__annotations__["return"]
+    returns = brief if isinstance(brief, type) else brief.__annotations__["return"]
     return Tool(operation, arguments_of(operation.parameters), work, (returns,))
 
 
-def _renderer(text: Text, brief: Callable[[Any], Any]) -> Callable[[Any], Reply]:
-    return lambda found: Reply("\n".join(text(PAGE, found)), brief(found))
+def _renderer(text: Text, brief: Brief) -> Callable[[Any], Reply]:
+    reduce = partial(replies.reduce_to, brief) if isinstance(brief, type) else brief
+    return lambda found: Reply("\n".join(text(PAGE, found)), reduce(found))
 
 
 def session_tool(
@@ -203,7 +203,7 @@ def session_tool(
     async def work(call: Call, given: Any) -> Reply:
         parameters = parameters_from(operation.parameters, given)
         if planning is not None and given.plan:
-            render = _renderer(plan_text, replies.brief_plan)
+            render = _renderer(plan_text, replies.PlanBrief)
             return await dispatch(planning, call.service, call.client, parameters, render)
         subject = ClientService(call.service, call.client, call.hops)
         running = await operation.handler(subject, parameters)
@@ -308,12 +308,12 @@ _TOOLS = (
     value_tool(compare, compared_text, replies.brief_comparison),
     value_tool(explain, explained_text, replies.brief_explanation),
     value_tool(recount, replies.recount_text, replies.brief_recount),
-    value_tool(sessions, replies.list_text, replies.brief_sessions),
+    value_tool(sessions, replies.list_text, replies.SessionsBrief),
     value_tool(leaderboard, replies.report_text, replies.brief_leaderboard),
     value_tool(audit, audit_text, replies.brief_audit),
-    value_tool(paper, replies.paper_reply_text, replies.brief_paper),
-    value_tool(vote, vote_text, replies.brief_vote),
-    value_tool(forget, replies.deletion_text, replies.brief_deletion),
+    value_tool(paper, replies.paper_reply_text, replies.PaperBrief),
+    value_tool(vote, vote_text, replies.VoteBrief),
+    value_tool(forget, replies.deletion_text, replies.DeletionBrief),
     value_tool(rules, rules_text, replies.rule_names),
     value_tool(rubrics, rubrics_text, replies.rubric_names),
     value_tool(profiles, profiles_text, replies.brief_profiles),

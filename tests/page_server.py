@@ -18,8 +18,7 @@ from starlette.routing import Route
 from witan.deliberation import events as e
 from witan.service.sessions.stream import Stream
 from witan.surfaces.web.assets import ASSETS, asset
-from witan.surfaces.web.feed import Feed, follow_live
-from witan.surfaces.web.live import LiveSession
+from witan.surfaces.web.live import Feed, LiveSession, follow_live
 from witan.surfaces.web.rendering import PAGE_POLICY, render_live
 
 __all__ = ["LiveServer", "serving"]

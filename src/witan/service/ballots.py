@@ -228,7 +228,11 @@ class BallotParameters(Parameters):
     ]
     format: Annotated[
         str | None,
-        Doc("Read the ballots as this format instead of recognising it.", SECTION),
+        Doc(
+            "Read the ballots as this format instead of recognising it.",
+            SECTION,
+            label="Format of the ballots",
+        ),
     ] = None
     columns: Annotated[
         Mapping[str, str] | None,
@@ -237,6 +241,7 @@ class BallotParameters(Parameters):
             SECTION,
             "FIELD=HEADER",
             option="column",
+            label="Names of columns",
         ),
     ] = None
     scale: Annotated[
@@ -247,5 +252,6 @@ class BallotParameters(Parameters):
             "unless given.",
             SECTION,
             "LOW-HIGH",
+            label="Scale of grades",
         ),
     ] = None

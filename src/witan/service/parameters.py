@@ -85,6 +85,8 @@ class Doc:
         Name of the option on the command line; None: that of the parameter.
     positional
         The command line takes it as an argument: one, or all ``words`` that are left.
+    label
+        What a form calls it; empty: the words of its name.
     """
 
     text: str
@@ -92,6 +94,7 @@ class Doc:
     metavar: str | None = None
     option: str | None = None
     positional: Literal["", "one", "words"] = ""
+    label: str = ""
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
         """Describe the parameter in its JSON schema."""
@@ -238,6 +241,11 @@ class Parameter:
     parser: Parser | None = None
     usual: Any = None
     group: str = ""
+
+    @property
+    def label(self) -> str:
+        """What a form calls it."""
+        return self.doc.label or self.name.replace("_", " ").capitalize()
 
     @property
     def content(self) -> type | None:

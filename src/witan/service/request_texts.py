@@ -90,17 +90,31 @@ def read_texts(
     InvalidParameter
         If one of them is not what it takes.
     """
-    known = {each.name: each for each in parameters_of(declared)}
-    given = {name: [text for text in texts.get(name, ()) if text.strip()] for name in known}
-    read = {name: _read(known[name], written) for name, written in given.items() if written}
+    read = parse_texts(declared, texts)
     try:
         return adapter_of(declared).validate_python({**read, **(values or {})})  # type: ignore[no-any-return]
     except ValidationError as error:
         [fault, *_] = error.errors(include_url=False)
         name = str(fault["loc"][0])
         words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
-        shown = ", ".join(given.get(name, ()))
+        shown = ", ".join(text for text in texts.get(name, ()) if text.strip())
         raise InvalidParameter(name, shown, words.removeprefix("is to be ")) from None
+
+
+def parse_texts(declared: type[Parameters], texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Parse the texts of parameters as `read_texts` does; a group's stand in a table of their own.
+
+    Raises
+    ------
+    InvalidParameter
+        If a line is not of the form NAME=VALUE.
+    """
+    found: dict[str, Any] = {}
+    for each in parameters_of(declared):
+        if written := [text for text in texts.get(each.name, ()) if text.strip()]:
+            holder = found.setdefault(each.group, {}) if each.group else found
+            holder[each.name] = _read(each, written)
+    return found
 
 
 def _read(parameter: Parameter, texts: Sequence[str]) -> Any:

@@ -14,7 +14,8 @@ from witan.service.stored_sessions import NUL_FREE, Name, SessionName, Text
 QUESTION, SEATS, SESSION = "Question", "Seats", "Session"
 
 Files = Annotated[
-    Mapping[Name, Text], Doc("Text files that come with the question, by name.", QUESTION)
+    Mapping[Name, Text],
+    Doc("Text files that come with the question, by name.", QUESTION, label="Text files"),
 ]
 Category = Annotated[Name | None, Doc("Kind of question, to find sessions by.", QUESTION)]
 Options = Annotated[CouncilSettings, Doc("Settings in place of the configured ones.")]
@@ -45,7 +46,7 @@ class CouncilRequest(Parameters):
         str,
         MaxLen(200),
         NUL_FREE,
-        Doc("Seat the council of this name in the configuration.", SEATS, "NAME"),
+        Doc("Seat the council of this name in the configuration.", SEATS, "NAME", label="Council"),
     ] = ""
     members: Annotated[
         tuple[Name, ...],
@@ -86,7 +87,9 @@ class QuestionRequest(CouncilRequest):
     question: Annotated[Text, Doc("What the council is asked.", QUESTION)]
     _: KW_ONLY
     conversation: Annotated[
-        tuple[Turn, ...], MaxLen(1_000), Doc("What was said before, oldest first.", QUESTION)
+        tuple[Turn, ...],
+        MaxLen(1_000),
+        Doc("What was said before, oldest first.", QUESTION, label="Earlier conversation"),
     ] = ()
     files: Files = field(default_factory=dict)
     category: Category = None
@@ -97,6 +100,7 @@ class QuestionRequest(CouncilRequest):
             QUESTION,
             "ID|FILE.json",
             option="continue",
+            label="Earlier session",
         ),
     ] = None
     options: Options = field(default_factory=CouncilSettings)
@@ -138,7 +142,11 @@ class ResumeRequest(Parameters):
     _: KW_ONLY
     take_over: Annotated[
         bool,
-        Doc("Take it even from a process of this machine that is still at it.", SESSION),
+        Doc(
+            "Take it even from a process of this machine that is still at it.",
+            SESSION,
+            label="Take over",
+        ),
     ] = False
     max_cost_usd: MaxCost = None
 

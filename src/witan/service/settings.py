@@ -106,7 +106,11 @@ class CountingSettings(Parameters):
     ] = None
     unranked: Annotated[
         Literal["skip", "last"] | None,
-        Doc("Give candidates that a ballot leaves out no vote, or the places left.", COUNTING),
+        Doc(
+            "Give candidates that a ballot leaves out no vote, or the places left.",
+            COUNTING,
+            label="Unranked candidates",
+        ),
     ] = None
     weights: Annotated[
         Weights,
@@ -115,6 +119,7 @@ class CountingSettings(Parameters):
             COUNTING,
             "REVIEWER=NUMBER",
             option="weight",
+            label="Weights of reviewers",
         ),
     ] = None
     reliability: Annotated[
@@ -123,24 +128,43 @@ class CountingSettings(Parameters):
             "Reliability of a reviewer, for the rule weighted_borda; learned unless given.",
             COUNTING,
             "REVIEWER=NUMBER",
+            label="Reliability of reviewers",
         ),
     ] = None
     flips: Annotated[
-        Switch, Doc("Search for the fewest ballots that would end the lead.", COUNTING)
+        Switch,
+        Doc(
+            "Search for the fewest ballots that would end the lead.",
+            COUNTING,
+            label="Search for the ballots that would end the lead",
+        ),
     ] = None
     ties: Annotated[
         Literal["contrast", "intervals"] | None,
         Doc("Separate candidates by the fitted contrast, or by whether intervals overlap.", TIES),
     ] = None
     level: Annotated[
-        float | None, Gt(0), Lt(1), Doc("Confidence level of intervals and comparisons.", TIES)
+        float | None,
+        Gt(0),
+        Lt(1),
+        Doc("Confidence level of intervals and comparisons.", TIES, label="Confidence level"),
     ] = None
     threshold: Annotated[
-        float | None, Ge(0), Doc("Standard errors on each side, where `ties` is intervals.", TIES)
+        float | None,
+        Ge(0),
+        Doc(
+            "Standard errors on each side, where `ties` is intervals.",
+            TIES,
+            label="Standard errors on each side",
+        ),
     ] = None
     tie_break: Annotated[
         Literal["none", "wins", "borda"] | None,
-        Doc("Separate equal scores by this instead of by the rule's own way.", TIES),
+        Doc(
+            "Separate equal scores by this instead of by the rule's own way.",
+            TIES,
+            label="Tie break",
+        ),
     ] = None
     rho: Annotated[
         float | str | None,
@@ -149,11 +173,16 @@ class CountingSettings(Parameters):
             "Error that all reviewers share, learned where people judged the same.",
             TIES,
             "learn|none|NUMBER",
+            label="Shared error of reviewers",
         ),
     ] = None
     prior: Annotated[
         Literal["none", "learn"] | None,
-        Doc("Borrow strength from the other sessions, if there are at least fifty.", TIES),
+        Doc(
+            "Borrow strength from the other sessions, if there are at least fifty.",
+            TIES,
+            label="Learning from other sessions",
+        ),
     ] = None
 
 
@@ -168,6 +197,7 @@ class BallotSettings(CountingSettings):
             COUNTING,
             "NAME=VALUE",
             option="param",
+            label="Parameters of the rule",
         ),
     ] = None
     rubric: Annotated[
@@ -177,7 +207,7 @@ class BallotSettings(CountingSettings):
     ] = None
     kind: Annotated[
         Literal["all", "model", "human"] | None,
-        Doc("Count only the ballots of models, or of people.", COUNTING),
+        Doc("Count only the ballots of models, or of people.", COUNTING, label="Ballots of"),
     ] = None
     answers: Annotated[
         Mapping[str, Mapping[str, str]] | None,
@@ -187,6 +217,7 @@ class BallotSettings(CountingSettings):
             "what fails cannot win.",
             COUNTING,
             "FILE.jsonl",
+            label="Answers for the safety gate",
         ),
     ] = None
 
@@ -237,6 +268,7 @@ class DeliberationSettings(Parameters):
         Doc(
             "End with one common answer, with the best answer, or by approving or rejecting.",
             DELIBERATION,
+            label="Kind of final answer",
         ),
     ] = None
     rule: Annotated[
@@ -246,7 +278,12 @@ class DeliberationSettings(Parameters):
         str | None, Doc("Have answers graded by this rubric.", DELIBERATION, "NAME|FILE.toml")
     ] = None
     rubric_scoring: Annotated[
-        Switch, Doc("Have reviewers grade by the rubric, or only rank.", DELIBERATION)
+        Switch,
+        Doc(
+            "Have reviewers grade by the rubric, or only rank.",
+            DELIBERATION,
+            label="Grades by the rubric",
+        ),
     ] = None
     rubric_weights: Annotated[
         Weights,
@@ -255,14 +292,24 @@ class DeliberationSettings(Parameters):
             DELIBERATION,
             "CRITERION=NUMBER",
             option="rubric-weight",
+            label="Weights of criteria",
         ),
     ] = None
     holistic: Annotated[
-        Switch, Doc("Have reviewers also give each answer one overall grade.", DELIBERATION)
+        Switch,
+        Doc(
+            "Have reviewers also give each answer one overall grade.",
+            DELIBERATION,
+            label="Overall grade",
+        ),
     ] = None
     mirrored: Annotated[
         Switch,
-        Doc("Ask every reviewer a second time, with the answers in reverse order.", DELIBERATION),
+        Doc(
+            "Ask every reviewer a second time, with the answers in reverse order.",
+            DELIBERATION,
+            label="Mirrored reviews",
+        ),
     ] = None
     review_rounds: Annotated[
         int | None,
@@ -271,17 +318,33 @@ class DeliberationSettings(Parameters):
         Doc("With 2, reviewers see the others' grades and may revise.", DELIBERATION),
     ] = None
     stop_when_decided: Annotated[
-        Switch, Doc("Stop waiting once no ballot could change the leader.", DELIBERATION)
+        Switch,
+        Doc(
+            "Stop waiting once no ballot could change the leader.",
+            DELIBERATION,
+            label="Stop when decided",
+        ),
     ] = None
-    safety: Annotated[Switch, Doc("Pass answers through the safety gate.", DELIBERATION)] = None
+    safety: Annotated[
+        Switch, Doc("Pass answers through the safety gate.", DELIBERATION, label="Safety gate")
+    ] = None
     safety_cap: Annotated[
         float | None,
         Ge(0),
         Le(10),
-        Doc("Highest grade of an answer that fails the safety gate.", DELIBERATION),
+        Doc(
+            "Highest grade of an answer that fails the safety gate.",
+            DELIBERATION,
+            label="Highest grade of unsafe answers",
+        ),
     ] = None
     synthesis: Annotated[
-        Switch, Doc("Write a final answer, or end with the standings.", DELIBERATION)
+        Switch,
+        Doc(
+            "Write a final answer, or end with the standings.",
+            DELIBERATION,
+            label="Write a final answer",
+        ),
     ] = None
     quorum: Annotated[
         int | None, Ge(1), Doc("Fewest ballots for which an outcome is declared.", DELIBERATION)
@@ -294,6 +357,7 @@ class DeliberationSettings(Parameters):
             COUNTING,
             "NAME=VALUE",
             option="param",
+            label="Parameters of the rule",
         ),
     ] = None
 
@@ -309,19 +373,34 @@ class LimitSettings(Parameters):
             "US dollars to spend; no call is made that could exceed them.",
             LIMITS,
             option="max-cost",
+            label="Most to spend, in US dollars",
         ),
     ] = None
-    max_tokens: Annotated[int | None, Ge(1), Doc("Most tokens in one reply.", LIMITS)] = None
-    call_seconds: Annotated[Seconds, Doc("Seconds for one call, retries included.", LIMITS)] = None
-    stage_seconds: Annotated[
-        Seconds, Doc("Seconds for one round of answers or reviews.", LIMITS)
+    max_tokens: Annotated[
+        int | None, Ge(1), Doc("Most tokens in one reply.", LIMITS, label="Most tokens per reply")
     ] = None
-    session_seconds: Annotated[Seconds, Doc("Seconds for the whole session.", LIMITS)] = None
+    call_seconds: Annotated[
+        Seconds, Doc("Seconds for one call, retries included.", LIMITS, label="Seconds per call")
+    ] = None
+    stage_seconds: Annotated[
+        Seconds,
+        Doc("Seconds for one round of answers or reviews.", LIMITS, label="Seconds per round"),
+    ] = None
+    session_seconds: Annotated[
+        Seconds, Doc("Seconds for the whole session.", LIMITS, label="Seconds for the session")
+    ] = None
     attempts: Annotated[
-        int | None, Ge(1), Doc("Attempts at each call, the first one included.", LIMITS)
+        int | None,
+        Ge(1),
+        Doc("Attempts at each call, the first one included.", LIMITS, label="Attempts per call"),
     ] = None
     hedge_seconds: Annotated[
-        Seconds, Doc("Seconds of silence after which a call is made a second time.", LIMITS)
+        Seconds,
+        Doc(
+            "Seconds of silence after which a call is made a second time.",
+            LIMITS,
+            label="Seconds before a second call",
+        ),
     ] = None
 
 
@@ -343,6 +422,7 @@ class CouncilSettings(JurySettings):
         Doc(
             "Show reviewers their own answers, too, though their grades for them never count.",
             DELIBERATION,
+            label="Own answers on the sheet",
         ),
     ] = None
     debate_rounds: Annotated[
@@ -354,8 +434,16 @@ class CouncilSettings(JurySettings):
     enough: Annotated[
         int | None,
         Ge(2),
-        Doc("Wait only `grace_seconds` more once this many have answered.", LIMITS),
+        Doc(
+            "Wait only `grace_seconds` more once this many have answered.",
+            LIMITS,
+            label="Answers that are enough",
+        ),
     ] = None
     grace_seconds: Annotated[
-        float | None, Ge(0), Doc("Seconds to wait for stragglers, with `enough`.", LIMITS)
+        float | None,
+        Ge(0),
+        Doc(
+            "Seconds to wait for stragglers, with `enough`.", LIMITS, label="Seconds for stragglers"
+        ),
     ] = None

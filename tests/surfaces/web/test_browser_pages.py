@@ -54,7 +54,7 @@ class TestFinding:
         here = window()
         page = here.open("/")
         page.get_by_role("link", name="History").click()
-        page.get_by_label("Text").fill("which tree")
+        page.get_by_label("Words").fill("which tree")
         page.get_by_role("button", name="Search").click()
         page.get_by_role("link", name="Which tree?").click()
 

@@ -12,8 +12,7 @@ from markup import Element, parsed
 from sessions import BEGAN, Story, spent
 from witan.deliberation import events as e
 from witan.service.sessions.stream import Stream
-from witan.surfaces.web.feed import Feed, follow_live
-from witan.surfaces.web.live import LiveSession
+from witan.surfaces.web.live import Feed, LiveSession, follow_live
 from witan.surfaces.web.rendering import render_live
 
 

@@ -194,7 +194,7 @@ class TestAsking:
             ("quorum", "1.5", "a whole number"),
             ("quorum", "0", "at least 1"),
             ("seed", "-1", "at least 0"),
-            ("weights", "ada", "name=value"),
+            ("weights", "ada", "REVIEWER=NUMBER"),
             ("weights", "ada=-1", "at least 0"),
             ("rubric_weights", "nonsense=2", "nonsense"),
             ("level", "2", "less than 1"),

@@ -10,6 +10,8 @@ import httpx2
 import pytest
 
 from markup import Element, parsed
+from witan.service.catalogue import find_operation
+from witan.service.parameters import parameters_of
 from witan.surfaces.cli.tally import command as tally
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
@@ -166,6 +168,42 @@ class TestSettings:
 
         assert said in root.one(role="alert").text
         assert root.one(id="ballots").text
+
+
+class TestOtherReports:
+    """The same ballots under every rule, and step by step."""
+
+    @pytest.mark.parametrize("name", ["compare", "explain"])
+    def test_the_form_has_every_parameter_of_the_operation(self, browser, name):
+        """Each once, with a label."""
+        root = parsed(browser.get(f"/{name}").text)
+        tags = ("select", "textarea", "input")
+        named = [x.attrs["name"] for tag in tags for x in root.one("main").all(tag)]
+
+        parameters = [each.name for each in parameters_of(find_operation(name).parameters)]
+        assert sorted(named) == sorted([*parameters, "file"])
+        assert {label.attrs["for"] for label in root.all("label")} == {*named}
+
+    @pytest.mark.parametrize(
+        ("name", "fields", "said"),
+        [
+            ("compare", {"rules": "borda, irv"}, "How steady each rule is, over 1 session"),
+            ("explain", {"rule": "borda"}, "1. "),
+        ],
+    )
+    def test_its_report_stands_below_the_form(self, browser, name, fields, said):
+        """In the words of the command."""
+        answer = browser.post(f"/{name}", data={"ballots": ballots("q1"), **fields})
+
+        assert answer.status_code == 200
+        assert said in parsed(answer.text).one("pre", class_="printed").text
+
+    def test_a_session_has_to_be_chosen_of_several(self, browser):
+        """To explain one."""
+        answer = browser.post("/explain", data={"ballots": ballots("q1", "q2")})
+
+        assert answer.status_code == 422
+        assert "session" in parsed(answer.text).one(role="alert").text
 
 
 class TestCounting:

@@ -18,8 +18,7 @@ from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.sessions.stream import Stream
 from witan.surfaces.views.naming import Naming
-from witan.surfaces.web.feed import Feed
-from witan.surfaces.web.live import LiveSession
+from witan.surfaces.web.live import Feed, LiveSession
 from witan.surfaces.web.rendering import export_html, render_live, render_session
 
 SEATS = ("ada", "bob", "cyd", "dan")

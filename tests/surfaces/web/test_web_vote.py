@@ -11,7 +11,7 @@ from witan.errors import InvalidBallot
 from witan.history import History, Imported
 from witan.history.votes import Paper, prepare_paper, reveal
 from witan.surfaces.web.rendering import render_reveal, render_vote
-from witan.surfaces.web.voting import ranking_of
+from witan.surfaces.web.routes_sessions import read_places
 
 SHEET = Sheet("zoe", ("x", "y", "z"), ("A", "B", "C"), "n")
 
@@ -64,7 +64,7 @@ class TestForm:
         """Places order the answers; gaps between them do not matter."""
         form = {"place-A": "3", "place-B": "1", "place-C": "3"}
 
-        assert ranking_of(SHEET, form) == (("y",), ("x", "z"))
+        assert read_places(SHEET, form) == (("y",), ("x", "z"))
 
     @pytest.mark.parametrize(
         ("given", "said"),
@@ -83,7 +83,7 @@ class TestForm:
         form = {"place-A": "1", "place-B": given, "place-C": "2"}
 
         with pytest.raises(InvalidBallot, match="B") as raised:
-            ranking_of(SHEET, form)
+            read_places(SHEET, form)
 
         assert said in str(raised.value)
 

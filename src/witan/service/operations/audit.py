@@ -28,7 +28,10 @@ class AuditParameters(Parameters):
         str | None, Doc("Report how each grades on this criterion alone.", "Figures", "NAME")
     ] = None
     level: Annotated[
-        float, Gt(0), Lt(1), Doc("Level of intervals, and of what stands out.", "Figures")
+        float,
+        Gt(0),
+        Lt(1),
+        Doc("Level of intervals, and of what stands out.", "Figures", label="Confidence level"),
     ] = 0.95
 
     def __post_init__(self) -> None:

@@ -22,7 +22,11 @@ class ForgetParameters(Parameters):
 
     session: SessionName
     with_children: Annotated[
-        bool, Doc("Also the sessions that came of it: judged again, continued, retried.")
+        bool,
+        Doc(
+            "Also the sessions that came of it: judged again, continued, retried.",
+            label="With sessions that came of it",
+        ),
     ] = False
 
 

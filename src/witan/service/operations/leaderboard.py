@@ -41,18 +41,28 @@ class LeaderboardParameters(Parameters):
         "borda"
     )
     kind: Annotated[
-        Literal["model", "human"], Doc("Count the ballots of models, or of people.", "Standings")
+        Literal["model", "human"],
+        Doc("Count the ballots of models, or of people.", "Standings", label="Ballots of"),
     ] = "model"
     order_by: Annotated[
         Literal["score", "rating", "elo"],
         Doc("Order by mean score, Bradley-Terry rating, or Elo.", "Standings"),
     ] = "score"
-    elo: Annotated[bool, Doc("Add Elo ratings to the others.", "Standings")] = False
+    elo: Annotated[
+        bool, Doc("Add Elo ratings to the others.", "Standings", label="Elo ratings")
+    ] = False
     min_sessions: Annotated[
-        int, Ge(1), Doc("List models with fewer scored sessions apart.", "Standings")
+        int,
+        Ge(1),
+        Doc("List models with fewer scored sessions apart.", "Standings", label="Fewest sessions"),
     ] = 10
     level: Annotated[
-        float, Gt(0), Lt(1), Doc("Confidence level of intervals and comparisons.", "Standings")
+        float,
+        Gt(0),
+        Lt(1),
+        Doc(
+            "Confidence level of intervals and comparisons.", "Standings", label="Confidence level"
+        ),
     ] = 0.95
 
     def __post_init__(self) -> None:

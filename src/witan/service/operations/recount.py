@@ -36,7 +36,11 @@ class RecountParameters(BallotSettings):
     without: Annotated[
         tuple[Name, ...],
         MaxLen(64),
-        Doc("Leave out the ballot of this reviewer; its answer still stands.", COUNTING),
+        Doc(
+            "Leave out the ballot of this reviewer; its answer still stands.",
+            COUNTING,
+            label="Without the ballots of",
+        ),
     ] = ()
 
 

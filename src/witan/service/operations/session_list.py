@@ -23,7 +23,11 @@ class SessionsParameters(Parameters):
 
     text: Annotated[
         str | None,
-        Doc("Only sessions whose question or final answer has these words.", positional="words"),
+        Doc(
+            "Only sessions whose question or final answer has these words.",
+            positional="words",
+            label="Words",
+        ),
     ] = None
     since: Since = None
     until: Until = None
@@ -33,12 +37,25 @@ class SessionsParameters(Parameters):
         Doc("Only sessions that ended so, or did not end.", "Which sessions"),
     ] = None
     simulated: Annotated[
-        bool | None, Doc("Only simulated sessions, or only the others.", "Which sessions")
+        bool | None,
+        Doc(
+            "Only simulated sessions, or only the others.",
+            "Which sessions",
+            label="Simulated sessions",
+        ),
     ] = None
     parent: Annotated[
-        str | None, Doc("Only sessions that came of this one.", "Which sessions", "ID")
+        str | None,
+        Doc(
+            "Only sessions that came of this one.", "Which sessions", "ID", label="Came of session"
+        ),
     ] = None
-    limit: Annotated[int, Ge(1), Le(10_000), Doc("List at most this many.", "Which sessions")] = 20
+    limit: Annotated[
+        int,
+        Ge(1),
+        Le(10_000),
+        Doc("List at most this many.", "Which sessions", label="Sessions per page"),
+    ] = 20
     after: Annotated[
         str | None,
         Doc("Continue a list: the `next` of the page before.", "Which sessions", "PLACE"),

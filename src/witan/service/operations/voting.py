@@ -31,7 +31,8 @@ class PaperParameters(Parameters):
 
     session: SessionName
     as_: Annotated[
-        Name | None, Doc("Vote under this name; a client with a token votes as itself.")
+        Name | None,
+        Doc("Vote under this name; a client with a token votes as itself.", label="Your name"),
     ] = None
 
 

@@ -25,7 +25,7 @@ from witan.surfaces.http.openapi import complete_document
 from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
 from witan.surfaces.openai import routes as openai_routes
 from witan.surfaces.web import routes as page_routes
-from witan.surfaces.web.feed import Feeds
+from witan.surfaces.web.live import Feeds
 from witan.version import __version__
 
 ABOUT = "Several models answer a question and review each other blind; the ballots say how sure."

@@ -14,6 +14,7 @@ from witan.service.json_output import to_json
 from witan.service.operations.sessions import imported_of
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import RunningSession, StreamMessage, heard
+from witan.service.stored_sessions import describe_session
 from witan.surfaces.http.events import AFTER, event_frame, frames, streamed
 from witan.surfaces.http.generated import (
     ServiceOf,
@@ -32,7 +33,6 @@ from witan.surfaces.http.openapi import (
     text_response,
 )
 from witan.surfaces.web.assets import style_source, styles
-from witan.surfaces.web.beside import beside
 from witan.surfaces.web.rendering import export_html, export_imported_html
 from witan.surfaces.web.responses import Compressed
 from witan.version import __version__
@@ -231,10 +231,11 @@ async def export(
         html = await anyio.to_thread.run_sync(export_imported_html, imported)
         return _file(html, imported.about.session)
     found = await service.session(session)
-    known = await beside(service, found.id)
 
     def write() -> str:
-        return export_html(found, revealed=reveal, children=known.children, votes=known.votes)
+        about = describe_session(service.history, found)
+        children = [*about.children.items()]
+        return export_html(found, revealed=reveal, children=children, votes=about.votes)
 
     return _file(await anyio.to_thread.run_sync(write), found.id)
 

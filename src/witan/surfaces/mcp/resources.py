@@ -22,10 +22,10 @@ from witan.service.operations.session_list import sessions
 from witan.service.operations.sessions import imported_of
 from witan.service.operations.show import ShowParameters, show
 from witan.service.sessions import LOCAL, Service
+from witan.service.stored_sessions import describe_session
 from witan.surfaces.mcp.replies import address
 from witan.surfaces.session_pages import imported_to_html, session_to_html
 from witan.surfaces.text.sessions import origin_text
-from witan.surfaces.web.beside import beside
 
 JSON, HTML = "application/json", "text/html"
 
@@ -128,7 +128,8 @@ async def _page(service: Service, name: str) -> str:
     if found is not None:
         return await anyio.to_thread.run_sync(imported_to_html, found)
     session = await service.session(name)
-    known = await beside(service, session.id)
+    about = await anyio.to_thread.run_sync(describe_session, service.history, session)
+    children = [*about.children.items()]
     return await anyio.to_thread.run_sync(
-        lambda: session_to_html(session, children=known.children, votes=known.votes)
+        lambda: session_to_html(session, children=children, votes=about.votes)
     )

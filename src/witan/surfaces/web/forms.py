@@ -1,63 +1,273 @@
-"""What a browser sends: forms, and the files that come with them."""
+"""Forms: fields made from the catalogue's declarations, and what browsers send in them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import Parameter as Argument
+from inspect import Signature
+from typing import Annotated, Any, get_type_hints
 
-from fastapi import Request
-from starlette.datastructures import FormData, UploadFile
+from fastapi import Query, Request
+from starlette.datastructures import UploadFile
 
+from witan.core.rubric import RUBRICS
+from witan.core.rules import RULES
+from witan.core.settings import AUTO
 from witan.errors import InvalidParameter
-
-__all__ = ["Form", "Sent", "form_of", "sent_of"]
+from witan.files.ballots import FORMATS
+from witan.service.catalogue import Operation
+from witan.service.parameters import Parameter, Parameters, parameters_of
+from witan.service.request_texts import read_texts
 
 MOST_FILES = 64
 
+Choices = Iterable[tuple[str, str]]
+
+OPEN_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "rule": (AUTO, *RULES),
+    "rubric": (*RUBRICS,),
+    "format": (*FORMATS,),
+}
+"""Names to choose from where the declaration leaves them open."""
+
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """The fields of a form, and its files by name.
+class Field:
+    """A field of a form.
 
     Parameters
     ----------
-    many
-        All values of the fields that were sent more than once, or may be.
+    kind
+        ``text``, ``lines``, ``choice``, ``tick`` or ``boxes``.
+    label, about
+        Its name, and the sentence that says what it does.
+    placeholder
+        How its value is written, or what holds without it.
+    value
+        What is filled in.
+    choices
+        Value and words of each choice.
+    keyboard
+        The keyboard that a telephone shows for it.
+    boxes
+        Council, and value and words of each of its seats, to be ticked.
     """
 
-    fields: Mapping[str, str]
-    many: Mapping[str, tuple[str, ...]]
-    files: Mapping[str, str]
-
-    def get(self, name: str) -> str:
-        """A field, without spaces around it; empty: it was not filled in."""
-        return self.fields.get(name, "").strip()
+    name: str
+    kind: str
+    label: str
+    about: str
+    placeholder: str = ""
+    value: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    keyboard: str = "text"
+    boxes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """A form whose files may be anything; each is known by its name."""
+class Section:
+    """Fields under one heading."""
 
-    many: Mapping[str, tuple[str, ...]]
-    contents: Mapping[str, bytes]
-
-    def text(self, name: str) -> str:
-        """A field as it was sent; empty: it was not."""
-        return self.many.get(name, ("",))[-1]
+    title: str
+    fields: tuple[Field, ...]
 
 
-async def form_of(request: Request) -> Form:
-    """Read the form of a request, whose files are texts.
+def form_fields(
+    declared: type[Parameters],
+    values: Mapping[str, str],
+    *,
+    choices: Mapping[str, Collection[str]] = OPEN_CHOICES,
+    unchosen: str = "any",
+    without: Collection[str] = (),
+) -> tuple[Field, ...]:
+    """Make a field for each parameter that a dataclass declares, filled in with its value.
+
+    Parameters
+    ----------
+    choices
+        Names to choose from where the declaration leaves them open.
+    unchosen
+        The words for no choice, where the declaration does not say what then holds.
+    without
+        Parameters that the page asks for by hand.
+    """
+    return tuple(
+        _field(each, values.get(each.name, ""), choices.get(each.name, ()), unchosen)
+        for each in parameters_of(declared)
+        if each.name not in without
+    )
+
+
+def council_sections(
+    declared: type[Parameters],
+    members: Sequence[tuple[str, tuple[tuple[str, str], ...]]] = (),
+    chairmen: Choices = (),
+    without: Collection[str] = (),
+) -> tuple[Section, ...]:
+    """Make the fields of a request to a council, by section.
+
+    Parameters
+    ----------
+    members
+        Council, and name and words of each seat that can be chosen to answer or to judge; empty:
+        names are written.
+    chairmen
+        Name and words of each seat that can write the final answer; likewise.
+    """
+    unchosen, writers = "as configured", tuple(chairmen)
+    sections: dict[str, list[Field]] = {}
+    made = form_fields(declared, {}, unchosen=unchosen, without=without)
+    by_name = {each.name: each.doc.section for each in parameters_of(declared)}
+    for each in made:
+        if each.name in ("members", "jury") and members:
+            each = replace(each, kind="boxes", boxes=tuple(members))  # noqa: PLW2901
+        if each.name == "chairman" and writers:
+            each = replace(each, kind="choice", choices=(("", unchosen), *writers))  # noqa: PLW2901
+        sections.setdefault(by_name[each.name], []).append(each)
+    return tuple(Section(title, tuple(fields)) for title, fields in sections.items())
+
+
+def _field(parameter: Parameter, value: str, choices: Collection[str], unchosen: str) -> Field:
+    named: Collection[str] = parameter.choices or choices
+    if parameter.kind is bool and parameter.nullable:
+        named = ("yes", "no")
+    if named and not parameter.many:
+        kind = "choice"
+    elif parameter.kind is bool:
+        kind = "tick"
+    else:
+        long = parameter.parser is not None and parameter.parser.load is not None
+        kind = "lines" if parameter.many or long else "text"
+    default = "" if parameter.default is None or kind in ("tick", "lines") else parameter.default
+    none = unchosen if parameter.usual is None else f"as usual: {parameter.usual}"
+    empty = (("", none),) if parameter.nullable else ()
+    return Field(
+        parameter.name,
+        kind,
+        parameter.label,
+        parameter.doc.text.replace("`", ""),
+        _placeholder(parameter),
+        value or str(default),
+        (*empty, *((each, each) for each in named)) if kind == "choice" else (),
+        {int: "numeric", float: "decimal"}.get(parameter.kind, "text"),
+    )
+
+
+def _placeholder(parameter: Parameter) -> str:
+    if parameter.many:
+        return f"{parameter.doc.metavar or 'NAME'}, one a line"
+    if parameter.usual is not None:
+        return f"{parameter.usual} unless given"
+    return "" if parameter.parser is None else parameter.parser.expected
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A form as somebody filled it in, shown again with what is wrong or what it would cost.
+
+    Parameters
+    ----------
+    values
+        Field to text; that of boxes has a line for each that is ticked.
+    problem
+        Why it is refused; empty: it is not.
+    faults
+        Field to what is wrong with it.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+
+    def value(self, name: str) -> str:
+        """Return the text of a field."""
+        return self.values.get(name, "")
+
+    def ticked(self, name: str) -> list[str]:
+        """Return the boxes that are ticked of a field."""
+        return self.value(name).splitlines()
+
+    def n_filled(self, sections: Iterable[Section]) -> int:
+        """Count the fields that are filled in."""
+        return sum(bool(self.value(each.name).strip()) for s in sections for each in s.fields)
+
+    def has_faults(self, sections: Iterable[Section]) -> bool:
+        """Return true if one of the fields is refused."""
+        return any(each.name in self.faults for s in sections for each in s.fields)
+
+
+BLANK = Filled()
+
+
+def read_query(operation: Operation[Any, Any], query: Mapping[str, str]) -> Any:
+    """Read the parameters of an operation out of an address; an empty field gives nothing.
 
     Raises
     ------
     InvalidParameter
-        If a text holds what cannot be stored, or a file is no text.
+        If one of them is not what it takes.
     """
-    sent = await sent_of(request)
-    read = {name: _decoded(name, content) for name, content in sent.contents.items()}
-    return Form({name: values[-1] for name, values in sent.many.items()}, sent.many, read)
+    return read_texts(operation.parameters, {name: [text] for name, text in query.items()})
 
 
-async def sent_of(request: Request) -> Sent:
+def takes_query(
+    operation: Operation[Any, Any],
+) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
+    """Let a page take the parameters of an operation as text, beside its own."""
+
+    def declare(page: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        hints = get_type_hints(page, include_extras=True)
+        own = [
+            each.replace(annotation=hints[each.name], kind=Argument.KEYWORD_ONLY)
+            for each in Signature.from_callable(page).parameters.values()
+            if each.kind is not Argument.VAR_KEYWORD
+        ]
+        queried = [
+            Argument(
+                each.name, Argument.KEYWORD_ONLY, default="", annotation=Annotated[str, Query()]
+            )
+            for each in parameters_of(operation.parameters)
+        ]
+        page.__signature__ = Signature([*own, *queried])  # type: ignore[attr-defined]
+        return page
+
+    return declare
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a browser sent: the texts of each field, and the bytes of each file by its name."""
+
+    texts: Mapping[str, tuple[str, ...]]
+    contents: Mapping[str, bytes]
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The last text of each field, as it was sent."""
+        return {name: texts[-1] for name, texts in self.texts.items()}
+
+    @property
+    def values(self) -> dict[str, str]:
+        """All texts of each field, a line each; of files the names, as no page can hold more."""
+        values = {name: "\n".join(texts) for name, texts in self.texts.items()}
+        return {**values, "files": "\n".join(self.contents)}
+
+    def get(self, name: str) -> str:
+        """Return the text of a field without spaces around it; empty: it was not filled in."""
+        return self.texts.get(name, ("",))[-1].strip()
+
+    def read_files(self) -> dict[str, str]:
+        """Return the texts of the files by name.
+
+        Raises
+        ------
+        InvalidParameter
+            If a file is no text.
+        """
+        return {name: _decode(name, content) for name, content in self.contents.items()}
+
+
+async def read_form(request: Request) -> Form:
     """Read the form of a request.
 
     Raises
@@ -68,23 +278,19 @@ async def sent_of(request: Request) -> Sent:
     # A field may be as long as the door lets a request be.
     longest = request.app.state.settings.body_bytes
     async with request.form(max_files=MOST_FILES, max_fields=1000, max_part_size=longest) as sent:
-        many = _fields(sent)
+        texts: dict[str, tuple[str, ...]] = {}
+        for name, value in sent.multi_items():
+            if isinstance(value, str):
+                if "\0" in value:
+                    expected = "text that can be kept"
+                    raise InvalidParameter(name, "a text with a NUL character", expected)
+                # Browsers send every line end as two characters.
+                texts[name] = (*texts.get(name, ()), value.replace("\r\n", "\n"))
         files = [each for _, each in sent.multi_items() if isinstance(each, UploadFile)]
-        return Sent(many, {each.filename: await each.read() for each in files if each.filename})
+        return Form(texts, {each.filename: await each.read() for each in files if each.filename})
 
 
-def _fields(sent: FormData) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for name, value in sent.multi_items():
-        if isinstance(value, str):
-            if "\0" in value:
-                raise InvalidParameter(name, "a text with a NUL character", "text that can be kept")
-            # Browsers send every line end as two characters.
-            found[name] = (*found.get(name, ()), value.replace("\r\n", "\n"))
-    return found
-
-
-def _decoded(file: str, content: bytes) -> str:
+def _decode(file: str, content: bytes) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -21,32 +21,14 @@ from witan.surfaces.views.session import session_view
 from witan.surfaces.views.sessions import SessionRow
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
-from witan.surfaces.web.filled import BLANK, Filled
+from witan.surfaces.web.forms import BLANK, Filled, council_sections, form_fields
 from witan.surfaces.web.markdown import rendered
-from witan.surfaces.web.options import offered
 
 if TYPE_CHECKING:
     from witan.history.votes import Paper, VoteResult
     from witan.service.operations.imported_sessions import ImportedSession
     from witan.service.sessions import Profile
     from witan.surfaces.web.live import LiveSession
-
-__all__ = [
-    "PAGE_POLICY",
-    "SITE",
-    "Choice",
-    "Site",
-    "export_html",
-    "export_imported_html",
-    "part",
-    "render",
-    "render_ask",
-    "render_live",
-    "render_problem",
-    "render_reveal",
-    "render_session",
-    "render_vote",
-]
 
 PAGE_POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -241,7 +223,8 @@ def render_ask(
         "ask.html",
         site=site,
         profiles=councils,
-        groups=offered(QuestionRequest, members, writers.items(), without=ELSEWHERE),
+        sections=council_sections(QuestionRequest, members, writers.items(), without=ELSEWHERE),
+        by_hand={each.name: each for each in form_fields(QuestionRequest, {})},
         filled=filled,
         demo_question=demo_question,
         planned=[clean(each) for each in planned],

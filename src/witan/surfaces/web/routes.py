@@ -2,22 +2,17 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
-from starlette.responses import Response
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import RedirectResponse, Response
 
 from witan.errors import UnknownName
 from witan.surfaces.http.addresses import known_parameters
-from witan.surfaces.web import (
-    routes_asking,
-    routes_plans,
-    routes_reports,
-    routes_sessions,
-    routes_tally,
-    routes_votes,
-    signing_in,
-)
+from witan.surfaces.http.door import COOKIE, Clients
+from witan.surfaces.web import routes_asking, routes_counting, routes_reports, routes_sessions
 from witan.surfaces.web.assets import ASSETS, asset
-from witan.surfaces.web.responses import Compressed
+from witan.surfaces.web.forms import read_form
+from witan.surfaces.web.rendering import render
+from witan.surfaces.web.responses import Compressed, Page, redirect, site_of
 
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 """What an asset holds is part of its address."""
@@ -37,11 +32,68 @@ async def asset_named(
     return Compressed(asset(name), headers=headers, media_type=ASSETS[name])
 
 
-router.include_router(signing_in.router)
+@router.get("/sign-in")
+async def sign_in_form(request: Request, to: str = "") -> Response:
+    """Ask for a token, where one is needed."""
+    site = site_of(request)
+    if request.app.state.clients.open:
+        return redirect(site)
+    return Page(render("sign_in.html", site=site, problem="", to=_own(to)))
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Give a cookie for a token."""
+    site, clients = site_of(request), _clients(request)
+    form = await read_form(request)
+    to = _own(form.get("to"))
+    client = clients.by_token(form.get("token"))
+    if client is None:
+        waits = clients.guessed(request.client.host if request.client else "")
+        problem = "too many wrong tokens; wait a minute" if waits else "that is no token of anybody"
+        html = render("sign_in.html", site=site, problem=problem, to=to)
+        return Page(html, 429 if waits else 401, {"Retry-After": "60"} if waits else None)
+    response = RedirectResponse(to or site.at(), 303)
+    response.set_cookie(
+        COOKIE,
+        clients.sign_in(client),
+        path=site.at(),
+        httponly=True,
+        samesite="strict",
+        secure=_secure(request),
+    )
+    return response
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request) -> Response:
+    """Make the cookie worth nothing, and take it back."""
+    site = site_of(request)
+    if (cookie := request.cookies.get(COOKIE)) is not None:
+        _clients(request).sign_out(cookie)
+    response = redirect(site, "sign-in")
+    response.delete_cookie(COOKIE, path=site.at(), httponly=True, samesite="strict")
+    return response
+
+
+def _clients(request: Request) -> Clients:
+    clients: Clients = request.app.state.clients
+    return clients
+
+
+def _secure(request: Request) -> bool:
+    public = request.app.state.settings.public_url or ""
+    return request.url.scheme == "https" or public.startswith("https:")
+
+
+def _own(to: str) -> str:
+    """Where somebody wanted to go, if it is a page of ours; else nothing."""
+    there = to.startswith("/") and to[1:2] not in ("/", "\\")
+    return to if there and to.isascii() and to.isprintable() else ""
+
+
 router.include_router(routes_asking.router)
 router.include_router(routes_reports.router)
-router.include_router(routes_tally.router)
+router.include_router(routes_counting.router)
 # Last, as names of sessions may hold anything.
-router.include_router(routes_votes.router)
-router.include_router(routes_plans.router)
 router.include_router(routes_sessions.router)

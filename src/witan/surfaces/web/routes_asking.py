@@ -1,4 +1,4 @@
-"""The first page: a question is put to a council, or the demonstration is watched."""
+"""The pages that put questions to councils, have seats asked again, and say what that costs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,32 +9,55 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from witan.deliberation.ports import Seat
-from witan.errors import WitanError
+from witan.deliberation.session import Session
+from witan.errors import (
+    ConfigError,
+    HistoryConflict,
+    InvalidParameter,
+    NothingToCount,
+    TooLarge,
+    UnknownName,
+    WitanError,
+)
 from witan.history import Search
 from witan.service.demonstration import demonstration
 from witan.service.error_boundary import as_form
+from witan.service.operations import ask as operations
 from witan.service.operations.plan import ServedPlanner
-from witan.service.requests import QuestionRequest
+from witan.service.parameters import parameters_of, validate_parameters
+from witan.service.request_texts import fault_words, parse_texts, read_texts
+from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeRequest, RetryRequest
 from witan.service.sessions import DEMO, Service
 from witan.service.text import clean, listed
 from witan.surfaces.http.generated import ClientOf, Hops, ServiceOf
+from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.text.plan import plan_sentences
+from witan.surfaces.views.naming import seat_called
 from witan.surfaces.views.sessions import SessionRow, latest_rows
-from witan.surfaces.web.asking import given_in, read_question, refused
-from witan.surfaces.web.filled import Filled
-from witan.surfaces.web.forms import Form, form_of
-from witan.surfaces.web.rendering import Choice, render_ask
+from witan.surfaces.web.forms import Filled, Form, council_sections, read_form
+from witan.surfaces.web.rendering import Choice, render, render_ask
 from witan.surfaces.web.responses import Page, redirect, site_of
 
-__all__ = ["router"]
-
 router = APIRouter()
-
 
 LATEST = 8
 """Sessions that the first page shows."""
 
 SIMULATED = Choice(DEMO, "the demonstration: scripts answer, whatever is asked")
+
+FIELDS = tuple(each.name for each in parameters_of(QuestionRequest))
+"""Every field of the form that asks."""
+
+BY_HAND = ("files", "conversation")
+"""Fields that are no text of a parameter."""
+
+ROLES = ("system", "user", "assistant")
+
+AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName, ValidationError)
+"""Errors of what is filled in: the form is shown again."""
+
+_FIELD_OF = {"session": "parent", "seat": "members"}
+"""What an error calls a thing, and the field that names it."""
 
 
 @router.get("/")
@@ -48,17 +71,17 @@ async def first(
 @router.post("/plan")
 async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Response:
     """Say what the question would cost at most, above the form as it was given."""
-    given: Mapping[str, str] = {}
+    values: Mapping[str, str] = {}
     try:
-        form = await form_of(request)
-        given = given_in(form)
-        planned = await ServedPlanner(service, client).plan(_asked(form))
+        form = await read_form(request)
+        values = form.values
+        planned = await ServedPlanner(service, client).plan(read_question(form))
     except (WitanError, ValidationError) as error:
-        return await _form(request, service, refused(request, given, error))
-    said = [*plan_sentences(planned)]
-    if form.files:
-        said.append("The files were counted; choose them again to ask with them.")
-    return await _form(request, service, Filled(given), planned=said)
+        return await _form(request, service, refuse_form(request, values, error))
+    sentences = [*plan_sentences(planned)]
+    if form.contents:
+        sentences.append("The files were counted; choose them again to ask with them.")
+    return await _form(request, service, Filled(values), planned=sentences)
 
 
 @router.post("/sessions")
@@ -69,29 +92,21 @@ async def ask(
     hops: Hops,
 ) -> Response:
     """Put the question to the council, and go to watch it."""
-    given: Mapping[str, str] = {}
+    values: Mapping[str, str] = {}
     try:
-        form = await form_of(request)
-        given = given_in(form)
-        running = await service.ask(_asked(form), client, hops)
+        form = await read_form(request)
+        values = form.values
+        running = await service.ask(read_question(form), client, hops)
     except (WitanError, ValidationError) as error:
-        return await _form(request, service, refused(request, given, error))
+        return await _form(request, service, refuse_form(request, values, error))
     return redirect(site_of(request), "sessions", running.id)
-
-
-def _asked(form: Form) -> QuestionRequest:
-    asked = read_question(form)
-    shown = demonstration(fast=True)
-    if asked.profile != DEMO or asked.question != shown.question or asked.seed is not None:
-        return asked
-    return replace(asked, seed=shown.seed)
 
 
 async def _form(
     request: Request, service: Service, filled: Filled, planned: Sequence[str] = ()
 ) -> Response:
     councils = _councils(service)
-    if filled.said("profile") == DEMO and (filled.said("parent") or filled.problem):
+    if filled.value("profile") == DEMO and (filled.value("parent") or filled.problem):
         councils.append(SIMULATED)
     html = render_ask(
         councils,
@@ -138,3 +153,215 @@ def _latest(service: Service) -> tuple[SessionRow, ...]:
         return latest_rows([], service.at_hand, most=LATEST)
     held, _ = service.history.page(Search(has_events=True), LATEST)
     return latest_rows(held, service.under_way, most=LATEST)
+
+
+@router.post("/sessions/{session:path}/resume")
+async def resume(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
+    """Take a session up again; show it as it is where that has happened meanwhile."""
+    form = await read_form(request)
+    whole = await service.named(session)
+    try:
+        await operations.resume.handler(
+            operations.ClientService(service, client),
+            read_texts(ResumeRequest, form.texts, {"session": whole}),
+        )
+    except (HistoryConflict, NothingToCount):
+        running = service.running(whole)
+        resumed = running is not None and running.under_way
+        if not resumed and (await service.session(whole)).status == "interrupted":
+            raise
+    return redirect(site_of(request), "sessions", whole)
+
+
+@router.post("/sessions/{session:path}/retry")
+async def retry(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
+    """Ask seats that failed once more."""
+    form = await read_form(request)
+    found = await service.session(session)
+    given = read_retry(form, found)
+    running = await operations.retry.handler(operations.ClientService(service, client), given)
+    return redirect(site_of(request), "sessions", running.id)
+
+
+@router.post("/sessions/{session:path}/rejudge")
+async def rejudge(
+    request: Request,
+    session: str,
+    service: ServiceOf,
+    client: ClientOf,
+    hops: Hops,
+) -> Response:
+    """Have another jury judge the answers."""
+    form = await read_form(request)
+    whole = await service.named(session)
+    try:
+        given = read_rejudging(form, whole)
+        running = await service.rejudge(whole, given, client=client, hops=hops)
+    except AT_A_FIELD as error:
+        return _jury_page(request, whole, refuse_form(request, form.values, error))
+    return redirect(site_of(request), "sessions", running.id)
+
+
+@router.post("/sessions/{session:path}/retry/plan")
+async def plan_retry(
+    request: Request, session: str, service: ServiceOf, client: ClientOf
+) -> Response:
+    """Say what asking seats that failed once more would cost at most."""
+    form = await read_form(request)
+    found = await service.session(session)
+    planned = await ServedPlanner(service, client).plan_retry(read_retry(form, found))
+    hidden = [("seat", each) for each in form.texts.get("seat", ())]
+    html = render(
+        "plan.html",
+        site=site_of(request),
+        session=found.id,
+        planned=[clean(each) for each in plan_sentences(planned)],
+        hidden=[*hidden, ("max_cost_usd", form.get("max_cost_usd"))],
+    )
+    return Page(html)
+
+
+@router.post("/sessions/{session:path}/rejudge/plan")
+async def plan_rejudge(
+    request: Request, session: str, service: ServiceOf, client: ClientOf
+) -> Response:
+    """Say what another jury would cost at most."""
+    form = await read_form(request)
+    whole, values = await service.named(session), form.values
+    try:
+        planned = await ServedPlanner(service, client).plan_rejudge(read_rejudging(form, whole))
+    except AT_A_FIELD as error:
+        return _jury_page(request, whole, refuse_form(request, values, error))
+    return _jury_page(request, whole, Filled(values), [*plan_sentences(planned)])
+
+
+def _jury_page(
+    request: Request, session: str, filled: Filled, planned: Sequence[str] = ()
+) -> Response:
+    """The form that has another jury judge a session."""
+    site = site_of(request)
+    html = render(
+        "rejudge.html",
+        site=site,
+        session=session,
+        juries=[name for name in site.juries if name != DEMO or filled.value("profile") == DEMO],
+        sections=council_sections(RejudgeRequest, without=("session", "profile")),
+        filled=filled,
+        planned=[clean(each) for each in planned],
+    )
+    return Page(html, filled.status)
+
+
+def read_retry(form: Form, session: Session) -> RetryRequest:
+    """Read which seats of a session are asked again, and for how much.
+
+    Raises
+    ------
+    NothingToCount
+        If no seat is ticked.
+    InvalidParameter
+        If a field is not accepted.
+    """
+    seats = tuple(seat_called(session, each) for each in form.texts.get("seat", ()))
+    if not seats:
+        raise NothingToCount("no seat is chosen: tick at least one of those that failed")
+    return read_texts(RetryRequest, form.texts, {"session": session.id, "seats": seats})
+
+
+def read_rejudging(form: Form, session: str) -> RejudgeRequest:
+    """Read who judges a session, and how.
+
+    Raises
+    ------
+    WitanError, ValidationError
+        If a field is not accepted.
+    """
+    given = parse_texts(RejudgeRequest, form.texts)
+    return validate_parameters(RejudgeRequest, {**given, "session": session})
+
+
+def read_question(form: Form) -> QuestionRequest:
+    """Read the question, and all that comes with it.
+
+    Raises
+    ------
+    WitanError, ValidationError
+        If a field is not accepted.
+    """
+    texts = {name: text for name, text in form.texts.items() if name not in BY_HAND}
+    given = parse_texts(QuestionRequest, texts) | {"question": form.get("question")}
+    given |= {"files": form.read_files(), "conversation": _turns(form.get("conversation"))}
+    question = validate_parameters(QuestionRequest, given)
+    shown = demonstration(fast=True)
+    if question.profile != DEMO or question.question != shown.question or question.seed is not None:
+        return question
+    return replace(question, seed=shown.seed)
+
+
+def _turns(text: str) -> list[dict[str, str]]:
+    """What was said before: a line that begins with a role and a colon begins a turn.
+
+    Raises
+    ------
+    InvalidParameter
+        If the first line does not.
+    """
+    turns: list[dict[str, str]] = []
+    for line in text.splitlines():
+        role, colon, rest = line.partition(":")
+        if colon and role.strip().casefold() in ROLES:
+            turns.append({"role": role.strip().casefold(), "content": rest.strip()})
+        elif turns:
+            turns[-1]["content"] += f"\n{line}"
+        else:
+            roles = " or ".join(f"{each}:" for each in ROLES)
+            raise InvalidParameter("conversation", line[:80], f"a line that begins with {roles}")
+    return [{**turn, "content": turn["content"].strip()} for turn in turns]
+
+
+def refuse_form(
+    request: Request, values: Mapping[str, str], error: WitanError | ValidationError
+) -> Filled:
+    """Return the form as it was filled in, with what is wrong with it."""
+    if isinstance(error, ValidationError):
+        wrong = [
+            (_field_at(each["loc"]), fault_words(each["type"], each["msg"], each.get("ctx")))
+            for each in error.errors()
+        ]
+        problem = clean("; ".join(f"{name}: {words}" for name, words in wrong))
+        faults = {name: _sentence(words) for name, words in reversed(wrong)}
+        return Filled(values, problem, faults, 422)
+    words = said_of(request, error)
+    name = _field_of(error, values)
+    fault = words
+    if isinstance(error, InvalidParameter):
+        fault = words.removeprefix(f"{error.name} ")
+    elif isinstance(error, ConfigError):
+        fault = words.removeprefix(f"{error.where}: {error.key} ")
+    faults = {name: _sentence(fault)} if name else {}
+    return Filled(values, clean(words), faults, status_of(error))
+
+
+def _field_at(place: tuple[int | str, ...]) -> str:
+    return next((str(each) for each in place if each in FIELDS), "")
+
+
+def _sentence(words: str) -> str:
+    sentence = clean(f"{words[:1].upper()}{words[1:]}")
+    return sentence if sentence.endswith((".", "?", "…")) else f"{sentence}."
+
+
+def _field_of(error: WitanError, values: Mapping[str, str]) -> str:
+    """Find the field that an error is about; empty: none of them."""
+    if isinstance(error, ConfigError):
+        parts = error.key.replace("[", ".").split(".")
+        return next((each for each in parts if each in FIELDS), "")
+    if isinstance(error, UnknownName):
+        name = _FIELD_OF.get(error.kind, error.kind)
+        is_chairman = error.kind == "seat" and error.name == values.get("chairman", "").strip()
+        name = "chairman" if is_chairman else name
+        if name == "members" and error.name in values.get("jury", "").splitlines():
+            name = "jury"
+    else:
+        name = error.name if isinstance(error, InvalidParameter) else ""
+    return name if name in FIELDS else ""

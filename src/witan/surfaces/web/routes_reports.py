@@ -1,15 +1,17 @@
 """The pages over all sessions: history, leaderboard, audit."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
+import anyio
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from witan.analytics.sources import check_rule
 from witan.core.settings import AUTO
-from witan.errors import WitanError
+from witan.errors import NothingToCount, WitanError
 from witan.history import SessionSummary
 from witan.service.dispatch import dispatch, perform
 from witan.service.operations.audit import AuditParameters, audit
@@ -21,22 +23,61 @@ from witan.service.operations.leaderboard import (
 from witan.service.operations.session_list import sessions
 from witan.service.operations.sessions import history_of
 from witan.service.text import clean
-from witan.surfaces.http.generated import ClientOf, ServiceOf
+from witan.service.worker_pool import once
+from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.report.leaderboard import leaderboard_report
 from witan.surfaces.views.audit import audit_view
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
-from witan.surfaces.web.generated import form_fields, read_query, takes_query
+from witan.surfaces.web.forms import form_fields, read_query, takes_query
 from witan.surfaces.web.rendering import Site, render
-from witan.surfaces.web.reporting import ReportPage, reported
 from witan.surfaces.web.responses import Page, site_of
 
 router = APIRouter()
 
+PART, WHOLE = "part", "whole"
+"""What of a report the address asks for: what was counted alone, or a page that waits for it."""
+
 
 Show = Annotated[str, Query()]
 """What of a report is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPage:
+    """A report on its page.
+
+    Parameters
+    ----------
+    page
+        Name of its page, and of the template of it.
+    body
+        Template of what was counted.
+    title
+        What stands above it until then.
+    values
+        What the page shows beside it.
+    """
+
+    page: str
+    body: str
+    title: str
+    values: Mapping[str, Any]
+
+    def render(self, template: str, site: Site, **values: Any) -> str:
+        """A template with everything but what is given here empty."""
+        empty = {"view": None, "empty": "", "problem": "", "waiting": None}
+        own = {"body": self.body, "title": self.title}
+        return render(template, site=site, **{**empty, **own, **self.values, **values})
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Where a page that waits has the rest from: by a script, or without one."""
+
+    part: str
+    whole: str
 
 
 @router.get("/history")
@@ -57,7 +98,7 @@ async def history_page(
     html = render(
         "history.html",
         site=site,
-        fields=[each for each in form_fields(sessions, query) if each.name != "after"],
+        fields=form_fields(sessions.parameters, query, without=["after"]),
         rows=session_rows(shown, service.under_way),
         older="" if following is None else _link(site, {**searched, "after": following}),
         latest=_link(site, searched),
@@ -100,7 +141,7 @@ async def leaderboard_page(
     known = {name: value for name, value in request.query_params.items() if name != "show"}
     rules = tuple(name for name in session_rules() if name != AUTO)
     values = {
-        "fields": form_fields(leaderboard, query, {"rule": rules}),
+        "fields": form_fields(leaderboard.parameters, query, choices={"rule": rules}),
         "trend": trend,
         "with_trend": f"?{urlencode({**known, 'trend': '1'})}#h-trend",
     }
@@ -132,7 +173,53 @@ async def audit_page(
         "given": query,
         "reviewer": reviewer,
         "criterion": criterion,
-        "fields": form_fields(audit, query),
+        "fields": form_fields(audit.parameters, query),
     }
     report = ReportPage("audit", f"parts/{part}.html", title, values)
     return await reported(request, report, check, count, show=show)
+
+
+async def reported(
+    request: Request,
+    report: ReportPage,
+    check: Callable[[], object],
+    count: Callable[[], object],
+    *,
+    show: str,
+) -> Response:
+    """Answer with the page of a report, or with what it asks for.
+
+    Parameters
+    ----------
+    check
+        Raises what is known to be wrong before anything is counted.
+    count
+        Gives the view; it may take long.
+    show
+        What of it is asked for: `PART`, `WHOLE`, or a page that waits.
+    """
+    site = site_of(request)
+    template = "report_part.html" if show == PART else f"{report.page}.html"
+    try:
+        check()
+        if show not in (PART, WHOLE):
+            return Page(report.render(template, site, waiting=_waiting(request, report, site)))
+        wanted = (request.app.state.service, report.page, tuple(_query(request)))
+        view = await while_connected(request, lambda: once(wanted, count))
+        html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
+    except NothingToCount as error:
+        return Page(report.render(template, site, empty=clean(said_of(request, error))))
+    except WitanError as error:
+        html = report.render(template, site, problem=clean(said_of(request, error)))
+        return Page(html, status_of(error))
+    return Page(html)
+
+
+def _waiting(request: Request, report: ReportPage, site: Site) -> Waiting:
+    part, whole = (urlencode([*_query(request), ("show", show)]) for show in (PART, WHOLE))
+    return Waiting(f"{site.at(report.page)}?{part}", f"{site.at(report.page)}?{whole}")
+
+
+def _query(request: Request) -> list[tuple[str, str]]:
+    """What the report is asked for, as the address has it."""
+    return [pair for pair in request.query_params.multi_items() if pair[0] != "show"]

@@ -1,6 +1,6 @@
-"""The pages of one session: under way, over, or imported as ballots."""
+"""The pages of one session: under way, over, or imported as ballots; and a vote on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,31 +8,40 @@ from typing import Annotated
 
 import anyio
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import ValidationError
 from starlette.responses import Response
 
-from witan.errors import HistoryConflict, NothingToCount, UnknownName, WitanError
-from witan.service.dispatch import dispatch
-from witan.service.operations import ask as operations
+from witan.core.ballot import Groups
+from witan.core.blind_vote import read_ranking
+from witan.core.blinding import Sheet
+from witan.errors import InvalidBallot, InvalidParameter, UnknownName, WitanError
+from witan.history.votes import Paper, Vote, check_code
+from witan.service.catalogue import redact
+from witan.service.dispatch import ServedSessions, dispatch
 from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.recount import Recount, RecountParameters, recount
 from witan.service.operations.sessions import imported_of
+from witan.service.operations.voting import cast_vote, check_unvoted, paper_for, reveal_paper
 from witan.service.redaction import public_error
 from witan.service.sessions import LOCAL, RunningSession, Service
+from witan.service.stored_sessions import SessionStore, describe_session
 from witan.surfaces.http.events import AFTER, streamed
-from witan.surfaces.http.generated import ClientOf, Hops, ServiceOf
+from witan.surfaces.http.generated import ClientOf, ServiceOf
 from witan.surfaces.http.problems import said_of, status_of
 from witan.surfaces.views.naming import seat_called
-from witan.surfaces.web.asking import given_in, read_rejudging, read_resume, read_retry, refused
-from witan.surfaces.web.beside import beside
-from witan.surfaces.web.feed import LIVE_SECONDS, follow_live, last_patch
-from witan.surfaces.web.forms import form_of
-from witan.surfaces.web.live import LiveSession
-from witan.surfaces.web.rendering import render_imported, render_live, render_session
+from witan.surfaces.web.forms import read_form
+from witan.surfaces.web.live import LIVE_SECONDS, LiveSession, follow_live, last_patch
+from witan.surfaces.web.rendering import (
+    render,
+    render_imported,
+    render_live,
+    render_reveal,
+    render_session,
+    render_vote,
+)
 from witan.surfaces.web.responses import Page, redirect, site_of
-from witan.surfaces.web.routes_plans import AT_A_FIELD, chosen_seats, jury_page
 
-__all__ = ["router"]
+PLACE = "place-"
+"""Before a label, the name of the field that holds its place."""
 
 router = APIRouter()
 
@@ -126,56 +135,10 @@ async def cancel(request: Request, session: str, service: ServiceOf) -> Response
     return redirect(site_of(request), "sessions", whole)
 
 
-@router.post("/sessions/{session:path}/resume")
-async def resume(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
-    """Take a session up again; show it as it is where that has happened meanwhile."""
-    form = await form_of(request)
-    whole = await service.named(session)
-    try:
-        await operations.resume.handler(
-            operations.ClientService(service, client), read_resume(form, whole)
-        )
-    except (HistoryConflict, NothingToCount):
-        running = service.running(whole)
-        resumed = running is not None and running.under_way
-        if not resumed and (await service.session(whole)).status == "interrupted":
-            raise
-    return redirect(site_of(request), "sessions", whole)
-
-
-@router.post("/sessions/{session:path}/retry")
-async def retry(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
-    """Ask seats that failed once more."""
-    form = await form_of(request)
-    found = await service.session(session)
-    asked = read_retry(form, found.id, chosen_seats(form, found))
-    running = await operations.retry.handler(operations.ClientService(service, client), asked)
-    return redirect(site_of(request), "sessions", running.id)
-
-
-@router.post("/sessions/{session:path}/rejudge")
-async def rejudge(
-    request: Request,
-    session: str,
-    service: ServiceOf,
-    client: ClientOf,
-    hops: Hops,
-) -> Response:
-    """Have another jury judge the answers."""
-    form = await form_of(request)
-    whole = await service.named(session)
-    try:
-        judging = read_rejudging(form, whole)
-        running = await service.rejudge(whole, judging, client=client, hops=hops)
-    except (*AT_A_FIELD, ValidationError) as error:
-        return jury_page(request, whole, refused(request, given_in(form), error))
-    return redirect(site_of(request), "sessions", running.id)
-
-
 @router.post("/sessions/{session:path}/forget")
 async def forget(request: Request, session: str, service: ServiceOf) -> Response:
     """Delete a session wholly, and show those that are left."""
-    form = await form_of(request)
+    form = await read_form(request)
     whole = await service.named(session)
     if (given := form.get("session")) != whole:
         # An address of its own: whoever goes back to it later is asked to send nothing again.
@@ -184,6 +147,85 @@ async def forget(request: Request, session: str, service: ServiceOf) -> Response
         return redirect(site_of(request), "sessions", whole, **shown, misnamed=called)
     await service.forget(whole)
     return redirect(site_of(request), "history")
+
+
+@router.get("/sessions/{session:path}/vote")
+async def paper(
+    request: Request,
+    session: str,
+    service: ServiceOf,
+    client: ClientOf,
+    *,
+    person: Annotated[str, Query(alias="as", max_length=400)] = "",
+    cast: bool = False,
+    seen: bool = False,
+) -> Response:
+    """Give a person's paper; once it is `cast`, what is behind it."""
+    store, site, name = ServedSessions(service, client), site_of(request), person.strip()
+    if not name:
+        _ = store.history
+        whole = await service.named(session)
+        known = "" if request.app.state.clients.open else client.name
+        return Page(render("voter.html", site=site, session=whole, known=known, seen=seen))
+    prepared = await anyio.to_thread.run_sync(paper_for, store, session, name)
+    if not cast or prepared.earlier is None:
+        return Page(render_vote(prepared, seen=seen, site=site))
+    groups = prepared.earlier.groups
+    result = redact(await anyio.to_thread.run_sync(reveal_paper, store, prepared, groups))
+    return Page(render_reveal(prepared.question, result, site=site))
+
+
+@router.post("/sessions/{session:path}/vote")
+async def post_vote(
+    request: Request, session: str, service: ServiceOf, client: ClientOf
+) -> Response:
+    """Store the vote, then show who wrote what."""
+    form = await read_form(request)
+    store, person = ServedSessions(service, client), form.get("as")
+    if not person:
+        raise InvalidBallot("nobody", "cannot be cast: say who votes")
+    prepared = await anyio.to_thread.run_sync(paper_for, store, session, person)
+    site, fields = site_of(request), form.fields
+    try:
+        await anyio.to_thread.run_sync(partial(_cast, store, prepared, fields))
+    except InvalidBallot as error:
+        seen = "seen" in fields
+        html = render_vote(prepared, problem=str(error), given=fields, seen=seen, site=site)
+        return Page(html, status_of(error))
+    # Looked at by an address of its own: loading it again casts nothing again.
+    voter = {"as": prepared.sheet.reviewer, "cast": "1"}
+    return redirect(site, "sessions", prepared.session, "vote", **voter)
+
+
+def _cast(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> None:
+    check_unvoted(store.history, paper, replacing="replace" in fields)
+    groups = read_places(paper.sheet, fields)
+    try:
+        check_code(paper, fields.get("paper"))
+    except InvalidParameter:
+        problem = "answers another paper; this one is yours, so please rank it anew"
+        raise InvalidBallot(paper.sheet.reviewer, problem) from None
+    cast_vote(store, paper, Vote(groups), seen="seen" in fields)
+
+
+def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:
+    """Read the ranking from the place of every label, 1 the best, equal ones tied.
+
+    Raises
+    ------
+    InvalidBallot
+        If a label has no place, or one that is no whole number.
+    """
+    places: dict[int, list[str]] = {}
+    for label in sheet.labels:
+        given = fields.get(f"{PLACE}{label}", "").strip()
+        if not given:
+            raise InvalidBallot(sheet.reviewer, f"gives {label} no place; every answer needs one")
+        if not (given.isascii() and given.isdigit() and 1 <= int(given[:6]) <= len(sheet.labels)):
+            expected = f"a place is a whole number from 1 to {len(sheet.labels)}"
+            raise InvalidBallot(sheet.reviewer, f"gives {label} the place {given!r}; {expected}")
+        places.setdefault(int(given), []).append(label)
+    return read_ranking(" > ".join(" = ".join(places[p]) for p in sorted(places)), sheet)
 
 
 @router.get("/sessions")
@@ -230,15 +272,15 @@ async def _shown(request: Request, service: ServiceOf, whole: str, here: Shown) 
             recounted = (await dispatch(recount, service, LOCAL, given, _same)).outcome
     except WitanError as error:
         refused, seats = error, ()
-    known = await beside(service, whole)
+    about = await anyio.to_thread.run_sync(describe_session, service.history, found)
     write = partial(
         render_session,
         found,
         revealed=here.reveal,
         recounted=recounted,
         without=seats,
-        children=known.children,
-        votes=known.votes,
+        children=[*about.children.items()],
+        votes=about.votes,
         site=site,
         problem=_refused(request, refused) or _problem(running),
         misnamed=here.misnamed,

@@ -17,7 +17,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 
 expect = sync_api.expect
 
-pytestmark = [NEEDS, pytest.mark.slow]
+pytestmark = [*NEEDS, pytest.mark.slow]
 
 HANGS = "So (hang)?"
 

@@ -12,7 +12,7 @@ from witan.surfaces.terminal import echo
 if TYPE_CHECKING:
     from witan.service.config.configuration import Config
     from witan.service.history_access import RecordingPlace
-    from witan.surfaces.mcp.clients import Launch, Reached
+    from witan.surfaces.mcp.clients import Endpoint, Launch
 
 __all__ = ["command"]
 
@@ -100,12 +100,12 @@ def _say(text: str) -> None:
 
 def _print_config(name: str, config: "Config", options: dict[str, Any], *, http: bool) -> None:
     """Print what a client wants written; where it goes is said on standard error."""
-    from witan.surfaces.mcp.clients import client_of
+    from witan.surfaces.mcp.clients import find_client
 
-    client = client_of(name)
-    shown = client.reached(_reached(config)) if http else client.launched(_launch(config, options))
+    client = find_client(name)
+    shown = client.http(_endpoint(config)) if http else client.stdio(_launch(config, options))
     echo(shown)
-    _say(f"for {client.where}")
+    _say(f"for {client.file}")
     if client.note:
         _say(client.note)
     if not client.reads_variables and "<" in shown:
@@ -162,12 +162,12 @@ def _keys(config: "Config") -> list[str]:
     return [*dict.fromkeys(chosen)]
 
 
-def _reached(config: "Config") -> "Reached":
-    from witan.surfaces.mcp.clients import Reached
+def _endpoint(config: "Config") -> "Endpoint":
+    from witan.surfaces.mcp.clients import Endpoint
 
     settings = config.serve
     url = (settings.public_url or settings.url).rstrip("/")
     named = [token.key for token in settings.tokens.values() if token.key is not None]
     # A token of which only the digest is known is in a variable of the client's own.
     token = next(iter(named), "WITAN_TOKEN") if settings.tokens else None
-    return Reached(f"{url}/mcp", token)
+    return Endpoint(f"{url}/mcp", token)

@@ -1,4 +1,4 @@
-"""What the usual clients of the protocol want written in their configuration."""
+"""Configuration of the usual clients of the protocol."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from witan.models.loop_guard import HEADER, VARIABLE
 NAME = "witan"
 
 TOOL_SECONDS = 600
-"""How long a call may take, where a client can be told."""
+"""Longest call, for clients that take a limit."""
 
 Entry = dict[str, Any]
 
@@ -34,8 +34,8 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """Where a server runs, and the variable that holds the token; None: it asks for none."""
+class Endpoint:
+    """Address of a server, and the variable of its token; None: it asks for none."""
 
     url: str
     token: str | None = None
@@ -43,33 +43,35 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client, and how it is told of the server.
+    """A client, and how its configuration is written.
 
     Parameters
     ----------
-    where
+    file
         The file that it reads.
+    stdio, http
+        Write the configuration of a server that it starts, or reaches.
     note
         What else to know; empty: nothing.
     reads_variables
-        Else the values themselves are written, where ``<>`` stands in what is printed.
+        It reads variables; else ``<>`` stands for their values.
     """
 
     name: str
-    where: str
-    launched: Callable[[Launch], str]
-    reached: Callable[[Reached], str]
+    file: str
+    stdio: Callable[[Launch], str]
+    http: Callable[[Endpoint], str]
     note: str = ""
     reads_variables: bool = True
 
 
-def client_of(name: str) -> Client:
-    """The client of that name.
+def find_client(name: str) -> Client:
+    """Find the client of that name.
 
     Raises
     ------
     UnknownName
-        If it is not known; it names those that are.
+        If there is none.
     """
     if name not in CLIENTS:
         raise UnknownName("client", name, CLIENTS)
@@ -89,34 +91,34 @@ def _servers(entry: Entry) -> str:
 
 
 def _launch(launch: Launch, variable: str) -> Entry:
-    """A server to be started, as most clients write it; `variable` is how they name one."""
+    """Describe a server that a client starts; `variable` is how the client names one."""
     entry: Entry = {"command": launch.command, "args": [*launch.arguments]}
     if launch.keys:
         entry["env"] = {key: variable.format(key) for key in launch.keys}
     return entry
 
 
-def _launch_via(launch: Launch, variable: str, hops: str) -> Entry:
-    """Likewise, by a client that may be a member: the server is told on whose behalf it starts."""
+def _launch_member(launch: Launch, variable: str, hops: str) -> Entry:
+    """Describe a server that a client starts that may be a member: it hands on its callers."""
     entry = _launch(launch, variable)
     return {**entry, "env": {**entry.get("env", {}), VARIABLE: hops}}
 
 
-def _headers(reached: Reached, variable: str, **more: str) -> Entry:
+def _headers(reached: Endpoint, variable: str, **more: str) -> Entry:
     token = reached.token
     authorized = {} if token is None else {"Authorization": f"Bearer {variable.format(token)}"}
     headers = {**authorized, **more}
     return {"headers": headers} if headers else {}
 
 
-def _bridge(reached: Reached) -> Entry:
-    """A server that is reached through one that is started: for who can do nothing else."""
+def _bridge(reached: Endpoint) -> Entry:
+    """Describe a bridge to a server, for clients that can only start one."""
     arguments = ["-y", "mcp-remote", reached.url]
     if reached.url.startswith("http:"):
         arguments.append("--allow-http")
     if reached.token is None:
         return {"command": "npx", "args": arguments}
-    # Without a blank: some systems part arguments there.
+    # Without a blank: some systems split arguments there.
     return {
         "command": "npx",
         "args": [*arguments, "--header", "Authorization:${AUTHORIZATION}"],
@@ -124,29 +126,29 @@ def _bridge(reached: Reached) -> Entry:
     }
 
 
-def _code(document: Entry, variables: Sequence[str]) -> str:
-    """The file of VS Code, which asks for what is secret, and keeps it."""
-    asked = [
+def _vscode(document: Entry, variables: Sequence[str]) -> str:
+    """Write the file of VS Code, which asks for secrets and stores them."""
+    prompts = [
         {"type": "promptString", "id": name, "description": name, "password": True}
         for name in variables
     ]
-    inputs = {"inputs": asked} if asked else {}
+    inputs = {"inputs": prompts} if prompts else {}
     return _json({**inputs, "servers": {NAME: document}})
 
 
 def _toml(settings: Mapping[str, Any]) -> str:
-    """A table of Codex; texts, lists of texts and numbers are in TOML as in JSON."""
+    """Write the table of Codex; text, lists and numbers are in TOML as in JSON."""
     lines = [f"{key} = {_value(value)}" for key, value in settings.items()]
     return "\n".join([f"[mcp_servers.{NAME}]", *lines])
 
 
-def _codex_launched(launch: Launch) -> str:
+def _codex_stdio(launch: Launch) -> str:
     table = {"command": launch.command, "args": [*launch.arguments]}
     variables = {"env_vars": [*launch.keys, VARIABLE]}
     return _toml({**table, **variables, "tool_timeout_sec": TOOL_SECONDS})
 
 
-def _codex_reached(reached: Reached) -> str:
+def _codex_http(reached: Endpoint) -> str:
     token = {} if reached.token is None else {"bearer_token_env_var": reached.token}
     table = _toml({"url": reached.url, **token, "tool_timeout_sec": TOOL_SECONDS})
     return f'{table}\nenv_http_headers = {{ "{HEADER}" = "{VARIABLE}" }}'
@@ -156,18 +158,18 @@ _KNOWN = (
     Client(
         "claude-code",
         ".mcp.json in the project; for yourself: claude mcp add-json witan 'the inner object'",
-        lambda given: _servers(
+        lambda server: _servers(
             {
                 "type": "stdio",
-                **_launch_via(given, "${{{}}}", f"${{{VARIABLE}:-}}"),
+                **_launch_member(server, "${{{}}}", f"${{{VARIABLE}:-}}"),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),
-        lambda given: _servers(
+        lambda server: _servers(
             {
                 "type": "http",
-                "url": given.url,
-                **_headers(given, "${{{}}}", **{HEADER: f"${{{VARIABLE}:-}}"}),
+                "url": server.url,
+                **_headers(server, "${{{}}}", **{HEADER: f"${{{VARIABLE}:-}}"}),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),
@@ -175,28 +177,28 @@ _KNOWN = (
     Client(
         "claude-desktop",
         "claude_desktop_config.json: Settings → Developer → Edit Config",
-        lambda given: _servers(_launch(given, "<{}>")),
-        lambda given: _servers(_bridge(given)),
+        lambda server: _servers(_launch(server, "<{}>")),
+        lambda server: _servers(_bridge(server)),
         "over HTTP it needs npx",
         reads_variables=False,
     ),
-    Client("codex", "~/.codex/config.toml", _codex_launched, _codex_reached),
+    Client("codex", "~/.codex/config.toml", _codex_stdio, _codex_http),
     Client(
         "cursor",
         ".cursor/mcp.json in the project, or ~/.cursor/mcp.json",
-        lambda given: _servers({"type": "stdio", **_launch(given, "${{env:{}}}")}),
-        lambda given: _servers({"url": given.url, **_headers(given, "${{env:{}}}")}),
+        lambda server: _servers({"type": "stdio", **_launch(server, "${{env:{}}}")}),
+        lambda server: _servers({"url": server.url, **_headers(server, "${{env:{}}}")}),
     ),
     Client(
         "gemini",
         ".gemini/settings.json in the project, or ~/.gemini/settings.json",
-        lambda given: _servers(
-            {**_launch_via(given, "${}", f"${VARIABLE}"), "timeout": TOOL_SECONDS * 1000}
+        lambda server: _servers(
+            {**_launch_member(server, "${}", f"${VARIABLE}"), "timeout": TOOL_SECONDS * 1000}
         ),
-        lambda given: _servers(
+        lambda server: _servers(
             {
-                "httpUrl": given.url,
-                **_headers(given, "${}", **{HEADER: f"${VARIABLE}"}),
+                "httpUrl": server.url,
+                **_headers(server, "${}", **{HEADER: f"${VARIABLE}"}),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),
@@ -204,28 +206,28 @@ _KNOWN = (
     Client(
         "vscode",
         ".vscode/mcp.json in the project, or that of your profile",
-        lambda given: _code({"type": "stdio", **_launch(given, "${{input:{}}}")}, given.keys),
-        lambda given: _code(
-            {"type": "http", "url": given.url, **_headers(given, "${{input:{}}}")},
-            [] if given.token is None else [given.token],
+        lambda server: _vscode({"type": "stdio", **_launch(server, "${{input:{}}}")}, server.keys),
+        lambda server: _vscode(
+            {"type": "http", "url": server.url, **_headers(server, "${{input:{}}}")},
+            [] if server.token is None else [server.token],
         ),
     ),
     Client(
         "windsurf",
         "~/.codeium/windsurf/mcp_config.json, of Devin Desktop, too, as it is called now",
-        lambda given: _servers(_launch(given, "${{env:{}}}")),
-        lambda given: _servers({"serverUrl": given.url, **_headers(given, "${{env:{}}}")}),
+        lambda server: _servers(_launch(server, "${{env:{}}}")),
+        lambda server: _servers({"serverUrl": server.url, **_headers(server, "${{env:{}}}")}),
     ),
     Client(
         "zed",
         "its settings: zed: open settings file",
-        lambda given: _json({"context_servers": {NAME: _launch(given, "<{}>")}}),
-        lambda given: _json(
-            {"context_servers": {NAME: {"url": given.url, **_headers(given, "<{}>")}}}
+        lambda server: _json({"context_servers": {NAME: _launch(server, "<{}>")}}),
+        lambda server: _json(
+            {"context_servers": {NAME: {"url": server.url, **_headers(server, "<{}>")}}}
         ),
         reads_variables=False,
     ),
 )
 
 CLIENTS: Mapping[str, Client] = MappingProxyType({client.name: client for client in _KNOWN})
-"""The clients whose configuration is known."""
+"""Clients by name."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.models.event_stream import EventStream
+from witan.models.openai_replies import EventStream
 
 LINES = [
     "data: {}", "data:no space", "data:  two", "data", "data:", "data: é 🙂\u2028", "datax: y",

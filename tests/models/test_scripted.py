@@ -12,8 +12,7 @@ from witan.deliberation.ballots import read_review
 from witan.deliberation.ports import Call, Message, Reply, Stage, Usage, ignore_text
 from witan.deliberation.prompts import fence, review_messages, review_schema
 from witan.errors import ConfigError, ModelError
-from witan.models.script import Line, Script, read_script
-from witan.models.scripted import Scripted
+from witan.models.scripted import Line, Script, Scripted, read_script
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,7 @@
 leaderboards, audits                    what is read off a source
 sources                                 a history, files, or a lake with its engine
 sums                                    which query fills which table of sums
-standings_sql, votes_sql, grades_sql    the queries, the same on every engine
+queries                                 their SQL, the same on every engine
 views                                   the views that they name, for each database
 engine, cache                           SQLite and PostgreSQL, and the results they keep
 lake_engine, spark_engine               DuckDB and Spark

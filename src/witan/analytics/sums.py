@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.analytics import grades_sql, standings_sql, votes_sql
+from witan.analytics import queries
 from witan.analytics.engine import Columns, Engine, SumQuery
 from witan.analytics.lake_files import key_of
 from witan.core.rules.elo import Match
@@ -166,14 +166,14 @@ def _compared(result: Columns) -> Columns:
 
 
 _QUERIES = (
-    _Query(standings_sql.STANDINGS, {sums.StandingSums: _all}, ("rule", "human"), by_span=False),
-    _Query(standings_sql.MATCHUPS, {sums.MatchupSums: _all}, ("human",), by_span=False),
-    _Query(standings_sql.ANSWERS, {sums.AnswerSums: _all}, by_span=False),
-    _Query(standings_sql.PANEL, {sums.PanelSums: _all}, by_span=False),
-    _Query(votes_sql.VOTES, {sums.VoteSums: _all}, by_span=False),
-    _Query(votes_sql.BALLOTS, {sums.BallotSums: _all}),
+    _Query(queries.STANDINGS, {sums.StandingSums: _all}, ("rule", "human"), by_span=False),
+    _Query(queries.MATCHUPS, {sums.MatchupSums: _all}, ("human",), by_span=False),
+    _Query(queries.ANSWERS, {sums.AnswerSums: _all}, by_span=False),
+    _Query(queries.PANEL, {sums.PanelSums: _all}, by_span=False),
+    _Query(queries.VOTES, {sums.VoteSums: _all}, by_span=False),
+    _Query(queries.BALLOTS, {sums.BallotSums: _all}),
     _Query(
-        votes_sql.SHEETS,
+        queries.SHEETS,
         {
             sums.BallotSums: _some("gradings", "spread"),
             sums.LengthSums: _some(
@@ -184,13 +184,13 @@ _QUERIES = (
             sums.CriterionSums: _overall_lengths,
         },
     ),
-    _Query(votes_sql.PAIRS, {sums.LengthSums: _all}),
-    _Query(votes_sql.BESIDE, {sums.ReviewerSums: _compared, sums.PositionSums: _placed}),
-    _Query(votes_sql.UNITS, {sums.UnitSums: _units, sums.CriterionSums: _overall_units}),
-    _Query(grades_sql.CRITERIA, {sums.CriterionSums: _all}),
-    *(_Query(sql, {sums.GradingSums: _all}) for sql in grades_sql.GRADINGS),
-    _Query(votes_sql.HUMANS, {sums.HumanSums: _all}),
-    _Query(votes_sql.CALIBRATION, {sums.CalibrationSums: _all}),
+    _Query(queries.PAIRS, {sums.LengthSums: _all}),
+    _Query(queries.BESIDE, {sums.ReviewerSums: _compared, sums.PositionSums: _placed}),
+    _Query(queries.UNITS, {sums.UnitSums: _units, sums.CriterionSums: _overall_units}),
+    _Query(queries.CRITERIA, {sums.CriterionSums: _all}),
+    *(_Query(sql, {sums.GradingSums: _all}) for sql in queries.GRADINGS),
+    _Query(queries.HUMANS, {sums.HumanSums: _all}),
+    _Query(queries.CALIBRATION, {sums.CalibrationSums: _all}),
 )
 
 
@@ -259,7 +259,7 @@ class WindowSums:
             Codes of models that have another name now, and of those they are called, to the latter.
         """
         cases = " ".join(f"WHEN {int(old)} THEN {int(new)}" for old, new in sorted(now.items()))
-        sql = standings_sql.DUPLICATES.replace("{now}", f"CASE model {cases} END")
+        sql = queries.DUPLICATES.replace("{now}", f"CASE model {cases} END")
         sql = sql.replace("{codes}", ", ".join(str(int(code)) for code in sorted(now)))
         running = RunningSums(StandingSums)
         query = SumQuery(sql, {"rule": rule, "human": human})
@@ -269,11 +269,11 @@ class WindowSums:
 
     def coverage(self, rule: str, *, human: int = 0) -> int:
         """Count sessions with standings under a rule, for one ballot kind."""
-        return self._count(SumQuery(standings_sql.COVERAGE, {"rule": rule, "human": human}, False))
+        return self._count(SumQuery(queries.COVERAGE, {"rule": rule, "human": human}, False))
 
     def uncounted(self, rule: str) -> int:
         """Count sessions with ballots never counted under a rule."""
-        return self._count(SumQuery(standings_sql.UNCOUNTED, {"rule": rule}))
+        return self._count(SumQuery(queries.UNCOUNTED, {"rule": rule}))
 
     def _count(self, query: SumQuery) -> int:
         parts = self._engine.sums([query], self._window)
@@ -284,7 +284,7 @@ class WindowSums:
 
         Sessions of one moment stand in the order of their keys, which is the same on every engine.
         """
-        query = SumQuery(standings_sql.MATCHES, {"human": human})
+        query = SumQuery(queries.MATCHES, {"human": human})
         for span in self._engine.spans(self._window):
             columns = self._engine.columns(*query.within(span))
             keys = _keys(columns["session"])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from math import inf, isfinite, isinf, isnan
@@ -364,3 +365,26 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
 
 def _writable(grade: Any) -> Any:
     return json.dumps(grade) if isinstance(grade, float) and not isfinite(grade) else grade
+
+
+_MARK = "simulated"
+
+
+def mark_simulated(ballot: Ballot) -> Ballot:
+    """Mark a ballot as one of a simulated session, in its notes."""
+    return replace(ballot, notes=_MARK if ballot.notes is None else f"{_MARK}; {ballot.notes}")
+
+
+def is_simulated(ballot: Ballot) -> bool:
+    """True for ballots of simulated sessions."""
+    return ballot.notes is not None and (
+        ballot.notes == _MARK or ballot.notes.startswith(f"{_MARK}; ")
+    )
+
+
+def unmark_simulated(ballot: Ballot) -> tuple[Ballot, bool]:
+    """Return the ballot without the mark, and its presence."""
+    if not is_simulated(ballot):
+        return ballot, False
+    rest = (ballot.notes or "").removeprefix(_MARK).removeprefix("; ")
+    return replace(ballot, notes=rest or None), True

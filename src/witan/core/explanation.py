@@ -1,27 +1,450 @@
 """Explanation of an outcome, step by step, by hand."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
 from witan.core.counting import Counted, count, stack
 from witan.core.display import Displayed
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
+from witan.core.profile import Floats, matchups
 from witan.core.rubric import Rubric, overall
-from witan.core.rule_tables import hand_count, ranking_text
 from witan.core.rules import RULES
+from witan.core.rules.elimination import irv_rounds
 from witan.core.scale import Scale, read_grade
 from witan.core.settings import AUTO, Settings
+from witan.core.stats.additive import SCALE_DF
 from witan.core.stats.distributions import t_cdf
 from witan.core.stats.learning import learn_weights
 from witan.core.steps import Cell, Step
 from witan.core.tally import on_scale, prepare, tally_electorates
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
+
+MATRIX_LIMIT = 25
+"""Candidates up to which matrices are laid open; more cannot be followed by hand."""
+
+
+def ranking_text(groups: Sequence[Sequence[str]]) -> str:
+    """``a > b = c``."""
+    return " > ".join(" = ".join(group) for group in groups)
+
+
+class Session:
+    """The arrays of one session without their session axis."""
+
+    def __init__(self, counted: Counted, top: list[int]) -> None:
+        profile = counted.profile
+        self.counted, self.profile, self.top = counted, profile, top
+        electorate = counted.electorates[0]
+        self.names = electorate.candidates
+        self.reviewers = [vote.reviewer for vote in electorate.votes]
+        n_reviewers, n_candidates, _ = profile.places.shape
+        self.ranks = profile.ranks[:, :, 0]
+        self.graded = profile.graded[:, :, 0]
+        grades = np.zeros(profile.places.shape) if profile.grades is None else profile.grades
+        self.grades = np.where(self.graded, grades[:, :, 0], np.nan).astype(np.float64)
+        weights = profile.weights
+        self.weights = np.ones(n_reviewers) if weights is None else weights[:, 0].astype(np.float64)
+        ranked = (~np.isnan(self.ranks)).sum(axis=1)
+        self.lengths = ranked if profile.lengths is None else profile.lengths[:, 0]
+        roster = np.full(n_reviewers, n_candidates)
+        self.eligible = roster if profile.eligible is None else profile.eligible[:, 0]
+        self.score = counted.scores.score[:, 0]
+        parameters = counted.settings.parameters
+        chosen = parameters if counted.settings.rule == counted.rule.name else {}
+        self.parameters: dict[str, Any] = {**counted.rule.parameters, **chosen}
+
+    def mean(self, values: Floats, weights: Floats) -> float | None:
+        """Weighted mean of the finite values; None where there are none."""
+        counted = np.isfinite(values) & (weights > 0)
+        if not counted.any():
+            return None
+        return float((weights[counted] * values[counted]).sum() / weights[counted].sum())
+
+    def per_ballot(
+        self,
+        title: str,
+        sentences: Sequence[str],
+        columns: Sequence[tuple[str, Floats]],
+        worth: tuple[str, Floats | None, Floats],
+        weights: Floats | None = None,
+    ) -> Step:
+        """A row per ballot with its shares for the top lines; means below.
+
+        Parameters
+        ----------
+        columns
+            Title and a number per ballot.
+        worth
+            Its word, then (R, C) what is read off the ballot, unless that is all it is worth, and
+            (R, C) what it is worth.
+        """
+        word, numbers, values = worth
+        weights = self.weights if weights is None else weights
+        weighed = [("weight", weights)] if np.any(weights != 1.0) else []
+        columns = [*weighed, *columns]
+        header = ["reviewer", *(name for name, _ in columns)]
+        rows: list[list[Cell]] = []
+        for r, reviewer in enumerate(self.reviewers):
+            rows.append([reviewer, *(cell(column[r]) for _, column in columns)])
+        foot: list[Cell] = ["mean", *(None for _ in columns)]
+        for c in self.top:
+            if numbers is not None:
+                header.append(self.names[c])
+                foot.append(None)
+                for row, cells in zip(rows, numbers[:, c], strict=True):
+                    row.append(cell(cells))
+            header.append(self.names[c] if numbers is None else word)
+            foot.append(self.mean(values[:, c], weights))
+            for row, value in zip(rows, values[:, c], strict=True):
+                row.append(cell(value))
+        table = tuple(tuple(row) for row in [*rows, foot])
+        return Step(title, tuple(sentences), tuple(header), table)
+
+    def matrix(self, title: str, sentences: Sequence[str], cells: Sequence[Sequence[Cell]]) -> Step:
+        """Candidates by candidates."""
+        rows = tuple(
+            (name, *(None if i == j else cell for j, cell in enumerate(row)))
+            for i, (name, row) in enumerate(zip(self.names, cells, strict=True))
+        )
+        return Step(title, tuple(sentences), ("", *self.names), rows)
+
+
+def cell(value: Any) -> Cell:
+    """A plain number; None for NaN."""
+    number = float(value)
+    if np.isnan(number):
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def borda(session: Session) -> Iterator[Step]:
+    """The share of rivals below, per ballot."""
+    yield _borda_step(session, session.weights)
+
+
+def weighted_borda(session: Session) -> Iterator[Step]:
+    """Borda under the reviewers' learned weights."""
+    weights = session.weights
+    if session.profile.reliability is not None:
+        weights = weights * session.profile.reliability[:, 0]
+    yield _borda_step(session, weights)
+
+
+def _borda_step(session: Session, weights: Floats) -> Step:
+    words = {
+        "per_ballot": "(ranked − rank) / (ranked − 1)",
+        "roster": "(on offer − rank) / (on offer − 1)",
+        "truncated": "(ranked − rank) / (on offer − 1)",
+    }
+    return session.per_ballot(
+        "Borda: the share of rivals that each ballot places below",
+        [f"A ballot gives {words[_variant(session)]}; the score is the mean over ballots."],
+        [("ranked", session.lengths * 1.0), ("on offer", session.eligible * 1.0)],
+        ("share", session.ranks, _shares(session)),
+        weights,
+    )
+
+
+def _variant(session: Session) -> str:
+    return str(session.parameters.get("variant", "per_ballot"))
+
+
+def _shares(session: Session) -> Floats:
+    """Share from each ballot to each candidate under Borda, shape (R, C)."""
+    variant = _variant(session)
+    last = session.eligible if variant == "roster" else session.lengths
+    spans = session.lengths if variant == "per_ballot" else session.eligible
+    divisor = np.where(spans > 1, spans - 1.0, np.nan)
+    shares: Floats = (last[:, np.newaxis] - session.ranks) / divisor[:, np.newaxis]
+    return shares
+
+
+def mean_rank(session: Session) -> Iterator[Step]:
+    """The ranks as they are."""
+    yield session.per_ballot("Mean rank", ["Low is best."], [], ("rank", None, session.ranks))
+
+
+def mean_grade(session: Session) -> Iterator[Step]:
+    """The grades as they are."""
+    yield session.per_ballot(
+        "Mean grade",
+        ["The grades as they are, no reviewer's level taken out."],
+        [],
+        ("grade", None, session.grades),
+    )
+
+
+def hybrid(session: Session) -> Iterator[Step]:
+    """Borda and the mean grade, then both blended."""
+    yield _borda_step(session, session.weights)
+    yield from mean_grade(session)
+    alpha = float(session.parameters["alpha"])
+    shares = _shares(session)
+    rows: list[tuple[Cell, ...]] = []
+    for c in session.top:
+        share = session.mean(shares[:, c], session.weights)
+        grade = session.mean(session.grades[:, c], session.weights)
+        rows.append((session.names[c], share, grade, cell(session.score[c])))
+    words = f"score = {alpha:g}·borda + {1 - alpha:g}·(mean grade − 1)/9; borda alone if ungraded."
+    yield Step(
+        "The two blended", (words,), ("candidate", "borda", "mean grade", "score"), tuple(rows)
+    )
+
+
+def normalized(session: Session) -> Iterator[Step]:
+    """Each grade in deviations from the mean of its ballot."""
+    if bool(session.counted.scores.fell_back is not None and session.counted.scores.fell_back[0]):
+        yield Step(
+            "Every ballot is flat", ("No ballot tells two candidates apart: Borda decides.",)
+        )
+        yield _borda_step(session, session.weights)
+        return
+    count = np.maximum(session.graded.sum(axis=1), 1)
+    level = np.where(session.graded, session.grades, 0.0).sum(axis=1) / count
+    away = session.grades - level[:, np.newaxis]
+    spread = np.sqrt((np.where(session.graded, away, 0.0) ** 2).sum(axis=1) / count)
+    flat = spread < 0.001
+    z = np.where(flat[:, np.newaxis], 0.0 * away, away / np.where(flat, 1.0, spread)[:, np.newaxis])
+    yield session.per_ballot(
+        "Standardised grades",
+        ["z = (grade − mean) / deviation of that ballot, 0 on a flat one; the score is mean z."],
+        [("mean", level), ("deviation", spread)],
+        ("z", session.grades, z),
+    )
+
+
+def calibrated(session: Session) -> Iterator[Step]:
+    """Each grade with the reviewer's scale and level taken out."""
+    graded = session.graded & (session.weights > 0)[:, np.newaxis]
+    grades = np.where(graded, session.grades, np.nan)
+    count = graded.sum(axis=1)
+    n = np.maximum(count, 1)
+    mean = np.where(graded, grades, 0.0).sum(axis=1) / n
+    squares = np.where(graded, (grades - mean[:, np.newaxis]) ** 2, 0.0).sum(axis=1)
+    freedom = np.maximum(count - 1, 0)
+    pooled = squares.sum() / max(int(freedom.sum()), 1)
+    own = (SCALE_DF * pooled + squares) / (SCALE_DF + freedom)
+    factor = np.sqrt(pooled / own) if pooled > 0 else np.ones(len(n))
+    adjusted = grades * factor[:, np.newaxis]
+    residuals = np.where(graded, adjusted - session.score, 0.0)
+    offset = np.where(count > 0, residuals.sum(axis=1) / n, np.nan)
+    yield session.per_ballot(
+        "Grades with each reviewer's scale and level taken out",
+        [
+            "factor = panel's spread / reviewer's own, drawn toward the panel's; "
+            "level = what grade · factor is on average above the candidates' scores.",
+            "A ballot then says grade · factor − level, and the score is the mean of that: "
+            "the scores and levels that fit each other (least squares).",
+        ],
+        [("mean grade", np.where(count > 0, mean, np.nan)), ("factor", factor), ("level", offset)],
+        ("adjusted", grades, adjusted - offset[:, np.newaxis]),
+    )
+
+
+def _matchup_step(session: Session) -> Step:
+    counts = matchups(session.profile)
+    over = counts.over[:, :, 0]
+    cells = [[f"{over[i, j]:g}–{over[j, i]:g}" for j in range(len(over))] for i in range(len(over))]
+    words = "Each cell: ballots that place the row above the column, and the reverse."
+    return session.matrix("Head to head", [words], cells)
+
+
+def _matchups(session: Session) -> Iterator[Step]:
+    if len(session.names) <= MATRIX_LIMIT:
+        yield _matchup_step(session)
+
+
+def tournament(session: Session) -> Iterator[Step]:
+    """Matchups won, drawn and lost."""
+    yield from _matchups(session)
+    counts = matchups(session.profile)
+    margins, met = counts.margins[:, :, 0], counts.met[:, :, 0] > 0
+    won, lost = (np.sign(margins) == 1).sum(axis=1), (np.sign(margins) == -1).sum(axis=1)
+    played = met.sum(axis=1)
+    rows = tuple(
+        (
+            name,
+            int(won[c]),
+            int(played[c] - won[c] - lost[c]),
+            int(lost[c]),
+            cell(session.score[c]),
+        )
+        for c, name in enumerate(session.names)
+    )
+    yield Step(
+        "Matchups",
+        ("score = (won + ½ drawn) / played.",),
+        ("candidate", "won", "drawn", "lost", "score"),
+        rows,
+    )
+
+
+def schulze(session: Session) -> Iterator[Step]:
+    """The strongest chains of majorities."""
+    yield from _matchups(session)
+    if len(session.names) > MATRIX_LIMIT:
+        return
+    counts = matchups(session.profile)
+    margins = counts.margins[:, :, 0]
+    by_votes = session.parameters.get("strength") == "winning_votes"
+    path = np.where(margins > 0, counts.over[:, :, 0] if by_votes else margins, 0).astype(float)
+    for hops in range(len(path)):
+        path = np.maximum(path, np.minimum(path[:, hops, np.newaxis], path[hops]))
+    words = [
+        "A chain of majorities is as strong as its weakest link; each cell: the strongest chain "
+        f"from row to column, in {'ballots for it' if by_votes else 'margins'}.",
+        "One is above another if its chain is stronger than the chain back; the score is the share "
+        "of rivals that are not above.",
+    ]
+    if len(session.top) > 1:
+        i, j = session.top
+        words.append(
+            f"{session.names[i]} to {session.names[j]}: {path[i, j]:g}; back: {path[j, i]:g}."
+        )
+    cells = [[cell(strength) for strength in row] for row in path]
+    yield session.matrix("Strongest chains", words, cells)
+
+
+def ranked_pairs(session: Session) -> Iterator[Step]:
+    """Majorities in locking order."""
+    yield from _matchups(session)
+    margins = matchups(session.profile).margins[:, :, 0]
+    pairs = [(i, j) for i, j in np.argwhere(margins > 0).tolist()]
+    pairs.sort(key=lambda pair: -float(margins[pair]))
+    reach = np.eye(len(margins), dtype=np.bool_)
+    rows: list[tuple[Cell, ...]] = []
+    for i, j in pairs:
+        closes = bool(reach[j, i])
+        if not closes:
+            reach |= reach[:, i, np.newaxis] & reach[j]
+        action = "skipped: it would close a ring" if closes else "locked"
+        rows.append((session.names[i], session.names[j], cell(margins[i, j]), action))
+    strengths = [float(margins[pair]) for pair in pairs]
+    words = ["Majorities from the clearest down; one that would close a ring is skipped."]
+    if len(set(strengths)) < len(strengths):
+        words.append(
+            "Where margins are equal, this list follows seat order; up to six candidates, the rule "
+            "follows every order and gives each candidate its best place."
+        )
+    yield Step("Locking", tuple(words), ("above", "below", "margin", ""), tuple(rows))
+
+
+def kemeny(session: Session) -> Iterator[Step]:
+    """Votes against the ranking, pair by pair."""
+    yield from _matchups(session)
+    over = matchups(session.profile).over[:, :, 0]
+    details = session.counted.scores.details
+    distance, optima = float(details["distance"][0]), int(details["optima"][0])
+    placed = [
+        c for c in np.argsort(-session.score, kind="stable") if not np.isnan(session.score[c])
+    ]
+    against = [
+        (above, below)
+        for at, above in enumerate(placed)
+        for below in placed[at + 1 :]
+        if over[below, above] > 0
+    ]
+    rows: list[tuple[Cell, ...]] = [
+        (session.names[above], session.names[below], cell(over[below, above]))
+        for above, below in against
+    ]
+    words = [f"No ranking contradicts fewer pairs on ballots than {distance:g}."]
+    if optima == 1:
+        words.append("Only this one does so few; below, what each of its pairs is contradicted by.")
+    else:
+        many = f"{optima} rankings do" if optima else "Several rankings do"
+        words.append(
+            f"{many} so few; the order below is that of their mean places, up to six candidates."
+        )
+    yield Step("Least contradiction", tuple(words), ("above", "below", "against"), tuple(rows))
+
+
+def irv(session: Session) -> Iterator[Step]:
+    """The rounds of elimination."""
+    rows: list[tuple[Cell, ...]] = []
+    why = {"none": "", "borda": "tied for fewest, lower Borda", "seat": "tied, later seat"}
+    gone: set[int] = set()
+    for number, step in enumerate(irv_rounds(session.profile), 1):
+        counts = [None if c in gone else cell(value) for c, value in enumerate(step.first_places)]
+        gone.add(step.eliminated)
+        out = session.names[step.eliminated]
+        rows.append((number, *counts, cell(step.exhausted), out, why[step.broken_by]))
+    words = (
+        "In each round every ballot goes to its highest candidate left, k tied for highest having "
+        "1/k each; the fewest goes out.",
+    )
+    header = ("round", *session.names, "exhausted", "goes out", "")
+    yield Step("Rounds", words, header, tuple(rows))
+
+
+def fitted(session: Session) -> Iterator[Step]:
+    """Strengths found by iteration, and what they mean for the first two."""
+    yield from _matchups(session)
+    prior = float(session.parameters["ghost_wins"])
+    words = [
+        "The strengths under which these ballots are likeliest, each candidate being credited with "
+        f"{prior:g} wins and {prior:g} losses against a ghost. They are found by iteration, and "
+        "mean: P(a above b) = 1 / (1 + exp(b − a)).",
+    ]
+    if len(session.top) > 1:
+        i, j = session.top
+        above = 1 / (1 + np.exp(session.score[j] - session.score[i]))
+        words.append(f"P({session.names[i]} above {session.names[j]}) = {above:.3f}.")
+    header = ("candidate", "log-strength", "error")
+    yield Step("Log-strengths", tuple(words), header, _scores(session))
+
+
+def unopened(session: Session) -> Iterator[Step]:
+    """Scores of a rule without tables here."""
+    yield from _matchups(session)
+    yield Step("Scores", (), ("candidate", "score", "error"), _scores(session))
+
+
+def _scores(session: Session) -> tuple[tuple[Cell, ...], ...]:
+    error = session.counted.scores.std_error
+    errors: NDArray[Any] = np.full(len(session.names), np.nan) if error is None else error[:, 0]
+    return tuple(
+        (name, cell(session.score[c]), cell(errors[c])) for c, name in enumerate(session.names)
+    )
+
+
+def hand_count(counted: Counted, top: Sequence[int]) -> Iterator[Step]:
+    """Tables of the rule's arithmetic for one session.
+
+    Parameters
+    ----------
+    counted
+        One session.
+    top : sequence of int
+        The seats of the first two lines (one, where there is one candidate).
+    """
+    table = Session(counted, list(top))
+    yield from _ARITHMETIC.get(counted.rule.name, unopened)(table)
+
+
+_ARITHMETIC: dict[str, Callable[[Session], Iterator[Step]]] = {
+    "borda": borda,
+    "weighted_borda": weighted_borda,
+    "mean_rank": mean_rank,
+    "range": mean_grade,
+    "hybrid": hybrid,
+    "normalized_scores": normalized,
+    "calibrated": calibrated,
+    "tournament": tournament,
+    "schulze": schulze,
+    "ranked_pairs": ranked_pairs,
+    "kemeny": kemeny,
+    "irv": irv,
+    "bradley_terry": fitted,
+    "plackett_luce": fitted,
+}
 
 
 @dataclass(frozen=True, slots=True)

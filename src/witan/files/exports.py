@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_records import to_record
+from witan.core.ballot_records import mark_simulated, to_record
 from witan.core.entries import AnswerEntry
 from witan.core.escaping import escape_json
 from witan.deliberation.imported_session import Imported
@@ -22,7 +22,6 @@ from witan.files.ballots import write_ballots
 from witan.files.ballots.writing import packed, whole_file
 from witan.files.imports.battles import BOTH_BAD
 from witan.files.imports.session_lines import IMPORTED, VERSION, VOTES
-from witan.files.simulated_ballots import marked
 
 
 class Called:
@@ -202,7 +201,7 @@ def _ballots(sessions: Iterable[Imported], passed_over: PassedOver | None) -> It
             passed_over(one, NO_BALLOT)
         for ballot in one.ballots:
             cast = called.ballot(_placed(one, ballot))
-            yield marked(cast) if one.simulated else cast
+            yield mark_simulated(cast) if one.simulated else cast
 
 
 def _placed(one: Imported, ballot: Ballot) -> Ballot:

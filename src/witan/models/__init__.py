@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from witan.deliberation.ports import Usage as Usage
     from witan.deliberation.procedure import Throttling as Throttling
     from witan.errors import ModelError as ModelError
-    from witan.models.script import Line as Line
+    from witan.models.scripted import Line as Line
     from witan.models.scripted import Scripted as Scripted
 
 _HOMES = {
     "witan.deliberation.ports": ("Call", "Message", "Model", "Options", "Price", "Reply", "Usage"),
     "witan.deliberation.procedure": ("Throttling",),
     "witan.errors": ("ModelError",),
-    "witan.models.script": ("Line",),
-    "witan.models.scripted": ("Scripted",),
+    "witan.models.scripted": ("Line", "Scripted"),
 }
 
 __all__ = sorted(name for names in _HOMES.values() for name in names)

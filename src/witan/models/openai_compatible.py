@@ -1,21 +1,249 @@
 """Models behind any server with OpenAI's `/v1/chat/completions`."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+import re
+from base64 import b64encode
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any, Literal
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import httpx2
 from anyio import move_on_after
 
 from witan.deliberation.ports import Call, Hear, Reply
-from witan.errors import ModelError
-from witan.models.connections import Connections
-from witan.models.openai_dialect import Dialect, Field, LimitField
-from witan.models.openai_endpoint import Endpoint
+from witan.errors import ConfigError, InvalidParameter, ModelError
+from witan.models.connections import HEADERS, Connections
+from witan.models.loop_guard import hops_header
 from witan.models.openai_failures import Complaint, broken, retry_after
 from witan.models.openai_replies import Reading, is_transient
+from witan.models.secrets import Redaction
+
+LimitField = Literal["max_tokens", "max_completion_tokens"]
+
+Field = Literal[
+    LimitField,
+    "json_schema",
+    "json_object",
+    "reasoning_effort",
+    "stream",
+    "stream_options",
+    "temperature",
+]
+"""What a server may refuse; ``json_…`` are forms of `response_format`."""
+
+_FORMAT_WORDS = ("response_format", "json_schema", "json_object", "structured output", "grammar")
+_WORDS: Mapping[Field, tuple[str, ...]] = {
+    "max_tokens": ("max_tokens",),
+    "max_completion_tokens": ("max_completion_tokens",),
+    "json_schema": _FORMAT_WORDS,
+    "json_object": _FORMAT_WORDS,
+    "reasoning_effort": ("reasoning_effort", "reasoning.effort", "reasoningeffort"),
+    "stream": ("streaming", "to stream", "'stream'", '"stream"', "`stream`"),
+    "stream_options": ("stream_options", "include_usage"),
+    "temperature": ("temperature",),
+}
+_LIMITS: tuple[LimitField, ...] = ("max_tokens", "max_completion_tokens")
+_OPTIONS: tuple[Field, ...] = ("temperature", "reasoning_effort")
+_NAMING_STATUSES = (400, 404, 422, 501)
+_STREAMED_STAGES = ("answer", "synthesis")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Known peculiarities of one model on one server.
+
+    Parameters
+    ----------
+    limit
+        What the limit on tokens is called, unless the server refuses that name.
+    refused
+        What requests go without.
+    """
+
+    limit: LimitField = "max_tokens"
+    refused: frozenset[Field] = frozenset()
+
+    def body(self, model: str, call: Call) -> dict[str, Any]:
+        """The body of a request."""
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": [
+                {"role": message.role, "content": message.text} for message in call.messages
+            ],
+        }
+        for entry in self._fields(call).values():
+            body |= entry
+        return body
+
+    def without(self, *fields: Field) -> "Dialect":
+        """The dialect without further refused fields."""
+        return replace(self, refused=self.refused.union(fields))
+
+    def form(self, call: Call) -> Field | None:
+        """The strongest `response_format` not refused."""
+        if call.schema is None:
+            return None
+        forms: tuple[Field, ...] = ("json_schema", "json_object")
+        return next((form for form in forms if form not in self.refused), None)
+
+    def named(self, call: Call, status: int, complaint: Complaint) -> Field | None:
+        """The field named in a complaint, if any.
+
+        Where it names several the first counts, for the rest is advice.
+        """
+        if status not in _NAMING_STATUSES:
+            return None
+        lower = f"'{complaint.field}' {complaint.words}".lower()
+        places = {
+            field: min((lower.find(word) for word in _WORDS[field] if word in lower), default=None)
+            for field in self._fields(call)
+        }
+        fields = {field: place for field, place in places.items() if place is not None}
+        return min(fields, key=fields.__getitem__, default=None)
+
+    def spares(self, field: Field, complaint: Complaint) -> bool:
+        """Check that a call can do without the refused field.
+
+        The limit on tokens may change its name but never goes, because what a call can cost rests
+        on it; and a server may ignore what it has no name for, so only its name is changed that
+        was refused as a name. An option goes only where the server does not take it at all: a
+        value out of its range is for whoever set it to mend. The rest is form.
+        """
+        if field in _LIMITS:
+            other = next(name for name in _LIMITS if name != field)
+            renamed = other in complaint.words.lower() and not complaint.of_value
+            return self.limit not in self.refused and (complaint.of_name or renamed)
+        return field not in _OPTIONS or complaint.of_name
+
+    def notes(self, call: Call) -> tuple[str, ...]:
+        """Options of a call missing from its request."""
+        options = (option for option in _OPTIONS if getattr(call.options, option) is not None)
+        return tuple(f"the server does not take {name}" for name in options if name in self.refused)
+
+    def _fields(self, call: Call) -> dict[Field, dict[str, Any]]:
+        """Request fields beside model and messages, with their body values."""
+        limit: Field = self.limit
+        if limit in self.refused:
+            limit = "max_completion_tokens" if limit == "max_tokens" else "max_tokens"
+        fields: dict[Field, dict[str, Any]] = {limit: {limit: call.max_tokens}}
+        if call.options.temperature is not None:
+            fields["temperature"] = {"temperature": call.options.temperature}
+        if call.options.reasoning_effort is not None:
+            fields["reasoning_effort"] = {"reasoning_effort": call.options.reasoning_effort}
+        if call.stage in _STREAMED_STAGES and "stream" not in self.refused:
+            fields["stream"] = {"stream": True}
+            fields["stream_options"] = {"stream_options": {"include_usage": True}}
+        if (form := self.form(call)) is not None:
+            fields[form] = {"response_format": _format(form, call)}
+        return {field: entry for field, entry in fields.items() if field not in self.refused}
+
+
+def _format(form: Field, call: Call) -> dict[str, Any]:
+    if form == "json_object":
+        return {"type": "json_object"}
+    schema = {"name": call.stage, "strict": True, "schema": call.schema}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+_USER = re.compile(r"//[^/@]*@")
+
+
+class Endpoint:
+    """The chat completions of one server.
+
+    Parameters
+    ----------
+    url
+        Where the protocol begins; a user or a query in it goes with every call, and nowhere else.
+    key
+        Sent as a bearer token.
+    key_variable
+        Where the key comes from.
+
+    Attributes
+    ----------
+    shown
+        The URL as messages show it: without user and query.
+    redact
+        Takes every credential out of a message, or out of a reply.
+    """
+
+    __slots__ = ("_extensions", "_headers", "_keyed", "_url", "_variable", "redact", "url")
+
+    def __init__(self, url: str, key: str | None, key_variable: str | None) -> None:
+        parts = _parsed(url)
+        key = _sendable(key, key_variable)
+        self._variable, self._keyed = key_variable, key is not None
+        host = parts.netloc.rpartition("@")[2]
+        path = parts.path.rstrip("/").removesuffix("/chat/completions")
+        self.url = f"{parts.scheme}://{host}{path}"
+        self._url = httpx2.URL(f"{self.url}/chat/completions")
+        # The query goes past the URL of the request, because that is written to logs.
+        target = self._url.raw_path + b"?" + parts.query.encode()
+        self._extensions = {"target": target} if parts.query else {}
+        self._headers = httpx2.Headers({"Host": self._url.netloc.decode(), **HEADERS})
+        self._headers.update(_authorization(parts, key))
+        hidden = [value for _, value in parse_qsl(parts.query)]
+        secrets = (key, parts.username, parts.password, self._headers.get("Authorization"))
+        self.redact = Redaction([*hidden, *(secret for secret in secrets if secret is not None)])
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.url!r})"
+
+    @property
+    def refused_key(self) -> str:
+        """Explain refused or missing credentials."""
+        if self._keyed:
+            return (
+                f"rejected the API key in {self._variable}"
+                if self._variable
+                else "rejected its API key"
+            )
+        return f"needs an API key; set {self._variable}" if self._variable else "needs an API key"
+
+    def request(self, body: bytes) -> httpx2.Request:
+        """One call with this body, on behalf of whoever makes it now."""
+        headers = self._headers.copy()
+        headers["Content-Length"] = str(len(body))
+        headers.update(hops_header())
+        stream = httpx2.ByteStream(body)  # as `content` it would be examined for its headers
+        return httpx2.Request(
+            "POST", self._url, headers=headers, stream=stream, extensions=self._extensions
+        )
+
+
+def _parsed(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url.strip())
+        host = httpx2.URL(url).raw_host.decode().encode("idna")  # as the system looks it up
+        usable = parts.scheme in ("http", "https") and host and parts.port != 0
+    except (ValueError, httpx2.InvalidURL):
+        usable = False
+    if not usable:
+        address = _USER.sub("//", url.partition("?")[0])
+        raise InvalidParameter("url", address, "an address such as http://localhost:8000/v1")
+    return parts
+
+
+def _sendable(key: str | None, variable: str | None) -> str | None:
+    if key is None or not (key := key.strip()):
+        return None
+    if not key.isascii() or not key.isprintable():
+        raise ConfigError(variable or "the key", "", "holds characters that no key has")
+    return key
+
+
+def _authorization(parts: SplitResult, key: str | None) -> dict[str, str]:
+    if key is not None:
+        return {"Authorization": f"Bearer {key}"}
+    if parts.username is None:
+        return {}
+    user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Authorization": f"Basic {b64encode(user.encode()).decode()}"}
+
 
 _LINGER_SECONDS = 1.0
 """How long a text that is complete waits for its count of tokens and the end of its stream."""

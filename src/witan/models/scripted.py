@@ -1,21 +1,284 @@
 """A scripted model for demonstrations and tests, ours and users'.
 
 Nothing it says is a model's. It draws no lots and reads no clock, so the same call brings the
-same reply; `witan.models.script` says how a script is written.
+same reply. ``docs/members.md`` describes scripts as TOML.
 """
 
+import json
 import re
+import tomllib
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from math import isfinite
 from pathlib import Path
+from typing import Any, TypeGuard
 
 import anyio
 
 from witan.deliberation.ports import Call, Hear, Reply, Stage, Usage
-from witan.errors import ModelError
+from witan.deliberation.prompts import read_fences
+from witan.errors import ConfigError, ModelError
 from witan.models.openai_replies import is_transient
-from witan.models.script import Line, Script, read_script
-from witan.models.scripted_review import cite, review_text
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One reply in a script, or one failure.
+
+    Parameters
+    ----------
+    text
+        What is said; None in a review: it is written from the sheet.
+    contains
+        The line fits only a call whose messages contain this.
+    seconds
+        Before anything is said.
+    tokens_per_second
+        How fast it is said, a word being a token; None: at once.
+    error, status, retry_after
+        What the call fails with, once the text, if there is one, was said.
+    hang
+        The call never ends.
+    empty
+        The call ends without a reply.
+    times
+        The line fits only so many attempts at one call; None: all of them.
+    prefers
+        Phrases by which answers are told apart, the best answer's first.
+    grades
+        Phrase to one grade, or to grades by criterion.
+    gullible
+        An answer that orders to be ranked first, is.
+    """
+
+    text: str | None = None
+    contains: str | None = None
+    seconds: float = 0.0
+    tokens_per_second: float | None = None
+    error: str | None = None
+    status: int | None = None
+    retry_after: float | None = None
+    hang: bool = False
+    empty: bool = False
+    times: int | None = None
+    prefers: tuple[str, ...] = ()
+    grades: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
+    gullible: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """True if the call brings no reply."""
+        return self.error is not None or self.hang or self.empty
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The lines of every stage, in order of trial."""
+
+    answer: tuple[Line, ...] = ()
+    review: tuple[Line, ...] = ()
+    repair: tuple[Line, ...] = ()
+    synthesis: tuple[Line, ...] = ()
+
+
+def read_script(path: str | Path) -> Script:
+    """Read a script from TOML; errors name file, key and expectation."""
+    where = str(path)
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(where, "", f"cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(where, "", f"is not UTF-8 text (at byte {error.start})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(where, "", f"is not TOML: {error}") from error
+    stages = [stage.name for stage in fields(Script)]
+    for key in data:
+        if key not in stages:
+            raise ConfigError(where, key, f"is no stage; expected only {', '.join(stages)}")
+    return Script(**{stage: tuple(_lines(where, stage, data[stage])) for stage in data})
+
+
+def _lines(where: str, stage: str, rows: object) -> Iterator[Line]:
+    tables = rows if isinstance(rows, list) else [rows]
+    for number, table in enumerate(tables, start=1):
+        key = f"{stage}[{number}]"
+        if not isinstance(table, dict):
+            raise ConfigError(where, key, f"is {table!r}; expected a table headed [[{stage}]]")
+        _check(where, key, table)
+        entries: dict[str, Any] = {**table, "prefers": tuple(table.get("prefers", ()))}
+        line = Line(**entries)
+        if line.text is None and not line.fails and stage in ("answer", "synthesis"):
+            raise ConfigError(where, key, "says nothing; expected text, error, hang or empty")
+        yield line
+
+
+def _check(where: str, key: str, table: Mapping[str, object]) -> None:
+    for name, value in table.items():
+        if name not in _EXPECTED:
+            known = ", ".join(_EXPECTED)
+            raise ConfigError(where, f"{key}.{name}", f"is unknown; expected only {known}")
+        holds, expected = _EXPECTED[name]
+        if not holds(value):
+            raise ConfigError(where, f"{key}.{name}", f"is {value!r}; expected {expected}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_duration(value: object) -> bool:
+    return _is_number(value) and value >= 0
+
+
+def _is_rate(value: object) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _is_status(value: object) -> bool:
+    return type(value) is int and 400 <= value <= 599
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _are_phrases(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(phrase, str) for phrase in value)
+
+
+def _are_grades(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        _is_number(grade)
+        or (isinstance(grade, dict) and grade and all(_is_number(g) for g in grade.values()))
+        for grade in value.values()
+    )
+
+
+_EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "text": (_is_text, "text"),
+    "contains": (_is_text, "text"),
+    "seconds": (_is_duration, "a number of seconds, 0 or more"),
+    "tokens_per_second": (_is_rate, "a number above 0"),
+    "error": (_is_text, "text"),
+    "status": (_is_status, "an HTTP status from 400 to 599"),
+    "retry_after": (_is_duration, "a number of seconds, 0 or more"),
+    "hang": (_is_flag, "true or false"),
+    "empty": (_is_flag, "true or false"),
+    "times": (_is_count, "a whole number, 1 or more"),
+    "prefers": (_are_phrases, "a list of phrases"),
+    "grades": (_are_grades, "phrases, each with a number or a table of criteria and numbers"),
+    "gullible": (_is_flag, "true or false"),
+}
+
+
+MIDDLING = 5
+"""The grade of an answer about which the script says nothing."""
+
+BEST_PREFERRED, LEAST_PREFERRED = 9, 6
+"""What places in `prefers` are worth, where no grade is given."""
+
+OBEYED = 10
+
+NOTES = "Written by a script."
+
+_PLACEHOLDER = re.compile(r"\{([1-9][0-9]?)\}")
+
+_ORDER = re.compile(r"\brank\b[^.!?\n]*\bfirst\b", re.IGNORECASE)
+"""What a gullible reviewer takes for an order; no other reader of ours looks for one."""
+
+Grade = float | Mapping[str, float]
+
+
+def cite(line: Line, call: Call) -> str:
+    """The line's text, with labels of the answers containing its phrases."""
+    assert line.text is not None  # noqa: S101 - the caller has looked
+    if _PLACEHOLDER.search(line.text) is None:
+        return line.text
+    answers = _answers(call)
+
+    def label(match: re.Match[str]) -> str:
+        number = int(match[1])
+        if number > len(line.prefers):
+            return match[0]
+        phrase = line.prefers[number - 1]
+        return next((name for name, text in answers.items() if phrase in text), "?")
+
+    return _PLACEHOLDER.sub(label, line.text)
+
+
+def review_text(line: Line, call: Call) -> str:
+    """The review of this call's sheet, as JSON by its schema."""
+    answers = _answers(call)
+    grades = {label: _grade(line, text) for label, text in answers.items()}
+    keys = {label: (_place(line, answers[label]), -_overall(grades[label])) for label in answers}
+    ranking = [
+        [label for label in keys if keys[label] == key] for key in sorted(set(keys.values()))
+    ]
+    properties = _properties(call.schema)
+    review = {
+        "notes": NOTES,
+        "ranking": ranking,
+        "grades": {
+            label: {name: _on(grades[label], name) for name in _criteria(properties, label)}
+            for label in answers
+        },
+    }
+    return json.dumps({key: review[key] for key in properties if key in review} or review)
+
+
+def _answers(call: Call) -> dict[str, str]:
+    """Label to answer, from the fences of what the member is shown."""
+    answers: dict[str, str] = {}
+    for message in call.messages:
+        if message.role == "user":
+            answers |= read_fences(message.text)
+    return answers
+
+
+def _place(line: Line, text: str) -> int:
+    if line.gullible and _ORDER.search(text):
+        return -1
+    places = (place for place, phrase in enumerate(line.prefers) if phrase in text)
+    return next(places, len(line.prefers))
+
+
+def _grade(line: Line, text: str) -> Grade:
+    place = _place(line, text)
+    if place < 0:
+        return OBEYED
+    grades = (grade for phrase, grade in line.grades.items() if phrase in text)
+    unsaid = max(BEST_PREFERRED - place, LEAST_PREFERRED)
+    return next(grades, unsaid if place < len(line.prefers) else MIDDLING)
+
+
+def _overall(grade: Grade) -> float:
+    return sum(grade.values()) / len(grade) if isinstance(grade, Mapping) else grade
+
+
+def _on(grade: Grade, criterion: str) -> float:
+    """The grade on one criterion, by default the overall grade."""
+    if isinstance(grade, Mapping):
+        return grade[criterion] if criterion in grade else round(_overall(grade))
+    return grade
+
+
+def _criteria(properties: Mapping[str, Any], label: str) -> Mapping[str, Any]:
+    return _properties(_properties(properties.get("grades")).get(label))
+
+
+def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return {} if schema is None else schema.get("properties", {})
+
 
 Says = str | Line | Callable[[Call], str]
 """A text, a line, or a function that writes the text for a call."""

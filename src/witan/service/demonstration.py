@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from witan.deliberation.ports import Member, Price
-from witan.models.script import Line, Script, read_script
-from witan.models.scripted import Scripted
+from witan.models.scripted import Line, Script, Scripted, read_script
 
 __all__ = ["Demonstration", "demonstration"]
 

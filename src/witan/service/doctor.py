@@ -25,7 +25,7 @@ from witan.models.connections import Connections
 from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
 from witan.models.model_lists import list_models
 from witan.models.providers import PROVIDERS, Provider, Reach, key_of
-from witan.models.script import read_script
+from witan.models.scripted import read_script
 from witan.models.seats import (
     SeatSpec,
     address,

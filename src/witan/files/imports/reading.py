@@ -25,14 +25,12 @@ from witan.files.ballots.columns import check_columns
 from witan.files.ballots.formats import Content, check_format, content_of, refuse_columns
 from witan.files.ballots.opening import cannot, open_source
 from witan.files.ballots.problems import Problem, Report
-from witan.files.ballots.scales import scaled_parts
+from witan.files.ballots.reading import scaled_parts
 from witan.files.ballots.tables import PairSessions
-from witan.files.imports.answers import Beside
-from witan.files.imports.ballots import read_ballot_pieces
-from witan.files.imports.battles import people_apart, read_battles
+from witan.files.imports.ballots import Beside, read_ballot_pieces
+from witan.files.imports.battles import people_apart, preferences_as_battles, read_battles
 from witan.files.imports.conversations import read_conversations
 from witan.files.imports.evaluations import joined_ballots, read_inspect, read_promptfoo
-from witan.files.imports.preferences import preferences_as_battles
 from witan.files.imports.session_lines import read_session_lines
 
 MOST_HELD = 200_000_000

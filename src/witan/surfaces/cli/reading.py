@@ -112,7 +112,7 @@ class Body:
         return iter(merge_graded(self._each()))
 
     def _each(self) -> Iterator["Ballot"]:
-        from witan.files.simulated_ballots import is_marked
+        from witan.core.ballot_records import is_simulated
 
         with ExitStack() as stack:
             watch = _Watch(stack)
@@ -122,7 +122,7 @@ class Body:
                     self.n_ballots += 1
                     self.sessions[ballot.session] = None
                     self.reviewers[ballot.reviewer] = None
-                    if ballot.notes is not None and is_marked(ballot):
+                    if ballot.notes is not None and is_simulated(ballot):
                         self.simulated.add(ballot.session)
                     self._note_scale(ballot)
                     if self.n_ballots % BETWEEN_LOOKS == 0:
@@ -195,12 +195,12 @@ class Body:
 
     def _read(self, path: str) -> Iterable["Ballot"]:
         if not self._is_file(path):
+            from witan.core.ballot_records import mark_simulated
             from witan.core.scale_recognition import rescaled
-            from witan.files.simulated_ballots import marked
 
             one = self._stored(path)
             cast = one.ballots if self.scale is None else rescaled(one.ballots, self.scale)
-            return map(marked, cast) if one.simulated else cast
+            return map(mark_simulated, cast) if one.simulated else cast
         from witan.files.ballots import read_ballots
 
         return read_ballots(

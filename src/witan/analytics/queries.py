@@ -1,0 +1,738 @@
+"""SQL of the sums of standings, votes and grades, the same on every engine.
+
+One text per table of `witan.core.stats.sums`; ``{window}`` stands for the conditions on sessions.
+Sums of whole numbers are cast: left alone they are decimals on one engine and integers of 128 bits
+on another. A quotient has a real number in it, since two integers divide to an integer on some
+engines and to a fraction on others. Where a variance is the difference of two sums, equal values
+are found by their least and greatest: rounding would leave a remainder. Centred within a ballot:
+Σ(l − l̄)(x − x̄) is Σlx − ΣlΣx/n, and 0 where either is the same throughout. Of pairs decided by
+people, the smaller code stands first; a side is 1 for it, −1 for the other, 0 for neither.
+
+Answers count once: of a session that judges those of another, only the agreement is summed.
+"""
+
+# Put together from texts of our own; values are parameters.
+# ruff: noqa: S608
+
+from witan.analytics.engine import columns_of
+from witan.core.stats.sums import BallotSums, CriterionSums, GradingSums, LengthSums
+from witan.history.counting import SUPERSEDED_SESSIONS
+
+STANDINGS = """
+SELECT
+    bucket,
+    model,
+    COUNT(*) AS appearances,
+    COUNT(score) AS sessions,
+    COALESCE(SUM(score), 0.0) AS total,
+    COALESCE(SUM(score * score), 0.0) AS squares,
+    COUNT(z) AS z_sessions,
+    COALESCE(SUM(z), 0.0) AS z_total,
+    CAST(SUM(votes) AS BIGINT) AS votes,
+    CAST(SUM(offered) AS BIGINT) AS offered,
+    SUM(wins) AS wins
+FROM v_standings
+WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule
+GROUP BY bucket, model
+"""
+
+# What the sums of standings are too high by where several of a session are of what is now one
+# model: it has one, their mean.
+DUPLICATES = """
+SELECT
+    bucket,
+    model,
+    CAST(SUM(1 - stood) AS BIGINT) AS appearances,
+    CAST(SUM(CASE WHEN scored > 1 THEN 1 - scored ELSE 0 END) AS BIGINT) AS sessions,
+    SUM(CASE WHEN scored > 1 THEN total / scored - total ELSE 0.0 END) AS total,
+    SUM(
+        CASE WHEN scored > 1 THEN (total / scored) * (total / scored) - squares ELSE 0.0 END
+    ) AS squares,
+    CAST(SUM(CASE WHEN graded > 1 THEN 1 - graded ELSE 0 END) AS BIGINT) AS z_sessions,
+    SUM(CASE WHEN graded > 1 THEN z_total / graded - z_total ELSE 0.0 END) AS z_total
+FROM (
+    SELECT
+        session,
+        bucket,
+        {now} AS model,
+        COUNT(*) AS stood,
+        COUNT(score) AS scored,
+        SUM(score) AS total,
+        SUM(score * score) AS squares,
+        COUNT(z) AS graded,
+        SUM(z) AS z_total
+    FROM v_standings
+    WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule AND model IN ({codes})
+    GROUP BY session, bucket, {now}
+    HAVING COUNT(*) > 1
+) twice
+GROUP BY bucket, model
+"""
+
+COVERAGE = """
+SELECT bucket, COUNT(DISTINCT session) AS n
+FROM v_standings
+WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule
+GROUP BY bucket
+"""
+
+# Sessions of a history that were never counted under a rule: a lake has no such table.
+UNCOUNTED = f"""
+SELECT s.bucket, COUNT(*) AS n
+FROM sessions s
+WHERE {{window}} AND s.rejudged = 0 AND s.holder = '' AND s.session NOT IN ({SUPERSEDED_SESSIONS})
+    AND EXISTS (SELECT 1 FROM ballots b WHERE b.session = s.session)
+    AND NOT EXISTS (SELECT 1 FROM standings t WHERE t.session = s.session AND t.rule = :rule)
+    AND NOT EXISTS (SELECT 1 FROM counted c WHERE c.session = s.session AND c.rule = :rule)
+GROUP BY s.bucket
+"""
+
+# The pairs are read out of their lists first: a group would carry the lists of each pair along.
+MATCHUPS = """
+WITH pairs AS (
+    SELECT bucket, i, j, wins, losses, ties
+    FROM v_matchups
+    WHERE {window} AND rejudged = 0 AND human = :human
+)
+SELECT
+    bucket,
+    i AS first,
+    j AS second,
+    SUM(wins) AS wins,
+    SUM(losses) AS losses,
+    SUM(ties) AS ties
+FROM pairs
+GROUP BY bucket, i, j
+"""
+
+# Not a sum: what depends on the order of sessions is read a session at a time.
+MATCHES = """
+SELECT at_us, session, i AS first, j AS second, wins, losses, ties
+FROM v_matchups
+WHERE {window} AND rejudged = 0 AND human = :human
+"""
+
+ANSWERS = """
+SELECT
+    bucket,
+    model,
+    COUNT(*) AS answers,
+    CAST(SUM(failed) AS BIGINT) AS failed,
+    COUNT(cost_usd) AS costed,
+    COALESCE(SUM(cost_usd), 0.0) AS cost_usd,
+    COUNT(seconds) AS timed,
+    COALESCE(SUM(seconds), 0.0) AS seconds
+FROM v_answers
+WHERE {window} AND rejudged = 0
+GROUP BY bucket, model
+"""
+
+PANEL = """
+SELECT
+    bucket,
+    COUNT(*) AS sessions,
+    COUNT(kendall_w) AS concordant,
+    COALESCE(SUM(kendall_w), 0.0) AS kendall_w,
+    COUNT(agreement) AS sure,
+    COALESCE(SUM(agreement), 0.0) AS agreement
+FROM v_sessions
+WHERE {window}
+GROUP BY bucket
+"""
+
+_KEY = {"bucket": "bucket", "reviewer": "reviewer", "human": "human"}
+
+_OF_BALLOTS = columns_of(
+    BallotSums,
+    **_KEY,
+    ballots="COUNT(*)",
+    abstained="CAST(SUM(abstained) AS BIGINT)",
+    repaired="CAST(SUM(repaired) AS BIGINT)",
+    flat="CAST(SUM(flat) AS BIGINT)",
+    kept="CAST(SUM(kept) AS BIGINT)",
+    compared="CAST(SUM(compared) AS BIGINT)",
+)
+
+BALLOTS = f"""
+SELECT
+    {_OF_BALLOTS}
+FROM v_ballots
+WHERE {{window}}
+GROUP BY bucket, reviewer, human
+"""
+
+VOTES = """
+WITH votes AS (
+    SELECT bucket, reviewer, human, model, own, share, grade
+    FROM v_votes
+    WHERE {window}
+)
+SELECT
+    bucket,
+    reviewer,
+    human,
+    model,
+    own,
+    COUNT(share) AS votes,
+    COALESCE(SUM(share), 0.0) AS total,
+    COUNT(grade) AS graded,
+    COALESCE(SUM(grade), 0.0) AS grades
+FROM votes
+GROUP BY bucket, reviewer, human, model, own
+"""
+
+_SHARES_AND_GRADES = """
+        COUNT(share) AS n_shares, SUM(share) AS shares,
+        COUNT(grade) AS n_grades, SUM(grade) AS grades"""
+
+
+def _beside(one: str, other: str, before: str = "") -> str:
+    """Sum two columns, their squares and their products."""
+    products = {"x": one, "y": other}
+    products |= {"xx": f"{one} * {one}", "yy": f"{other} * {other}", "xy": f"{one} * {other}"}
+    return ",\n    ".join(
+        f"COALESCE(SUM({text}), 0.0) AS {before}{name}" for name, text in products.items()
+    )
+
+
+# The others are whoever is not the same reviewer: sums over all reviewers less those of one. One
+# that votes on a candidate once is its vote; where it may vote again, its votes are added up first.
+BESIDE = f"""
+WITH votes AS (
+    SELECT session, bucket, human, reviewer, model, share, grade, position, shown
+    FROM v_votes
+    WHERE {{window}} AND own = 0
+),
+several AS (
+    SELECT session
+    FROM v_ballots
+    WHERE {{window}}
+    GROUP BY session, human, reviewer
+    HAVING COUNT(*) > 1 OR MAX(twins) > 0
+),
+mine AS (
+    SELECT session, human, reviewer, model,{_SHARES_AND_GRADES}
+    FROM votes
+    WHERE session IN (SELECT session FROM several)
+    GROUP BY session, human, reviewer, model
+),
+theirs AS (
+    SELECT session, human, model,{_SHARES_AND_GRADES}
+    FROM votes
+    GROUP BY session, human, model
+),
+beside AS (
+    SELECT v.bucket, v.reviewer, v.human, v.position, v.shown, v.share, v.grade,
+        CASE WHEN v.share IS NOT NULL THEN (t.shares - COALESCE(m.shares, v.share))
+            / NULLIF(t.n_shares - COALESCE(m.n_shares, 1), 0) END AS others_share,
+        CASE WHEN v.grade IS NOT NULL THEN (t.grades - COALESCE(m.grades, v.grade))
+            / NULLIF(t.n_grades - COALESCE(m.n_grades, 1), 0) END AS others_grade
+    FROM votes v
+    JOIN theirs t ON t.session = v.session AND t.human = v.human AND t.model = v.model
+    LEFT JOIN mine m ON m.session = v.session AND m.human = v.human AND m.reviewer = v.reviewer
+        AND m.model = v.model
+),
+compared AS (
+    SELECT bucket, reviewer, human, COALESCE(position, 0) AS position, shown, share,
+        others_share, CASE WHEN others_share IS NOT NULL THEN share END AS own_share,
+        others_grade, CASE WHEN others_grade IS NOT NULL THEN grade END AS own_grade
+    FROM beside
+)
+SELECT
+    bucket,
+    reviewer,
+    human,
+    position,
+    shown,
+    COUNT(own_grade) AS n_grades,
+    {_beside("own_grade", "others_grade")},
+    COUNT(own_share) AS n_shares,
+    {_beside("own_share", "others_share", "share_")},
+    COUNT(share) AS votes,
+    COALESCE(SUM(share), 0.0) AS total,
+    COUNT(own_share) AS excess_votes,
+    COALESCE(SUM(own_share - others_share), 0.0) AS excess
+FROM compared
+GROUP BY bucket, reviewer, human, position, shown
+"""
+
+
+def _of_a_candidate(x: str) -> str:
+    return f"""
+        COUNT({x}) AS n_{x}, SUM({x}) AS x_{x}, SUM({x} * {x}) AS xx_{x},
+        MIN({x}) AS least_{x}, MAX({x}) AS greatest_{x},
+        MIN(CASE WHEN {x} IS NOT NULL THEN reviewer END) AS one_{x},
+        MAX(CASE WHEN {x} IS NOT NULL THEN reviewer END) AS another_{x}"""
+
+
+def _over_candidates(x: str) -> str:
+    """Sums over candidates with two or more judges."""
+    several = f"one_{x} < another_{x}"
+    deviations = f"(n_{x} * xx_{x} - x_{x} * x_{x}) / NULLIF(n_{x} - 1, 0)"
+    within = f"{several} AND least_{x} < greatest_{x}"
+    return f"""
+    COUNT(CASE WHEN {several} THEN 1 END) AS {x}_units,
+    CAST(SUM(CASE WHEN {several} THEN n_{x} ELSE 0 END) AS BIGINT) AS {x}_n,
+    SUM(CASE WHEN {several} THEN x_{x} ELSE 0.0 END) AS {x}_total,
+    SUM(CASE WHEN {several} THEN xx_{x} ELSE 0.0 END) AS {x}_squares,
+    SUM(CASE WHEN {within} THEN {deviations} ELSE 0.0 END) AS {x}_within,
+    SUM(CASE WHEN {within} THEN {deviations} / n_{x} ELSE 0.0 END) AS {x}_variance"""
+
+
+# Ballots that compare two are left out of shares and grades, and not of all grades.
+UNITS = f"""
+WITH votes AS (
+    SELECT session, bucket, human, model, reviewer,
+        CASE WHEN paired = 0 THEN share END AS share,
+        CASE WHEN paired = 0 THEN grade END AS grade,
+        grade AS any_grade
+    FROM v_votes
+    WHERE {{window}} AND own = 0
+),
+candidates AS (
+    SELECT session, bucket, human, model,{_of_a_candidate("share")},{_of_a_candidate("grade")},{
+    _of_a_candidate("any_grade")
+}
+    FROM votes
+    GROUP BY session, bucket, human, model
+)
+SELECT
+    bucket,
+    human,{_over_candidates("share")},{_over_candidates("grade")},{_over_candidates("any_grade")}
+FROM candidates
+GROUP BY bucket, human
+"""
+
+
+def _on_a_sheet(x: str) -> str:
+    """Sum a column and its log lengths on a ballot."""
+    length = f"{x}_length"
+    return f"""
+        COUNT({x}) AS n_{x}, SUM({x}) AS s_{x}, SUM({x} * {x}) AS ss_{x},
+        SUM({length}) AS l_{x}, SUM({length} * {length}) AS ll_{x}, SUM({length} * {x}) AS lx_{x},
+        MIN({x}) AS least_{x}, MAX({x}) AS greatest_{x},
+        MIN({length}) AS short_{x}, MAX({length}) AS long_{x}"""
+
+
+def _over_sheets(x: str, named: str) -> str:
+    """Sum these over ballots."""
+    varied, longer = f"least_{x} < greatest_{x}", f"short_{x} < long_{x}"
+    return f"""
+    SUM(CASE WHEN {longer} THEN ll_{x} - l_{x} * l_{x} / n_{x} ELSE 0.0 END) AS {named}ll,
+    SUM(CASE WHEN {longer} AND {varied}
+        THEN lx_{x} - l_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {named}lx,
+    SUM(CASE WHEN {varied} THEN ss_{x} - s_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {named}xx"""
+
+
+# One reading of all ballots for three tables: grouping votes by ballot is what takes long.
+SHEETS = f"""
+WITH votes AS (
+    SELECT bucket, reviewer, human, session, ballot, grade,
+        CASE WHEN own = 0 AND log_chars IS NOT NULL THEN share END AS shared,
+        CASE WHEN own = 0 AND share IS NOT NULL THEN log_chars END AS shared_length,
+        CASE WHEN own = 0 AND log_chars IS NOT NULL THEN grade END AS graded,
+        CASE WHEN own = 0 AND grade IS NOT NULL THEN log_chars END AS graded_length
+    FROM v_votes
+    WHERE {{window}}
+),
+sums AS (
+    SELECT bucket, reviewer, human, session, ballot,
+        COUNT(grade) AS n, SUM(grade) AS x, SUM(grade * grade) AS xx,
+        MIN(grade) AS least, MAX(grade) AS greatest,{_on_a_sheet("shared")},{_on_a_sheet("graded")}
+    FROM votes
+    GROUP BY bucket, reviewer, human, session, ballot
+),
+sheets AS (
+    SELECT bucket, reviewer, human, n,
+        CASE WHEN least < greatest THEN (xx - x * x / n) / n ELSE 0.0 END AS variance,
+        n_shared, s_shared, ss_shared, l_shared, ll_shared, lx_shared,
+        least_shared, greatest_shared, short_shared, long_shared,
+        n_graded, s_graded, ss_graded, l_graded, ll_graded, lx_graded,
+        least_graded, greatest_graded, short_graded, long_graded
+    FROM sums
+)
+SELECT
+    bucket,
+    reviewer,
+    human,
+    COUNT(CASE WHEN n > 1 THEN 1 END) AS gradings,
+    SUM(CASE WHEN variance > 0.0 THEN SQRT(variance) ELSE 0.0 END) AS spread,
+    COUNT(CASE WHEN n_shared > 1 OR n_graded > 1 THEN 1 END) AS measured,
+    COUNT(CASE WHEN n_shared > 1 THEN 1 END) AS ballots,
+    CAST(SUM(CASE WHEN n_shared > 1 THEN n_shared ELSE 0 END) AS BIGINT) AS n,{
+    _over_sheets("shared", "")
+},
+    CAST(SUM(CASE WHEN n_graded > 1 THEN n_graded ELSE 0 END) AS BIGINT) AS n_grades,{
+    _over_sheets("graded", "grade_")
+}
+FROM sheets
+GROUP BY bucket, reviewer, human
+"""
+
+_IN_PAIRS = columns_of(
+    LengthSums,
+    **_KEY,
+    decided="COUNT(*)",
+    longer="""CAST(SUM(CASE WHEN i_chars > j_chars AND i_share > j_share THEN 1
+        WHEN i_chars < j_chars AND i_share < j_share THEN 1 ELSE 0 END) AS BIGINT)""",
+)
+
+PAIRS = f"""
+WITH pairs AS (
+    SELECT bucket, reviewer, human, i_share, j_share, i_chars, j_chars
+    FROM v_pairs
+    WHERE {{window}} AND i_own = 0 AND j_own = 0 AND i_share <> j_share AND i_chars <> j_chars
+        AND i_chars > 0 AND j_chars > 0
+)
+SELECT
+    {_IN_PAIRS}
+FROM pairs
+GROUP BY bucket, reviewer, human
+"""
+
+
+_SIDE = """
+        CASE WHEN i < j THEN i ELSE j END AS low,
+        CASE WHEN i < j THEN j ELSE i END AS high,
+        CASE WHEN i_share = j_share THEN 0
+            WHEN i < j AND i_share > j_share THEN 1
+            WHEN i > j AND i_share < j_share THEN 1
+            ELSE -1 END AS side"""
+
+_PEOPLE = (
+    """
+WITH sides AS (
+    SELECT session,"""
+    + _SIDE
+    + """
+    FROM v_pairs
+    WHERE {window} AND human = 1 AND i_own = 0 AND j_own = 0 AND i <> j
+        AND i_share IS NOT NULL AND j_share IS NOT NULL
+),
+people AS (
+    SELECT session, low, high, CASE WHEN SUM(side) > 0 THEN 1 ELSE -1 END AS truth
+    FROM sides
+    GROUP BY session, low, high
+    HAVING SUM(side) <> 0
+)"""
+)
+
+HUMANS = (
+    _PEOPLE
+    + """,
+models AS (
+    SELECT session, bucket, reviewer,"""
+    + _SIDE
+    + """
+    FROM v_pairs
+    WHERE {window} AND human = 0 AND i_own = 0 AND j_own = 0 AND i <> j
+        AND i_share IS NOT NULL AND j_share IS NOT NULL
+        AND session IN (SELECT session FROM people)
+),
+opinions AS (
+    SELECT m.session, m.bucket, m.reviewer, m.low, m.high, MIN(p.truth) * CASE
+        WHEN SUM(m.side) > 0 THEN 1 WHEN SUM(m.side) < 0 THEN -1 ELSE 0 END AS x
+    FROM models m
+    JOIN people p ON p.session = m.session AND p.low = m.low AND p.high = m.high
+    GROUP BY m.session, m.bucket, m.reviewer, m.low, m.high
+)
+SELECT
+    a.bucket,
+    a.reviewer,
+    b.reviewer AS other,
+    COUNT(*) AS n,
+    CAST(SUM(a.x) AS BIGINT) AS x,
+    CAST(SUM(b.x) AS BIGINT) AS y,
+    CAST(SUM(a.x * a.x) AS BIGINT) AS xx,
+    CAST(SUM(b.x * b.x) AS BIGINT) AS yy,
+    CAST(SUM(a.x * b.x) AS BIGINT) AS xy
+FROM opinions a
+JOIN opinions b ON b.session = a.session AND b.low = a.low AND b.high = a.high
+GROUP BY a.bucket, a.reviewer, b.reviewer
+"""
+)
+
+# A cast to an integer cuts off on some engines and rounds on others, so bands are counted out.
+_BAND = "10" + "".join(
+    f"\n        + CASE WHEN confidence >= {k / 20} THEN 1 ELSE 0 END" for k in range(11, 20)
+)
+
+CALIBRATION = (
+    _PEOPLE
+    + """,
+sure AS (
+    SELECT m.bucket,
+        CASE WHEN m.p_beats > 0.5 THEN m.p_beats ELSE 1.0 - m.p_beats END AS confidence,
+        CASE WHEN (m.p_beats > 0.5 AND m.i < m.j) OR (m.p_beats < 0.5 AND m.i > m.j)
+            THEN p.truth ELSE -p.truth END AS matched
+    FROM v_matchups m
+    JOIN people p ON p.session = m.session
+        AND p.low = CASE WHEN m.i < m.j THEN m.i ELSE m.j END
+        AND p.high = CASE WHEN m.i < m.j THEN m.j ELSE m.i END
+    WHERE {window} AND m.human = 0 AND m.p_beats <> 0.5
+),
+banded AS (
+    SELECT bucket, confidence, matched,
+        """
+    + _BAND
+    + """ AS band
+    FROM sure
+)
+SELECT
+    bucket,
+    band,
+    COUNT(*) AS pairs,
+    CAST(SUM(CASE WHEN matched > 0 THEN 1 ELSE 0 END) AS BIGINT) AS matched,
+    SUM(confidence) AS confidence
+FROM banded
+GROUP BY bucket, band
+"""
+)
+
+_CENTRED = """
+        CASE WHEN least_l < greatest_l THEN ll - l * l / n ELSE 0.0 END AS ll,
+        CASE WHEN least_l < greatest_l AND least_x < greatest_x
+            THEN lx - l * x / n ELSE 0.0 END AS lx,
+        CASE WHEN least_x < greatest_x THEN xx - x * x / n ELSE 0.0 END AS xx"""
+
+_SUMMED = """
+        COUNT(*) AS n,
+        SUM(log_chars) AS l,
+        SUM(log_chars * log_chars) AS ll,
+        MIN(log_chars) AS least_l,
+        MAX(log_chars) AS greatest_l,
+        SUM({column}) AS x,
+        SUM({column} * {column}) AS xx,
+        SUM(log_chars * {column}) AS lx,
+        MIN({column}) AS least_x,
+        MAX({column}) AS greatest_x"""
+
+_BETWEEN_REVIEWERS = columns_of(
+    CriterionSums,
+    bucket="bucket",
+    criterion="criterion",
+    units="COUNT(*)",
+    n="CAST(SUM(n) AS BIGINT)",
+    variance="""SUM(CASE WHEN least < greatest
+        THEN (xx - x * x / n) / NULLIF(n - 1, 0) ELSE 0.0 END)""",
+)
+_CRITERION_LENGTHS = columns_of(
+    CriterionSums,
+    bucket="bucket",
+    criterion="criterion",
+    lengths="CAST(SUM(n) AS BIGINT)",
+    ll="SUM(ll)",
+    lx="SUM(lx)",
+    xx="SUM(xx)",
+)
+
+# The grade as a whole is summed where votes are: beside lengths in `SHEETS`, and in `UNITS`.
+CRITERIA = (
+    """
+WITH graded AS (
+    SELECT session, bucket, ballot, reviewer, model, criterion, grade, log_chars
+    FROM v_grades
+    WHERE {window} AND human = 0 AND own = 0 AND grade IS NOT NULL
+),
+candidates AS (
+    SELECT session, bucket, criterion, model, COUNT(*) AS n, SUM(grade) AS x,
+        SUM(grade * grade) AS xx, MIN(grade) AS least, MAX(grade) AS greatest
+    FROM graded
+    GROUP BY session, bucket, criterion, model
+    HAVING MIN(reviewer) < MAX(reviewer)
+),
+by_ballot AS (
+    SELECT session, bucket, criterion, ballot,"""
+    + _SUMMED.replace("{column}", "grade")
+    + """
+    FROM graded
+    WHERE log_chars IS NOT NULL
+    GROUP BY session, bucket, criterion, ballot
+),
+centred AS (
+    SELECT bucket, criterion, n,"""
+    + _CENTRED
+    + """
+    FROM by_ballot
+    WHERE n > 1
+)
+SELECT
+    """
+    + _BETWEEN_REVIEWERS
+    + """
+FROM candidates
+GROUP BY bucket, criterion
+UNION ALL
+SELECT
+    """
+    + _CRITERION_LENGTHS
+    + """
+FROM centred
+GROUP BY bucket, criterion
+"""
+)
+
+
+_NAMES = ("bucket", "reviewer", "human", "criterion")
+_GRADING_KEY = {name: name for name in _NAMES}
+_BY = ", ".join(_NAMES)
+_BALLOT = f"session, ballot, {_BY}"
+_GRADED = "{window} AND grade IS NOT NULL"
+
+
+def _count(text: str, condition: str) -> str:
+    return f"CAST(COALESCE(SUM({text}) FILTER (WHERE {condition}), 0) AS BIGINT)"
+
+
+def _sum(text: str, condition: str) -> str:
+    return f"COALESCE(SUM({text}) FILTER (WHERE {condition}), 0.0)"
+
+
+_OTHERS, _OWN = "own = 0 AND y IS NOT NULL", "own = 1 AND y IS NOT NULL"
+
+_OF_CANDIDATES = columns_of(
+    GradingSums,
+    **_GRADING_KEY,
+    grades=_count("n", "own = 0"),
+    total=_sum("x", "own = 0"),
+    n=_count("n", _OTHERS),
+    x=_sum("x", _OTHERS),
+    y=_sum("n * y", _OTHERS),
+    xx=_sum("xx", _OTHERS),
+    yy=_sum("n * y * y", _OTHERS),
+    xy=_sum("x * y", _OTHERS),
+    n_own=_count("n", _OWN),
+    own_excess=_sum("x - n * y", _OWN),
+    n_first=_count("n_first", _OTHERS),
+    first_excess=_sum("x_first - n_first * y", _OTHERS),
+    n_last=_count("n_last", _OTHERS),
+    last_excess=_sum("x_last - n_last * y", _OTHERS),
+)
+
+
+def _beside_grade(one: str) -> str:
+    """Sums on each ballot of a column beside the grade x."""
+    return f"""sheets AS (
+    SELECT {_BALLOT},
+        COUNT(*) AS n,
+        SUM({one}) AS {one}, SUM({one} * {one}) AS {one}{one}, SUM({one} * x) AS {one}x,
+        SUM(x) AS x, SUM(x * x) AS xx,
+        MIN({one}) AS least_{one}, MAX({one}) AS greatest_{one},
+        MIN(x) AS least_x, MAX(x) AS greatest_x
+    FROM graded
+    GROUP BY {_BALLOT}
+)"""
+
+
+def _over_gradings(columns: str) -> str:
+    """Sums over ballots grading two candidates or more."""
+    return f"""SELECT
+    {columns}
+FROM sheets
+WHERE n > 1
+GROUP BY {_BY}
+"""
+
+
+def _centred(one: str, other: str) -> str:
+    """Sum over ballots of the products of two columns less their means."""
+    varied = " AND ".join(f"least_{name} < greatest_{name}" for name in {one: 0, other: 0})
+    return _sum(f"{one}{other} - {one} * {other} / n", varied)
+
+
+_OF_GRADINGS = columns_of(
+    GradingSums,
+    **_GRADING_KEY,
+    gradings="COUNT(*)",
+    flat=_count("1", "least = greatest"),
+    spread=_sum("SQRT((xx - x * x / n) / n)", "least < greatest AND xx > x * x / n"),
+)
+_BESIDE_LENGTHS = columns_of(
+    GradingSums,
+    **_GRADING_KEY,
+    lengths="CAST(SUM(n) AS BIGINT)",
+    ll=_centred("l", "l"),
+    lx=_centred("l", "x"),
+    lxx=_centred("x", "x"),
+)
+_BESIDE_THE_REST = columns_of(
+    GradingSums,
+    **_GRADING_KEY,
+    rests="CAST(SUM(n) AS BIGINT)",
+    rr=_centred("r", "r"),
+    rx=_centred("r", "x"),
+    rxx=_centred("x", "x"),
+)
+
+_CANDIDATES = f"""
+WITH mine AS (
+    SELECT session, {_BY}, model, own,
+        COUNT(*) AS n, SUM(grade) AS x, SUM(grade * grade) AS xx,
+        COUNT(CASE WHEN position = 1 AND shown > 1 THEN 1 END) AS n_first,
+        SUM(CASE WHEN position = 1 AND shown > 1 THEN grade ELSE 0.0 END) AS x_first,
+        COUNT(CASE WHEN position = shown AND shown > 1 THEN 1 END) AS n_last,
+        SUM(CASE WHEN position = shown AND shown > 1 THEN grade ELSE 0.0 END) AS x_last
+    FROM v_grades
+    WHERE {_GRADED}
+    GROUP BY session, {_BY}, model, own
+),
+theirs AS (
+    SELECT session, human, criterion, model, SUM(n) AS n, SUM(x) AS x
+    FROM mine
+    WHERE own = 0
+    GROUP BY session, human, criterion, model
+),
+beside AS (
+    SELECT m.bucket, m.reviewer, m.human, m.criterion, m.own, m.n, m.x, m.xx,
+        m.n_first, m.x_first, m.n_last, m.x_last,
+        CASE WHEN m.own = 1 THEN t.x / t.n
+            ELSE (t.x - m.x) / NULLIF(t.n - m.n, 0) END AS y
+    FROM mine m
+    JOIN theirs t ON t.session = m.session AND t.human = m.human AND t.criterion = m.criterion
+        AND t.model = m.model
+)
+SELECT
+    {_OF_CANDIDATES}
+FROM beside
+GROUP BY {_BY}
+"""
+
+_BALLOTS = f"""
+WITH sheets AS (
+    SELECT {_BALLOT}, COUNT(*) AS n, SUM(grade) AS x, SUM(grade * grade) AS xx,
+        MIN(grade) AS least, MAX(grade) AS greatest
+    FROM v_grades
+    WHERE {_GRADED} AND own = 0
+    GROUP BY {_BALLOT}
+)
+{_over_gradings(_OF_GRADINGS)}"""
+
+_LENGTHS = f"""
+WITH graded AS (
+    SELECT {_BALLOT}, log_chars AS l, grade AS x
+    FROM v_grades
+    WHERE {_GRADED} AND own = 0 AND log_chars IS NOT NULL
+),
+{_beside_grade("l")}
+{_over_gradings(_BESIDE_LENGTHS)}"""
+
+_RESTS = f"""
+WITH wholes AS (
+    SELECT session, ballot, place, COUNT(*) AS n, SUM(grade) AS x
+    FROM v_grades
+    WHERE {_GRADED} AND own = 0
+    GROUP BY session, ballot, place
+    HAVING COUNT(*) > 1
+),
+graded AS (
+    SELECT v.session, v.ballot, v.bucket, v.reviewer, v.human, v.criterion,
+        v.grade AS x, (w.x - v.grade) / (w.n - 1) AS r
+    FROM v_grades v
+    JOIN wholes w ON w.session = v.session AND w.ballot = v.ballot AND w.place = v.place
+    WHERE {_GRADED} AND own = 0
+),
+{_beside_grade("r")}
+{_over_gradings(_BESIDE_THE_REST)}"""
+
+GRADINGS = (_CANDIDATES, _BALLOTS, _LENGTHS, _RESTS)
+"""Queries of which each fills some columns: one after the other they hold less at once."""

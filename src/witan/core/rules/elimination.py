@@ -86,11 +86,6 @@ def irv(profile: Profile) -> Scores:
 
     and 1 if V = 1: every winner has 1.
 
-    Parameters
-    ----------
-    profile
-        Ballots of shape (R, C, S).
-
     Returns
     -------
     Scores

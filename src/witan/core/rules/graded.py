@@ -49,10 +49,6 @@ WHOLE_GRADES = 180
 def range_(profile: Profile) -> Scores:
     """Score a candidate by the weighted mean of its grades.
 
-    Parameters
-    ----------
-    profile : Profile
-
     Returns
     -------
     Scores
@@ -91,10 +87,6 @@ def normalized_scores(profile: Profile) -> Scores:
 
     and the score is the weighted mean of z over the ballots that grade the candidate. Shifting
     or stretching a ballot's grades changes nothing.
-
-    Parameters
-    ----------
-    profile : Profile
 
     Returns
     -------
@@ -147,7 +139,6 @@ def hybrid(profile: Profile, *, alpha: float = 0.5) -> Scores:
 
     Parameters
     ----------
-    profile : Profile
     alpha : float
         The share of Borda, from 0 to 1.
 

@@ -104,11 +104,6 @@ def tournament(profile: Profile) -> Scores:
     A matchup is decided by the weighted majority of the ballots that rank both candidates; one
     that no ballot compares is not played. Where all are played, the order is Copeland's.
 
-    Parameters
-    ----------
-    profile
-        Ballots of shape (R, C, S).
-
     Returns
     -------
     Scores
@@ -162,8 +157,6 @@ def schulze(
 
     Parameters
     ----------
-    profile
-        Ballots of shape (R, C, S).
     strength
         ``winning_votes`` or ``margins``; they differ only where ballots are tied or partial.
 
@@ -235,11 +228,6 @@ def ranked_pairs(profile: Profile) -> Scores:
 
     With votes for more candidates, equal margins are locked in seat order, and the rivals above c
     are those with a locked path to it.
-
-    Parameters
-    ----------
-    profile
-        Ballots of shape (R, C, S).
 
     Returns
     -------

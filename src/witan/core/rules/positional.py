@@ -80,7 +80,6 @@ def whole_error(sums: WholeSums, unit: int = 1, divisor: int = 1) -> NDArray[np.
 
     Parameters
     ----------
-    sums : WholeSums
     unit : int
         How many steps of the summed number make one rank or grade: 2 for places, 1 for grades.
     divisor : int
@@ -165,7 +164,6 @@ def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
     ----------
     profile : Profile
         n is `lengths`, else the places held; k is `eligible`, else C.
-    variant : {"per_ballot", "roster", "truncated"}
 
     Returns
     -------
@@ -252,10 +250,6 @@ def weighted_borda(profile: Profile, *, variant: BordaVariant = "per_ballot") ->
 )
 def mean_rank(profile: Profile) -> Scores:
     """Score a candidate by the weighted mean of its ranks: 1 is best.
-
-    Parameters
-    ----------
-    profile : Profile
 
     Returns
     -------

@@ -257,8 +257,6 @@ class Board:
     ----------
     models : tuple of str
         In alphabetical order; so is everything below.
-    means : MeanScores
-    efforts : tuple of Effort
     ratings : Ratings, optional
         None: no ballot compares two models.
     rated : integer array, shape (M,)
@@ -547,10 +545,6 @@ def leaderboard(
         Ratings after the last session, by `witan.core.rules.elo.rate_matches`.
     previous : Leaderboard, optional
         Of the window before, on the same terms otherwise.
-
-    Returns
-    -------
-    Leaderboard
 
     Raises
     ------

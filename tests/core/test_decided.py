@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from elections import ballot, ballots
 from witan.core.ballot import Ballot, Groups
-from witan.core.counting import by_shape, count, stack
+from witan.core.counting import count, group_by_shape, stack
 from witan.core.decided import OFFERED, decided, provable_settings
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting
@@ -81,7 +81,7 @@ def leaders_of_all(
         gates |= {str(number): gate for gate in how.gates.values()}
     electorates, how = prepare(everything, replace(how, gates=gates, flips=False))
     found = set()
-    for numbers in by_shape(electorates):
+    for numbers in group_by_shape(electorates):
         chosen = [electorates[number] for number in numbers]
         reliability = None if how.reliability is None else [how.reliability] * len(chosen)
         leads = count(how.rule, stack(chosen, reliability=reliability), chosen, how).placing.leads

@@ -18,8 +18,8 @@ from witan.core.stats.additive import fit_grades, fit_rows
 from witan.core.stats.calibration import (
     JudgedSession,
     StoredBallot,
-    beside_people,
     calibrate,
+    compare_with_people,
     reliability_of,
 )
 from witan.core.stats.learning import (
@@ -288,7 +288,7 @@ class TestBesidePeople:
 
     def test_own_candidates_are_left_out(self):
         """Reviewer 1 is asked of 2 and 3 alone, and right; reviewer 2 of 1 and 3, and wrong."""
-        beside = beside_people([self.SESSION])
+        beside = compare_with_people([self.SESSION])
         right = dict(zip(beside.reviewers, beside.correct.tolist(), strict=True))
 
         # Pairs in the order in which people decide them: (1, 2), (1, 3), (2, 3).
@@ -297,7 +297,7 @@ class TestBesidePeople:
 
     def test_panels_are_banded_by_how_sure_they_were(self):
         """0.1 for 2 over 1 is 0.9 for 1, rightly; 0.4 for 1 over 3 is 0.6 for 3, wrongly."""
-        table = beside_people([self.SESSION]).calibration
+        table = compare_with_people([self.SESSION]).calibration
 
         rows = zip(table.bucket, table.band, table.pairs, table.matched, strict=True)
         assert sorted(rows) == [(3, 12, 1, 0), (3, 18, 1, 1)]
@@ -309,7 +309,7 @@ class TestReliability:
     def test_it_is_unknown_without_people(self):
         """No calibration, too few pairs, or no outcome: unknown, with the reason."""
         outcome = tally(ballots("x: a > b", "y: a > b", "z: a > b"))
-        empty = calibrate(beside_people([]).calibration)
+        empty = calibrate(compare_with_people([]).calibration)
 
         for calibration in (None, empty):
             found = reliability_of(outcome, calibration)

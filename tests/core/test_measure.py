@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from witan.core.stats.measures import Count, beside, lacking, measured, rate, ratio
+from witan.core.stats.measures import Count, join_buckets, lack_data, measured, rate, ratio
 
 SIDES = (slice(0, 2), slice(2, 4))
 
@@ -25,7 +25,7 @@ def side(rng, n_buckets):
 def difference(rng, mine, people):
     """A difference of two sides, one in so many buckets, the other in so many."""
     return measured(
-        beside(side(rng, mine), side(rng, people)),
+        join_buckets(side(rng, mine), side(rng, people)),
         gap,
         Count(15 * people, "pairs", 30),
         "difference of shares",
@@ -117,4 +117,4 @@ class TestNoSpread:
 )
 def test_one_is_said_in_the_singular(n, of, said):
     """What a measure lacks is a sentence of plain English."""
-    assert lacking(Count(n, of, 30), "share").why == f"not enough data: {said}, 30 needed"
+    assert lack_data(Count(n, of, 30), "share").why == f"not enough data: {said}, 30 needed"

@@ -15,7 +15,7 @@ from witan.core.stats.sums import (
     merge,
     places,
     present_name,
-    renamed,
+    rename_codes,
     renamed_codes,
 )
 from witan.errors import InvalidParameter
@@ -53,7 +53,7 @@ class TestNames:
         aliases = {"old": "newest", "other": "newest"}
 
         assert dict(renamed_codes(aliases, HISTORY)) == {40: 10}
-        assert renamed(HISTORY, aliases)[10] == renamed(HISTORY, aliases)[40] == "newest"
+        assert rename_codes(HISTORY, aliases)[10] == rename_codes(HISTORY, aliases)[40] == "newest"
 
     def test_names_the_history_never_saw_are_no_error(self):
         """One configuration serves many histories."""

@@ -14,7 +14,7 @@ from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.ports import Price, Spent
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.record import session_from_json, session_to_json
-from witan.deliberation.retries import plan_remaining, plan_retry
+from witan.deliberation.retries import plan_rest, plan_retry
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
 from witan.models.scripted import Line
@@ -384,7 +384,7 @@ class TestTakingUp:
         whole = await asked(seated, seated[2:], **ROUNDS)
         for n in range(1, len(whole.events)):
             before = Session.of(whole.events[:n])
-            plan = plan_remaining(before)
+            plan = plan_rest(before)
             heard = overheard(members("abc"))
             with anyio.fail_after(20):
                 async with council(heard, heard[2:], attempts=1, **ROUNDS) as opened:
@@ -397,8 +397,8 @@ class TestTakingUp:
         """Once the final answer is begun, it alone is left."""
         whole = await asked(members("abc"))
         kinds = [event.kind for event in whole.events]
-        half = plan_remaining(Session.of(whole.events[: kinds.index("sheet_drawn") + 1]))
-        last = plan_remaining(Session.of(whole.events[: kinds.index("synthesis_started") + 1]))
+        half = plan_rest(Session.of(whole.events[: kinds.index("sheet_drawn") + 1]))
+        last = plan_rest(Session.of(whole.events[: kinds.index("synthesis_started") + 1]))
 
         assert {line.stage for line in half.lines} == {"review", "repair", "synthesis"}
         assert {line.stage for line in last.lines} == {"synthesis"}
@@ -407,7 +407,7 @@ class TestTakingUp:
         """Nothing of an interrupted session is final."""
         whole = await asked([*members("ab"), member("c", answers=DOWN)])
         failed = [event.kind for event in whole.events].index("answer_failed")
-        left = plan_remaining(Session.of(whole.events[: failed + 1]))
+        left = plan_rest(Session.of(whole.events[: failed + 1]))
 
         assert ("c", "answer") in planned(left)
 

@@ -8,7 +8,7 @@ import pytest
 from witan.core.ballot import Ballot
 from witan.deliberation.imported_session import Imported
 from witan.files.imports import read_imports
-from witan.files.imports.reading import gathered
+from witan.files.imports.reading import gather
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -43,8 +43,8 @@ class TestSessions:
             for k in range(50)
         ]
 
-        assert list(gathered(pieces, most=12_000)) == list(gathered(pieces))
-        assert [one.session for one in gathered(pieces, most=12_000)] == [f"s{k}" for k in range(7)]
+        assert list(gather(pieces, most=12_000)) == list(gather(pieces))
+        assert [one.session for one in gather(pieces, most=12_000)] == [f"s{k}" for k in range(7)]
 
     def test_the_first_word_and_the_earliest_time_count(self, tmp_path):
         """Question and category are said once; a session was asked before its first ballot."""

@@ -12,8 +12,8 @@ from witan.analytics.leaderboards import rename_standings
 from witan.analytics.sources import Source, check_rule, explain_empty, open_source
 from witan.analytics.spark_engine import SparkLake
 from witan.analytics.sums import Tables
-from witan.core.display import Displayed, quoted
-from witan.core.outcome import listed
+from witan.core.display import Displayed, list_names
+from witan.core.outcome import join_names
 from witan.core.stats import audit as core
 from witan.core.stats.audit import AuditTables, Concern, CriterionAudit, PanelAudit, concerns
 from witan.core.stats.audit_gradings import GradingAudit
@@ -35,7 +35,7 @@ from witan.core.stats.sums import (
     VoteSums,
     merge,
     present_name,
-    renamed,
+    rename_codes,
 )
 from witan.core.window import ALWAYS, Window
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
@@ -141,7 +141,7 @@ class AuditReport(Displayed):
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        reviewers = quoted(line.reviewer for line in self.lines)
+        reviewers = list_names(line.reviewer for line in self.lines)
         return f"<AuditReport of {self.sessions} sessions: {reviewers}>"
 
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
@@ -200,7 +200,7 @@ class AuditReport(Displayed):
                 if each.reviewer in self.concerns
             },
             only=None if line is None else line.reviewer,
-            criterion=None if criterion is None else _on_criterion(self, criterion, line),
+            criterion=None if criterion is None else _report_on_criterion(self, criterion, line),
         )
 
 
@@ -215,7 +215,7 @@ class _UnknownCriterion(UnknownName):
         return f"unknown criterion {self.name!r}{self.suggestion} (known: {known})"
 
 
-def _on_criterion(
+def _report_on_criterion(
     report: AuditReport, criterion: str, chosen: ReviewerAudit | None
 ) -> CriterionReport:
     known = sorted({grading.criterion for line in report.lines for grading in line.criteria})
@@ -235,7 +235,7 @@ def _on_criterion(
     if not graders and chosen is not None:
         names = [line.reviewer for line, _ in graded]
         more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
-        did = f"{listed([*names[:NAMED], *more])} did"
+        did = f"{join_names([*names[:NAMED], *more])} did"
         problem = f"{chosen.reviewer} gave no grade on {criterion} {report.window}; {did}"
         raise NothingToCount(problem)
     panel = None
@@ -305,7 +305,7 @@ def audit_of(
     measured = _audit_tables(tables, standings, aliases, names)
     calibration = calibrate(tables[CalibrationSums], level=level)
     result = core.audit(
-        measured, renamed(names, aliases), family_of, np.random.default_rng(SEED), level=level
+        measured, rename_codes(names, aliases), family_of, np.random.default_rng(SEED), level=level
     )
     if not result.reviewers and not result.persons:
         problem = f"{source.where}: no session {window} has a ballot"

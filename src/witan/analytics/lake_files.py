@@ -135,7 +135,7 @@ def arrow() -> ModuleType:
 @cache
 def schema_of(table: str) -> "pyarrow.Schema":
     """The Arrow schema of a table."""
-    return arrow().schema([(name, _typed(kind)) for name, kind in TABLES[table].items()])
+    return arrow().schema([(name, _column_type(kind)) for name, kind in TABLES[table].items()])
 
 
 @cache
@@ -148,9 +148,9 @@ def dictionary_columns(table: str) -> list[str]:
     ]
 
 
-def _typed(kind: str) -> Any:
+def _column_type(kind: str) -> Any:
     if kind.startswith("["):
-        return arrow().list_(_typed(kind[1:-1]))
+        return arrow().list_(_column_type(kind[1:-1]))
     return getattr(arrow(), kind)()
 
 

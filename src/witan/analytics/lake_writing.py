@@ -207,7 +207,7 @@ def _day(database: Database, day: int) -> dict[str, Columns]:
         raise HistoryError(database.where, "two sessions have one key", "give one another name")
     tables = {"sessions": sessions}
     for table, names in _READ.items():
-        columns = _columns(("session", *names), database.rows(_joined(table), {"day": day}))
+        columns = _columns(("session", *names), database.rows(_join(table), {"day": day}))
         tables[table] = _SHAPED[table](columns)
     for columns in tables.values():
         rows = [by_name[name] for name in columns["session"]]
@@ -216,7 +216,7 @@ def _day(database: Database, day: int) -> dict[str, Columns]:
     return tables
 
 
-def _joined(table: str) -> str:
+def _join(table: str) -> str:
     columns = ", ".join(f"t.{name}" for name in ("session", *_READ[table]))
     return (
         f"SELECT {columns} FROM {table} t JOIN sessions s ON s.session = t.session"  # noqa: S608
@@ -231,11 +231,11 @@ def _columns(names: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
     return {name: list(values) for name, values in zip(listed, tables, strict=True)}
 
 
-def _as_it_is(columns: Columns) -> Columns:
+def _identity(columns: Columns) -> Columns:
     return columns
 
 
-def _parsed(texts: Sequence[str]) -> list[Any]:
+def _parse_lists(texts: Sequence[str]) -> list[Any]:
     """Lists from JSON text."""
     parsed: list[Any] = json.loads(f"[{','.join(texts)}]")
     return parsed
@@ -245,27 +245,27 @@ def _matchups(columns: Columns) -> Columns:
     """A row per pair, from a row per session and kind."""
     pairs: Columns = {name: [] for name in ("session", "human", "i", "j")}
     for session, human, models in zip(
-        columns["session"], columns["human"], _parsed(columns["models"]), strict=True
+        columns["session"], columns["human"], _parse_lists(columns["models"]), strict=True
     ):
         for i, j in combinations(models, 2):
             for name, value in (("session", session), ("human", human), ("i", i), ("j", j)):
                 pairs[name].append(value)
     for name in ("wins", "losses", "ties", "p_beats"):
-        pairs[name] = [value for row in _parsed(columns[name]) for value in row]
+        pairs[name] = [value for row in _parse_lists(columns[name]) for value in row]
     return pairs
 
 
 def _ballots(columns: Columns) -> Columns:
     lists = ("models", "own", "shares", "grades", "positions", "chars", "criteria")
     for name in (*lists, "criterion_grades"):
-        columns[name] = _parsed(columns[name])
+        columns[name] = _parse_lists(columns[name])
     columns["own"] = [[int(each) for each in row] for row in columns["own"]]
     return columns
 
 
 _SHAPED: Mapping[str, Callable[[Columns], Columns]] = {
-    "standings": _as_it_is,
+    "standings": _identity,
     "matchups": _matchups,
     "ballots": _ballots,
-    "answers": _as_it_is,
+    "answers": _identity,
 }

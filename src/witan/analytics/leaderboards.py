@@ -30,7 +30,7 @@ from witan.core.stats.sums import (
     Names,
     StandingSums,
     merge,
-    renamed,
+    rename_codes,
     renamed_codes,
 )
 from witan.core.window import Window
@@ -135,7 +135,9 @@ def boards_over_time(
                 part, sums, terms.rule, human, aliases=aliases, names=names
             )
             try:
-                board = core.leaderboard(standings, None, None, renamed(names, aliases), terms=one)
+                board = core.leaderboard(
+                    standings, None, None, rename_codes(names, aliases), terms=one
+                )
             except NothingToCount:
                 boards.append((window, None))
             else:
@@ -185,7 +187,7 @@ def _board(
         standings,
         merge(tables[MatchupSums], aliases, names),
         merge(tables[AnswerSums], aliases, names),
-        renamed(names, aliases),
+        rename_codes(names, aliases),
         terms=terms,
         elo=_elo(sums, human, aliases, names) if with_elo else None,
         previous=previous,

@@ -186,7 +186,7 @@ _SHARES_AND_GRADES = """
         COUNT(grade) AS n_grades, SUM(grade) AS grades"""
 
 
-def _beside(one: str, other: str, before: str = "") -> str:
+def _sum_products(one: str, other: str, before: str = "") -> str:
     """Sum two columns, their squares and their products."""
     products = {"x": one, "y": other}
     products |= {"xx": f"{one} * {one}", "yy": f"{other} * {other}", "xy": f"{one} * {other}"}
@@ -245,9 +245,9 @@ SELECT
     position,
     shown,
     COUNT(own_grade) AS n_grades,
-    {_beside("own_grade", "others_grade")},
+    {_sum_products("own_grade", "others_grade")},
     COUNT(own_share) AS n_shares,
-    {_beside("own_share", "others_share", "share_")},
+    {_sum_products("own_share", "others_share", "share_")},
     COUNT(share) AS votes,
     COALESCE(SUM(share), 0.0) AS total,
     COUNT(own_share) AS excess_votes,
@@ -257,7 +257,7 @@ GROUP BY bucket, reviewer, human, position, shown
 """
 
 
-def _of_a_candidate(x: str) -> str:
+def _sums_of_candidate(x: str) -> str:
     return f"""
         COUNT({x}) AS n_{x}, SUM({x}) AS x_{x}, SUM({x} * {x}) AS xx_{x},
         MIN({x}) AS least_{x}, MAX({x}) AS greatest_{x},
@@ -290,9 +290,9 @@ WITH votes AS (
     WHERE {{window}} AND own = 0
 ),
 candidates AS (
-    SELECT session, bucket, human, model,{_of_a_candidate("share")},{_of_a_candidate("grade")},{
-    _of_a_candidate("any_grade")
-}
+    SELECT session, bucket, human, model,{_sums_of_candidate("share")},{
+    _sums_of_candidate("grade")
+},{_sums_of_candidate("any_grade")}
     FROM votes
     GROUP BY session, bucket, human, model
 )
@@ -304,7 +304,7 @@ GROUP BY bucket, human
 """
 
 
-def _on_a_sheet(x: str) -> str:
+def _sums_of_sheet(x: str) -> str:
     """Sum a column and its log lengths on a ballot."""
     length = f"{x}_length"
     return f"""
@@ -338,7 +338,9 @@ WITH votes AS (
 sums AS (
     SELECT bucket, reviewer, human, session, ballot,
         COUNT(grade) AS n, SUM(grade) AS x, SUM(grade * grade) AS xx,
-        MIN(grade) AS least, MAX(grade) AS greatest,{_on_a_sheet("shared")},{_on_a_sheet("graded")}
+        MIN(grade) AS least, MAX(grade) AS greatest,{_sums_of_sheet("shared")},{
+    _sums_of_sheet("graded")
+}
     FROM votes
     GROUP BY bucket, reviewer, human, session, ballot
 ),
@@ -610,7 +612,7 @@ _OF_CANDIDATES = columns_of(
 )
 
 
-def _beside_grade(one: str) -> str:
+def _sums_with_grade(one: str) -> str:
     """Sums on each ballot of a column beside the grade x."""
     return f"""sheets AS (
     SELECT {_BALLOT},
@@ -634,7 +636,7 @@ GROUP BY {_BY}
 """
 
 
-def _centred(one: str, other: str) -> str:
+def _centred_sum(one: str, other: str) -> str:
     """Sum over ballots of the products of two columns less their means."""
     varied = " AND ".join(f"least_{name} < greatest_{name}" for name in {one: 0, other: 0})
     return _sum(f"{one}{other} - {one} * {other} / n", varied)
@@ -651,17 +653,17 @@ _BESIDE_LENGTHS = columns_of(
     GradingSums,
     **_GRADING_KEY,
     lengths="CAST(SUM(n) AS BIGINT)",
-    ll=_centred("l", "l"),
-    lx=_centred("l", "x"),
-    lxx=_centred("x", "x"),
+    ll=_centred_sum("l", "l"),
+    lx=_centred_sum("l", "x"),
+    lxx=_centred_sum("x", "x"),
 )
 _BESIDE_THE_REST = columns_of(
     GradingSums,
     **_GRADING_KEY,
     rests="CAST(SUM(n) AS BIGINT)",
-    rr=_centred("r", "r"),
-    rx=_centred("r", "x"),
-    rxx=_centred("x", "x"),
+    rr=_centred_sum("r", "r"),
+    rx=_centred_sum("r", "x"),
+    rxx=_centred_sum("x", "x"),
 )
 
 _CANDIDATES = f"""
@@ -713,7 +715,7 @@ WITH graded AS (
     FROM v_grades
     WHERE {_GRADED} AND own = 0 AND log_chars IS NOT NULL
 ),
-{_beside_grade("l")}
+{_sums_with_grade("l")}
 {_over_gradings(_BESIDE_LENGTHS)}"""
 
 _RESTS = f"""
@@ -731,7 +733,7 @@ graded AS (
     JOIN wholes w ON w.session = v.session AND w.ballot = v.ballot AND w.place = v.place
     WHERE {_GRADED} AND own = 0
 ),
-{_beside_grade("r")}
+{_sums_with_grade("r")}
 {_over_gradings(_BESIDE_THE_REST)}"""
 
 GRADINGS = (_CANDIDATES, _BALLOTS, _LENGTHS, _RESTS)

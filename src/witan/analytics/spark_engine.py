@@ -252,8 +252,8 @@ _TYPES = {
 
 
 def _columns_of(table: str) -> str:
-    return ", ".join(f"{name} {_typed(kind)}" for name, kind in TABLES[table].items())
+    return ", ".join(f"{name} {_spark_type(kind)}" for name, kind in TABLES[table].items())
 
 
-def _typed(kind: str) -> str:
-    return f"ARRAY<{_typed(kind[1:-1])}>" if kind.startswith("[") else _TYPES[kind]
+def _spark_type(kind: str) -> str:
+    return f"ARRAY<{_spark_type(kind[1:-1])}>" if kind.startswith("[") else _TYPES[kind]

@@ -97,7 +97,7 @@ def _all(result: Columns) -> Columns:
     return result
 
 
-def _some(*columns: str, count: str = "") -> Select:
+def _select_columns(*columns: str, count: str = "") -> Select:
     """Select columns of the rows with a count above 0."""
 
     def select(result: Columns) -> Columns:
@@ -126,7 +126,7 @@ def _overall_units(result: Columns) -> Columns:
     return _overall(result, "any_grade_units", columns)
 
 
-def _units(result: Columns) -> Columns:
+def _select_units(result: Columns) -> Columns:
     """Select candidates by shares (measure 0) and by grades (1)."""
     parts = list[Columns]()
     for measure, kind in enumerate(("share", "grade")):
@@ -138,9 +138,9 @@ def _units(result: Columns) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _placed(result: Columns) -> Columns:
+def _select_placed(result: Columns) -> Columns:
     """Select votes with a known place on the sheet."""
-    votes = _some("votes", "total", "excess_votes", "excess")(result)
+    votes = _select_columns("votes", "total", "excess_votes", "excess")(result)
     known = np.asarray(votes["position"]) > 0
     return {name: column[known] for name, column in votes.items()}
 
@@ -159,10 +159,10 @@ _GRADES = ("n_grades", "x", "y", "xx", "yy", "xy")
 _SHARES = ("n_shares", "share_x", "share_y", "share_xx", "share_yy", "share_xy")
 
 
-def _compared(result: Columns) -> Columns:
+def _select_compared(result: Columns) -> Columns:
     """Select reviewers sharing candidates with others."""
     counts = np.asarray(result["n_grades"]) + np.asarray(result["n_shares"])
-    return _some(*_GRADES, *_SHARES, count="compared")({**result, "compared": counts})
+    return _select_columns(*_GRADES, *_SHARES, count="compared")({**result, "compared": counts})
 
 
 _QUERIES = (
@@ -175,8 +175,8 @@ _QUERIES = (
     _Query(
         queries.SHEETS,
         {
-            sums.BallotSums: _some("gradings", "spread"),
-            sums.LengthSums: _some(
+            sums.BallotSums: _select_columns("gradings", "spread"),
+            sums.LengthSums: _select_columns(
                 *("ballots", "n", "ll", "lx", "xx"),
                 *("n_grades", "grade_ll", "grade_lx", "grade_xx"),
                 count="measured",
@@ -185,8 +185,10 @@ _QUERIES = (
         },
     ),
     _Query(queries.PAIRS, {sums.LengthSums: _all}),
-    _Query(queries.BESIDE, {sums.ReviewerSums: _compared, sums.PositionSums: _placed}),
-    _Query(queries.UNITS, {sums.UnitSums: _units, sums.CriterionSums: _overall_units}),
+    _Query(
+        queries.BESIDE, {sums.ReviewerSums: _select_compared, sums.PositionSums: _select_placed}
+    ),
+    _Query(queries.UNITS, {sums.UnitSums: _select_units, sums.CriterionSums: _overall_units}),
     _Query(queries.CRITERIA, {sums.CriterionSums: _all}),
     *(_Query(sql, {sums.GradingSums: _all}) for sql in queries.GRADINGS),
     _Query(queries.HUMANS, {sums.HumanSums: _all}),

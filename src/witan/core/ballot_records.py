@@ -89,10 +89,10 @@ def moment(value: object) -> datetime:
         raise Unreadable("at", f"is {kind_of(value)}; {expected}")
     if read.tzinfo is None:
         raise Unreadable("at", f"has no time zone; {expected}")
-    return in_years("at", read)
+    return check_years("at", read)
 
 
-def in_years(field: str, at: datetime) -> datetime:
+def check_years(field: str, at: datetime) -> datetime:
     """Return a time within the years 1 to 9999 in every time zone."""
     try:
         for day in (-1, 1):
@@ -127,7 +127,7 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def by_rank(ranked: Iterable[tuple[str, float]]) -> Groups:
+def group_by_rank(ranked: Iterable[tuple[str, float]]) -> Groups:
     """Groups from ranks, smallest first; equal ranks tie, in file order."""
     ordered = sorted(ranked, key=itemgetter(1))
     return tuple(
@@ -173,9 +173,9 @@ def _kind(value: object) -> str:
     raise Unreadable("kind", f"is {kind_of(value)}; expected 'model' or 'human'")
 
 
-def _ranking(value: object) -> Groups:
+def _read_ranking(value: object) -> Groups:
     if isinstance(value, Mapping):
-        return by_rank(
+        return group_by_rank(
             (name("ranking", candidate), rank_of(candidate, rank))
             for candidate, rank in value.items()
             if rank is not None
@@ -277,7 +277,7 @@ def scale_record(ballot: Ballot) -> str | dict[str, str] | None:
 
 _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "reviewer": ("reviewer", lambda value: name("reviewer", value)),
-    "ranking": ("groups", _ranking),
+    "ranking": ("groups", _read_ranking),
     "grades": ("grades", _grades),
     "session": ("session", _session),
     "abstained": ("abstained", lambda value: _flag("abstained", value)),

@@ -107,23 +107,23 @@ def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading
     """
     counting, gate = settings.counting, settings.gates.get(session)
     as_cast = replace(counting, recusal="off", unranked="skip")
-    superseded = _superseded(session, ballots)
+    superseded = _find_superseded(session, ballots)
     whole = not any(ballot.paired for ballot in ballots)
     if whole and gate is None and counting.unranked == "skip" and counting.recusal != "after":
         counted = interpret(session, ballots, as_cast)
         by_reviewer = {vote.reviewer: vote for vote in counted.votes}
         names = [ballot.reviewer for ballot in ballots]
-        own = _own(counted.candidates, ballots)
+        own = _own_seats(counted.candidates, ballots)
         if counting.recusal == "before":
             standing = [b for b, late in zip(ballots, superseded, strict=True) if not late]
-            counted = _recused(counted, standing, own)
+            counted = _recuse(counted, standing, own)
     else:
         counted = interpret(session, ballots, counting, gate)
         # Under a name each, no two ballots are one opinion.
         names = [str(number) for number in range(len(ballots))]
         apart = [replace(b, reviewer=name) for b, name in zip(ballots, names, strict=True)]
         by_reviewer = {vote.reviewer: vote for vote in interpret(session, apart, as_cast).votes}
-        own = _own(counted.candidates, ballots)
+        own = _own_seats(counted.candidates, ballots)
     votes = [
         None if late else by_reviewer.get(name)
         for name, late in zip(names, superseded, strict=True)
@@ -131,7 +131,7 @@ def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading
     return Reading(ballots, superseded, votes, own, _weighed(counted, settings.weights))
 
 
-def closed_up(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
+def close_gaps(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
     """Places of the other candidates after recusal, as in `Vote`.
 
     What stood below one of them moves up by a place, what was tied with it by half a place.
@@ -149,7 +149,7 @@ def closed_up(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
     return tuple(closed)
 
 
-def _superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
+def _find_superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
     """Ballots replaced by a later one of the same reviewer, as in `one_opinion_each`."""
     last = {_opinion(ballot): n for n, ballot in enumerate(ballots)}
     if len(last) == len(ballots):
@@ -168,7 +168,9 @@ def _opinion(ballot: Ballot) -> object:
     return ballot.reviewer, shown_pair(ballot)
 
 
-def _own(candidates: Sequence[str], ballots: Sequence[Ballot]) -> Mapping[str, frozenset[int]]:
+def _own_seats(
+    candidates: Sequence[str], ballots: Sequence[Ballot]
+) -> Mapping[str, frozenset[int]]:
     authors = authors_of(ballots, [])
     written: dict[str, list[int]] = {}
     for seat, name in enumerate(candidates):
@@ -176,7 +178,7 @@ def _own(candidates: Sequence[str], ballots: Sequence[Ballot]) -> Mapping[str, f
     return {author: frozenset(seats) for author, seats in written.items()}
 
 
-def _recused(
+def _recuse(
     everyone: Electorate, ballots: Sequence[Ballot], own: Mapping[str, frozenset[int]]
 ) -> Electorate:
     """Apply recusal to what `interpret` gives without: half of the work.
@@ -198,7 +200,7 @@ def _recused(
     votes, silent = [], dict(everyone.abstentions)
     for vote in everyone.votes:
         mine = own.get(vote.reviewer)
-        remainder = vote if mine is None else _without(vote, mine, n_own[vote.reviewer], everyone)
+        remainder = vote if mine is None else _remove(vote, mine, n_own[vote.reviewer], everyone)
         if remainder is None:
             silent[vote.reviewer] = NOTHING_LEFT
         else:
@@ -208,9 +210,9 @@ def _recused(
     return replace(everyone, votes=tuple(votes), offered=tuple(offered), abstentions=silent)
 
 
-def _without(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate) -> Vote | None:
+def _remove(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate) -> Vote | None:
     """Remove the reviewer's own candidates; None if no vote remains."""
-    places, remaining = closed_up(vote.places, own), list(vote.grades)
+    places, remaining = close_gaps(vote.places, own), list(vote.grades)
     gone = [everyone.candidates[seat] for seat in own]
     for seat in own:
         remaining[seat] = nan

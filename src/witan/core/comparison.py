@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from witan.core.ballot import Ballot
-from witan.core.counting import GoOn, by_shape, decider, failed_candidates, forever, stack
+from witan.core.counting import GoOn, decider, failed_candidates, forever, group_by_shape, stack
 from witan.core.display import Displayed
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
@@ -185,7 +185,7 @@ def _stability(
     everyone = [everyone[number] for number in wanted]
     learned = None if learned is None else [learned[number] for number in wanted]
     shares = []
-    for numbers in by_shape(everyone):
+    for numbers in group_by_shape(everyone):
         if len(everyone[numbers[0]].votes) < 2:
             continue
         n_votes, n_candidates = (

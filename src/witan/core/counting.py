@@ -40,7 +40,7 @@ GoOn = Callable[[], None]
 """Called again and again while counting takes long; what it raises ends it."""
 
 
-def by_shape(electorates: Sequence[Electorate]) -> Iterator[NDArray[np.intp]]:
+def group_by_shape(electorates: Sequence[Electorate]) -> Iterator[NDArray[np.intp]]:
     """Numbers of sessions of equal shape and kind, in blocks."""
     shapes: dict[tuple[int, int, bool], list[int]] = {}
     for number, electorate in enumerate(electorates):
@@ -70,7 +70,7 @@ def stack(
     places = np.array([[v.places for v in e.votes] for e in electorates]).reshape(shape)
     grades = np.array([[v.grades for v in e.votes] for e in electorates]).reshape(shape)
     smallest = np.uint8 if places.max(initial=0) < 256 else np.uint16
-    mass = _normalised(_per_vote(electorates, lambda _, v: v.weight))
+    mass = _normalise(_per_vote(electorates, lambda _, v: v.weight))
     lengths = _per_vote(electorates, lambda _, v: v.length).astype(np.int32)
     eligible = _per_vote(electorates, lambda _, v: v.eligible).astype(np.int32)
     learned = None
@@ -88,11 +88,11 @@ def stack(
         lengths=lengths,
         eligible=eligible,
         reliability=learned,
-        rounding=_rounding(electorates, grades),
+        rounding=_rounding_variance(electorates, grades),
     )
 
 
-def _rounding(electorates: Sequence[Electorate], grades: Floats) -> Floats | None:
+def _rounding_variance(electorates: Sequence[Electorate], grades: Floats) -> Floats | None:
     """Variance of rounding to the steps of converted scales, shape (S,).
 
     Judges who pass or fail, or give 1 to 5, agree exactly more often than their opinions do. Each
@@ -106,11 +106,11 @@ def _rounding(electorates: Sequence[Electorate], grades: Floats) -> Floats | Non
         steps = sorted({step / part for step in whole for part in (1, 2)}, reverse=True)
         coarse = [step for step in steps if step**2 / 12 > FRACTION_VARIANCE]
         if coarse:
-            variances[number] = _rounding_of(grades[number], coarse)
+            variances[number] = _mean_rounding(grades[number], coarse)
     return None if np.isnan(variances).all() else variances
 
 
-def _rounding_of(grades: Floats, steps: Sequence[float]) -> float:
+def _mean_rounding(grades: Floats, steps: Sequence[float]) -> float:
     """Mean rounding variance over the grades (R, C); NaN without steps."""
     total, n_grades, converted = 0.0, 0, False
     for row in grades:
@@ -126,7 +126,7 @@ def _rounding_of(grades: Floats, steps: Sequence[float]) -> float:
     return total / n_grades if converted else np.nan
 
 
-def _normalised(weights: Floats) -> Floats:
+def _normalise(weights: Floats) -> Floats:
     """Scale weights to mean 1 over the ballots with any."""
     scaled = weights / np.maximum(weights.max(axis=0, initial=0.0), np.finfo(np.float64).tiny)
     count = np.maximum((scaled > 0).sum(axis=0), 1)
@@ -171,8 +171,8 @@ def timeline(electorates: Sequence[Electorate]) -> tuple[Electorate, Profile]:
     padded = []
     for electorate in electorates:
         at = [seats[name] for name in electorate.candidates]
-        votes = [_reseated(vote, at, len(names)) for vote in electorate.votes]
-        votes += [_blank(len(names))] * (most - len(votes))
+        votes = [_reseat(vote, at, len(names)) for vote in electorate.votes]
+        votes += [_blank_row(len(names))] * (most - len(votes))
         padded.append(replace(electorate, candidates=tuple(names), votes=tuple(votes)))
     offered = np.zeros(len(names), dtype=np.int64)
     for electorate in electorates:
@@ -191,14 +191,14 @@ def timeline(electorates: Sequence[Electorate]) -> tuple[Electorate, Profile]:
     return pooled, stack(padded) if padded else stack([pooled])
 
 
-def _reseated(vote: Vote, at: Sequence[int], n_seats: int) -> Vote:
+def _reseat(vote: Vote, at: Sequence[int], n_seats: int) -> Vote:
     places, grades = [0] * n_seats, [nan] * n_seats
     for seat, rank, grade in zip(at, vote.places, vote.grades, strict=True):
         places[seat], grades[seat] = rank, grade
     return replace(vote, places=tuple(places), grades=tuple(grades))
 
 
-def _blank(n_seats: int) -> Vote:
+def _blank_row(n_seats: int) -> Vote:
     return Vote(
         reviewer="",
         groups=(),

@@ -137,14 +137,14 @@ def _race(
         for reviewer, own in outstanding.items()
         if (weight := settings.weights.get(reviewer, 1.0)) > 0
     )
-    placing, certain = _placed([electorate], rule, settings)
+    placing, certain = _place([electorate], rule, settings)
     if not certain or placing.leads.sum() != 1:
         return None
     leader = electorate.candidates[int(placing.leads[:, 0].argmax())]
     return _Race(electorate, missing, leader, settings, rule)
 
 
-def _placed(
+def _place(
     electorates: Sequence[Electorate], rule: str, settings: Settings
 ) -> tuple[Placing, bool]:
     """Places in sessions of one shape, and their independence of seat order."""
@@ -180,7 +180,7 @@ def _survives_worst_ballots(race: _Race) -> bool:
         )
         for rival in race.rivals
     ]
-    ranks = _placed(completions, race.rule, race.settings)[0].ranks
+    ranks = _place(completions, race.rule, race.settings)[0].ranks
     at = race.electorate.candidates.index
     return all(
         ranks[at(race.leader), column] < ranks[at(rival), column]

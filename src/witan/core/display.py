@@ -33,7 +33,7 @@ def brief(text: str) -> str:
     return repr(flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…")
 
 
-def quoted(names: Iterable[str], join: str = ", ", most: int = 4) -> str:
+def list_names(names: Iterable[str], join: str = ", ", most: int = 4) -> str:
     """List names on one line, at most the first few."""
     quotes = [brief(name)[1:-1] for name in names]
     more = [f"{len(quotes) - most} more"] if len(quotes) > most else []

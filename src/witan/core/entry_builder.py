@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Kind
-from witan.core.casts import Cast, Named, Reading, closed_up, read
-from witan.core.counting import by_shape, fits_of, score, stack
+from witan.core.casts import Cast, Named, Reading, close_gaps, read
+from witan.core.counting import fits_of, group_by_shape, score, stack
 from witan.core.entries import (
     AnswerEntry,
     BallotEntry,
@@ -26,7 +26,7 @@ from witan.core.entries import (
 )
 from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import Outcome
-from witan.core.outcome_builder import known_rows
+from witan.core.outcome_builder import rows_without_nan
 from witan.core.placing import first_places, votes
 from witan.core.profile import Floats, Matchups, Profile, matchups
 from witan.core.rules import RULES, Rule
@@ -81,7 +81,7 @@ def ballot_entries(
                 models=tuple([table.models[seat] for seat in seats]),
                 own=tuple([seat in own for seat in seats]),
                 shares=() if vote is None else _shares(vote.places, own, seats),
-                grades=() if vote is None else _known(vote, seats),
+                grades=() if vote is None else _known_grades(vote, seats),
                 positions=_positions(ballot, names),
                 chars=tuple([lengths.get(name) for name in names]),
                 paired=ballot.paired,
@@ -141,7 +141,7 @@ def _shares(
 
     With p twice its rank among n ranked candidates, it is (2n − p) / (2n − 2).
     """
-    others = closed_up(places, own) if own else places
+    others = close_gaps(places, own) if own else places
     n, n_others = (len(cells) - cells.count(0) for cells in (places, others))
     shares: list[float | None] = []
     for seat in seats:
@@ -150,7 +150,7 @@ def _shares(
     return tuple(shares)
 
 
-def _known(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
+def _known_grades(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
     """The given grades, without the lowest ones filled in for omissions."""
     grades, omitted = vote.grades, vote.omitted
     return tuple(
@@ -284,7 +284,7 @@ class Block:
         flat = np.zeros(1, dtype=bool) if scores.fell_back is None else scores.fell_back
         z = np.where(flat, scores.score.dtype.type(0), scores.score)
         counts = (votes(self.profile, rule) > 0) & np.array(self._met[rule.rivals]).T
-        return known_rows(np.where(counts, z, z.dtype.type(nan)).T)
+        return rows_without_nan(np.where(counts, z, z.dtype.type(nan)).T)
 
     def _scored(self, rule: str) -> list[list[Number] | None]:
         """The scores of every session under a rule, from outcomes if present."""
@@ -303,7 +303,7 @@ class Block:
         if rule.needs == "grades":
             chosen = np.flatnonzero(self.profile.graded.any(axis=(0, 1)))
         for part in self._countable(rule, chosen):
-            for column, row in zip(part.columns, known_rows(part.score.T), strict=True):
+            for column, row in zip(part.columns, rows_without_nan(part.score.T), strict=True):
                 scores[int(column)] = row
         return scores
 
@@ -455,7 +455,7 @@ class _Counting:
 
     def entries(self) -> Iterator[Entries]:
         """Count all, then give the rows in the order of the sessions."""
-        for numbers in by_shape([half.electorate for half in self.halves]):
+        for numbers in group_by_shape([half.electorate for half in self.halves]):
             self._count([self.halves[number] for number in numbers])
         waiting = iter(self.halves)
         half = next(waiting, None)

@@ -28,7 +28,7 @@ def clean(text: str) -> str:
     if text.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
         return text
     return "".join(
-        char if char.isprintable() and not _INVISIBLE.match(char) else _escaped(char)
+        char if char.isprintable() and not _INVISIBLE.match(char) else _escape_match(char)
         for char in text
     )
 
@@ -47,10 +47,10 @@ def _escape(char: str) -> str:
     if char.isprintable() or char in KEPT or unicodedata.category(char) == "Zs":
         return char
     # A bare carriage return would write over the text before it.
-    return "" if char == "\r" else _escaped(char)
+    return "" if char == "\r" else _escape_match(char)
 
 
-def _escaped(char: str) -> str:
+def _escape_match(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 

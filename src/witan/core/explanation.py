@@ -23,7 +23,7 @@ from witan.core.stats.additive import SCALE_DF
 from witan.core.stats.distributions import t_cdf
 from witan.core.stats.learning import learn_weights
 from witan.core.steps import Cell, Step
-from witan.core.tally import on_scale, prepare, tally_electorates
+from witan.core.tally import prepare, put_on_scale, tally_electorates
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 MATRIX_LIMIT = 25
@@ -401,7 +401,7 @@ def fitted(session: Session) -> Iterator[Step]:
     yield Step("Log-strengths", tuple(words), header, _scores(session))
 
 
-def unopened(session: Session) -> Iterator[Step]:
+def show_scores(session: Session) -> Iterator[Step]:
     """Scores of a rule without tables here."""
     yield from _matchups(session)
     yield Step("Scores", (), ("candidate", "score", "error"), _scores(session))
@@ -426,7 +426,7 @@ def hand_count(counted: Counted, top: Sequence[int]) -> Iterator[Step]:
         The seats of the first two lines (one, where there is one candidate).
     """
     table = Session(counted, list(top))
-    yield from _ARITHMETIC.get(counted.rule.name, unopened)(table)
+    yield from _ARITHMETIC.get(counted.rule.name, show_scores)(table)
 
 
 _ARITHMETIC: dict[str, Callable[[Session], Iterator[Step]]] = {
@@ -489,15 +489,15 @@ def explain(
         If the rule cannot count the session, or counts a history instead of one.
     """
     chosen = Settings() if settings is None else settings
-    cast = on_scale(ballots, chosen)
+    cast = put_on_scale(ballots, chosen)
     name = _session(cast, session)
     if chosen.rule != AUTO and RULES[chosen.rule].needs == "history":
         raise UnsuitableBallots(
             chosen.rule, "it rates candidates over a history, not one session", "explain another"
         )
-    electorate, chosen = _prepared(cast, chosen, name)
+    electorate, chosen = _prepare(cast, chosen, name)
     outcome = next(tally_electorates([electorate], chosen))
-    counted = _recounted(electorate, chosen, outcome)
+    counted = _explain_recount(electorate, chosen, outcome)
     mine = [ballot for ballot in cast if ballot.session == name]
     return Explanation(outcome, tuple(_steps(mine, counted, outcome)))
 
@@ -514,7 +514,7 @@ def _session(cast: Sequence[Ballot], session: str | None) -> str:
     return known[0] if session is None else session
 
 
-def _prepared(cast: Sequence[Ballot], settings: Settings, name: str) -> tuple[Electorate, Settings]:
+def _prepare(cast: Sequence[Ballot], settings: Settings, name: str) -> tuple[Electorate, Settings]:
     """The electorate of the session, and settings with all learned values."""
     everyone, settings = prepare(cast, settings)
     at = next(
@@ -527,7 +527,7 @@ def _prepared(cast: Sequence[Ballot], settings: Settings, name: str) -> tuple[El
     return everyone[at], settings
 
 
-def _recounted(electorate: Electorate, settings: Settings, outcome: Outcome) -> Counted:
+def _explain_recount(electorate: Electorate, settings: Settings, outcome: Outcome) -> Counted:
     """The same count once more, with its arrays kept."""
     reliability = None if settings.reliability is None else [settings.reliability]
     profile = stack([electorate], reliability=reliability)
@@ -536,13 +536,13 @@ def _recounted(electorate: Electorate, settings: Settings, outcome: Outcome) -> 
 
 def _steps(cast: Sequence[Ballot], counted: Counted, outcome: Outcome) -> Iterator[Step]:
     electorate = counted.electorates[0]
-    yield _as_cast(cast)
-    yield _as_counted(cast, electorate, counted.settings)
+    yield _explain_cast(cast)
+    yield _explain_counted(cast, electorate, counted.settings)
     if not outcome.leaders:
         return
     seats = {name: seat for seat, name in enumerate(electorate.candidates)}
     top = [seats[line.candidate] for line in outcome.standings[:2]]
-    yield _as_read(counted, outcome)
+    yield _explain_input(counted, outcome)
     yield from hand_count(counted, top)
     yield _standings(outcome)
     if len(top) == 2:
@@ -550,7 +550,7 @@ def _steps(cast: Sequence[Ballot], counted: Counted, outcome: Outcome) -> Iterat
     yield Step("What the lead depends on", (_flips(outcome),))
 
 
-def _as_cast(cast: Sequence[Ballot]) -> Step:
+def _explain_cast(cast: Sequence[Ballot]) -> Step:
     """Every ballot as it came."""
     graded = any(ballot.grades for ballot in cast)
     rows: list[tuple[Cell, ...]] = []
@@ -575,7 +575,7 @@ def _grades_text(grades: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _as_counted(cast: Sequence[Ballot], electorate: Electorate, settings: Settings) -> Step:
+def _explain_counted(cast: Sequence[Ballot], electorate: Electorate, settings: Settings) -> Step:
     """The counted rankings, and all changes on the way to them."""
     weights = settings.weights
     rows = tuple(
@@ -628,7 +628,7 @@ def _ceilings(cast: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
                 )
 
 
-def _as_read(counted: Counted, outcome: Outcome) -> Step:
+def _explain_input(counted: Counted, outcome: Outcome) -> Step:
     """The rule's input table: ranks, or grades if it reads them."""
     electorate, profile = counted.electorates[0], counted.profile
     header = ("reviewer", *electorate.candidates)

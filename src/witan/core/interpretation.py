@@ -400,7 +400,7 @@ class _Reader:
         unknown = [
             name
             for name in ballot.grades
-            if name not in grades and (not stated or _is_unknown(ballot, name))
+            if name not in grades and (not stated or _has_unreadable_grade(ballot, name))
         ]
         if others := [name for name in unknown if name in self.seats and name not in own]:
             named = ", ".join(map(repr, others))
@@ -431,7 +431,7 @@ class _Reader:
     def graded(self) -> set[str]:
         """Candidates with at least one grade."""
         voting = (b for b in self.cast if not b.abstained and b.weight > 0)
-        return {name for ballot in voting for name in ballot.grades if _is_any_graded(ballot, name)}
+        return {name for ballot in voting for name in ballot.grades if _has_grade(ballot, name)}
 
     @cached_property
     def whole_kinds(self) -> set[str]:
@@ -581,19 +581,19 @@ class _Reader:
         self.warnings.append(f"the ballot of {ballot.reviewer} {what}")
 
 
-def _is_unknown(ballot: Ballot, name: str) -> bool:
+def _has_unreadable_grade(ballot: Ballot, name: str) -> bool:
     """Test for an unreadable grade beside readable ones."""
-    grades = _by_criterion(ballot, name)
+    grades = _grades_by_criterion(ballot, name)
     return not all(_is_graded(ballot, grades, criterion) for criterion in grades)
 
 
-def _is_any_graded(ballot: Ballot, name: str) -> bool:
+def _has_grade(ballot: Ballot, name: str) -> bool:
     """Test for a readable grade on any criterion of a ballot."""
-    grades = _by_criterion(ballot, name)
+    grades = _grades_by_criterion(ballot, name)
     return any(_is_graded(ballot, grades, criterion) for criterion in grades)
 
 
-def _by_criterion(ballot: Ballot, name: str) -> Mapping[str, float | str]:
+def _grades_by_criterion(ballot: Ballot, name: str) -> Mapping[str, float | str]:
     grade = ballot.grades[name]
     return grade if isinstance(grade, Mapping) else {HOLISTIC: grade}
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from witan.core.display import Displayed, brief, quoted
+from witan.core.display import Displayed, brief, list_names
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter
 
@@ -259,7 +259,7 @@ class Outcome(Displayed):
 
     def __repr__(self) -> str:
         of = f" {brief(self.session)}" if self.session else ""
-        lead = quoted(self.leaders, " = ")
+        lead = list_names(self.leaders, " = ")
         leads = f"{lead} {'lead' if len(self.leaders) > 1 else 'leads'}" if lead else "nobody leads"
         counts = f"{len(self.standings)} candidates, {self.n_ballots} ballots"
         return f"<Outcome{of} by {self.rule}: {leads}; {counts}>"
@@ -294,7 +294,7 @@ class Outcome(Displayed):
         raise KeyError(candidate)
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """``a``; ``a and b``; ``a, b and c``."""
     if len(names) < 2:
         return "".join(names)
@@ -322,15 +322,16 @@ def interpretation(
             if can_tell is None
             else "there are too few ballots to tell anyone apart"
         )
-        start = f"{listed(leaders)} {'lead' if len(leaders) > 1 else 'leads'}"
+        start = f"{join_names(leaders)} {'lead' if len(leaders) > 1 else 'leads'}"
         if len(leaders) > 1:
-            start = f"{listed(leaders)} are in a dead heat"
+            start = f"{join_names(leaders)} are in a dead heat"
         return f"{start}; {reason}."
     if disputed_by:
-        reverse = f"the fit of the same ballots places {listed(disputed_by)} above, beyond noise"
-        return (
-            f"{listed(leaders)} {'lead' if len(leaders) > 1 else 'leads'} by this rule; {reverse}."
+        reverse = (
+            f"the fit of the same ballots places {join_names(disputed_by)} above, beyond noise"
         )
+        verb = "lead" if len(leaders) > 1 else "leads"
+        return f"{join_names(leaders)} {verb} by this rule; {reverse}."
     return "; ".join(_tier_clauses(placed)) + "."
 
 
@@ -343,7 +344,7 @@ def _tier_clauses(placed: Sequence[Standing]) -> list[str]:
         if number == min(groups):
             clauses.append(_first_clause(names, placed, alone=len(groups) == 1))
         elif len(names) > 1:
-            clauses.append(f"{listed(names)} are too close to call")
+            clauses.append(f"{join_names(names)} are too close to call")
     return clauses
 
 
@@ -351,10 +352,12 @@ def _first_clause(names: Sequence[str], placed: Sequence[Standing], *, alone: bo
     if len(names) == 1:
         return f"{names[0]} leads clearly"
     shared = [line.candidate for line in placed if line.rank == 1]
-    lead = f"{listed(shared)} are in a dead heat" if len(shared) > 1 else f"{shared[0]} is ahead"
+    lead = (
+        f"{join_names(shared)} are in a dead heat" if len(shared) > 1 else f"{shared[0]} is ahead"
+    )
     if len(shared) == len(names):
         return f"{lead} for first place"
     if alone:
         return f"{lead}, but all candidates are too close to call"
     others = [name for name in names if name not in shared]
-    return f"{lead}, but too close to call against {listed(others)}"
+    return f"{lead}, but too close to call against {join_names(others)}"

@@ -21,7 +21,7 @@ from witan.core.outcome import (
     Standing,
     Unit,
     interpretation,
-    listed,
+    join_names,
 )
 from witan.core.placing import effective_ballots
 from witan.core.profile import Floats
@@ -173,7 +173,7 @@ class View:
             if c is not None and value.ndim == 2 and value.shape[0] == len(self.names):
                 numbers[name] = _plain(value[c, self.column])
             elif c is None and value.ndim == 3:
-                numbers[name] = known_rows(self.in_order(value[:, :, self.column]))
+                numbers[name] = rows_without_nan(self.in_order(value[:, :, self.column]))
             elif c is None and value.ndim == 1:
                 numbers[name] = _plain(value[self.column])
         if c is not None and not np.isnan(self.score[c]):
@@ -196,7 +196,7 @@ def known_all(values: NDArray[Any]) -> list[float | None]:
     return [None if isnan(number) else number for number in values.tolist()]
 
 
-def known_rows(matrix: NDArray[Any]) -> list[list[float | None]]:
+def rows_without_nan(matrix: NDArray[Any]) -> list[list[float | None]]:
     """`known` of each number of a matrix."""
     return [known_all(row) for row in matrix]
 
@@ -345,7 +345,7 @@ def report(counted: Counted, column: int, why: str) -> Outcome:
         interpretation=interpretation(lines, can_tell=_can_tell(view), disputed_by=disputed_by),
         standings=lines,
         p_beats=_p_beats(view),
-        unresolved=_unresolved(view, above | above.T),
+        unresolved=_unresolved_pairs(view, above | above.T),
         disputed_by=disputed_by,
         condorcet_winner=_condorcet_winner(view),
         cycles=_cycles(view),
@@ -370,8 +370,8 @@ def report(counted: Counted, column: int, why: str) -> Outcome:
         margins=_margins(view),
         fell_back_to="borda" if view.fell_back() else None,
         details=_details(view),
-        warnings=electorate.warnings + _own_warnings(view) + _disputed(view, against),
-        without_effect=_without_effect(view),
+        warnings=electorate.warnings + _own_warnings(view) + _disputed_pairs(view, against),
+        without_effect=_ineffective_reviewers(view),
         scales=electorate.scales,
     )
 
@@ -426,10 +426,10 @@ def _can_tell(view: View) -> bool | None:
 
 
 def _p_beats(view: View) -> tuple[tuple[float | None, ...], ...]:
-    return tuple(tuple(row) for row in known_rows(view.in_order(view.beats)))
+    return tuple(tuple(row) for row in rows_without_nan(view.in_order(view.beats)))
 
 
-def _unresolved(view: View, apart: NDArray[np.bool_]) -> tuple[tuple[str, str], ...]:
+def _unresolved_pairs(view: View, apart: NDArray[np.bool_]) -> tuple[tuple[str, str], ...]:
     """Pairs with votes, too close to call."""
     return tuple(
         (view.names[view.order[i]], view.names[view.order[j]])
@@ -472,7 +472,7 @@ def _effective_votes(view: View) -> float | None:
     return people + (effective_votes(models, rho) if models else 0.0)
 
 
-def _without_effect(view: View) -> tuple[str, ...]:
+def _ineffective_reviewers(view: View) -> tuple[str, ...]:
     """Reviewers with ballots, none of them informing the rule."""
     effective = {vote.reviewer for vote in view.effective_votes()}
     cast = dict.fromkeys(vote.reviewer for vote in view.electorate.votes if vote.weight > 0)
@@ -514,11 +514,11 @@ def _why(view: View, why: str) -> str:
     return why
 
 
-def _disputed(view: View, against: NDArray[np.bool_]) -> tuple[str, ...]:
+def _disputed_pairs(view: View, against: NDArray[np.bool_]) -> tuple[str, ...]:
     """Pairs of lines in opposite order by the fit, beyond noise."""
     return tuple(
         f"{view.rule.name} places {view.names[view.order[line]]} above "
-        f"{listed(view.named(against[line]))}; the fit of the same ballots says the reverse, "
+        f"{join_names(view.named(against[line]))}; the fit of the same ballots says the reverse, "
         "beyond noise"
         for line in np.flatnonzero(against.any(axis=1))
     )
@@ -532,17 +532,17 @@ def _own_warnings(view: View) -> tuple[str, ...]:
         warnings.append(
             "some candidates were never compared, not even through others; their order says nothing"
         )
-    if view.rule.needs == "grades" and (who := _without_effect(view)):
+    if view.rule.needs == "grades" and (who := _ineffective_reviewers(view)):
         warnings.append(
-            f"no grades by {listed(who)}: their ballots do not count by {view.rule.name}"
+            f"no grades by {join_names(who)}: their ballots do not count by {view.rule.name}"
         )
     mismatched = [vote.reviewer for vote in view.electorate.votes if vote.mismatch]
     if mismatched:
-        where = f"on the ballot of {listed(mismatched)}"
+        where = f"on the ballot of {join_names(mismatched)}"
         warnings.append(f"ranking and grades contradict each other {where}")
     ungraded = view.counted.scores.details.get("ungraded")
     if ungraded is not None and ungraded[:, view.column].any():
-        bare = listed([view.names[c] for c in np.flatnonzero(ungraded[:, view.column])])
+        bare = join_names([view.names[c] for c in np.flatnonzero(ungraded[:, view.column])])
         warnings.append(f"no grade for {bare}: {view.rule.name} goes by rankings alone there")
     if _tie_broken_by(view) == "seat order":
         warnings.append(

@@ -98,12 +98,12 @@ def place(
     level = has_votes.astype(np.int8)
     if failed is not None:
         level = np.where(failed, np.int8(-1), level)
-    key = _rounded(-scores.score if rule.lower_is_better else scores.score)
+    key = _round_noise(-scores.score if rule.lower_is_better else scores.score)
     second = np.zeros_like(key)
     if chosen == "wins":
-        second = _rounded(first_places(profile))
+        second = _round_noise(first_places(profile))
     elif chosen == "borda":
-        second = _rounded(borda.compute(profile).score)
+        second = _round_noise(borda.compute(profile).score)
     ranks = np.ones(key.shape, dtype=np.int64)
     broken = np.zeros(key.shape[1], dtype=np.bool_)
     step = max(1, BLOCK_CELLS // max(1, key.size))  # rivals at once
@@ -121,7 +121,7 @@ def place(
     return Placing(ranks=ranks, leads=(ranks == 1) & (level > 0), broken=broken)
 
 
-def _rounded(key: Floats) -> Floats:
+def _round_noise(key: Floats) -> Floats:
     """Round away summation noise; NaN sorts last."""
     # Never finer than the unit itself: scores that are all but 0 differ by dust alone.
     scale = np.fmax.reduce(np.abs(key), axis=0, initial=1.0)

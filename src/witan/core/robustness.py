@@ -78,7 +78,7 @@ def ballots_to_flip(
         return counts, exact
     for session in open_sessions:
         read = None if effective is None else effective[:, session]
-        counts[session] = _bound(profile, int(session), leads, decide, read)
+        counts[session] = _upper_bound(profile, int(session), leads, decide, read)
         exact[session] = counts[session] == size
     return counts, exact
 
@@ -128,7 +128,7 @@ def _flips(
     return flipped
 
 
-def _bound(
+def _upper_bound(
     profile: Profile,
     session: int,
     leads: NDArray[np.bool_],

@@ -433,12 +433,12 @@ def _instructions(folded: str) -> Iterator[Evidence]:
             before = folded[begins : match.start()]
             if not pattern.teaches(before, match["act"]):
                 continue
-            if not _excused(before, folded[match.end() : match.end() + 80]):
+            if not _is_negated(before, folded[match.end() : match.end() + 80]):
                 yield Evidence(pattern.flag, pattern.reason, match.start(), match.end())
                 break
 
 
-def _excused(before: str, after: str) -> bool:
+def _is_negated(before: str, after: str) -> bool:
     """True if the clause before or the text after negates a match."""
     clause = before
     for turn in TURN.finditer(before):

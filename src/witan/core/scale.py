@@ -192,7 +192,7 @@ class Scale:
         hint = f" ({option}{self.instead[-1]} reads them so)" if helps else ""
         shares = ", text such as 3/5 and 60 % as shares of the best grade" if self.shares else ""
         words = ", words such as pass and fail as the ends of the scale" if self.words else ""
-        whose = f" of {_listed(self.reviewers)}" if self.reviewers else ""
+        whose = f" of {_join_names(self.reviewers)}" if self.reviewers else ""
         read = f"{', '.join(parts)}{how}{shares}{words}"
         return f"grades{whose} are read as {read}{brought}{other}{hint}"
 
@@ -201,7 +201,7 @@ class Scale:
         return next((one for name, one in self.criteria if name == criterion), self.whole)
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     items = [*names[:5], *([f"{len(names) - 5:,} more"] if len(names) > 5 else [])]
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
@@ -216,7 +216,7 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
     if type(value) is int or type(value) is float:  # nearly every grade: no boolean, no numpy
         number: float = value
     elif isinstance(value, str):
-        return _written(within, value.strip())
+        return _format_number(within, value.strip())
     elif isinstance(value, bool):
         return (HIGHEST if value else LOWEST), False
     elif isinstance(value, Real):
@@ -260,7 +260,7 @@ def read_grade(value: object, within: Range = NATIVE) -> float | None:
     return None if read is None else read[0]
 
 
-def _written(within: Range, text: str) -> tuple[float, bool] | None:
+def _format_number(within: Range, text: str) -> tuple[float, bool] | None:
     match = WRITTEN.fullmatch(text)
     if match is None:
         word = text.casefold()

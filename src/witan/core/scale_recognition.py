@@ -295,9 +295,9 @@ class Evidence:
             candidate = name if self._crowd is None else None
             if isinstance(grade_or_sheet, Mapping):
                 for criterion, value in grade_or_sheet.items():
-                    _of(criteria, criterion).add(value, candidate)
+                    _scale_of(criteria, criterion).add(value, candidate)
             else:
-                _of(criteria, HOLISTIC).add(grade_or_sheet, candidate)
+                _scale_of(criteria, HOLISTIC).add(grade_or_sheet, candidate)
         if len(self._reviewers) > MOST_REVIEWERS:
             self._crowd = self._pooled(self._reviewers)
             self._reviewers = {}
@@ -357,7 +357,7 @@ class Evidence:
             mine = sizes.get(reviewer, {})
             for criterion, reading in self._reviewers[reviewer].items():
                 if mine.get(criterion) == kind.get(criterion):
-                    _of(result, criterion).merge(reading)
+                    _scale_of(result, criterion).merge(reading)
         return result
 
 
@@ -372,7 +372,7 @@ def _plain_number(value: object) -> float | None:
     return float(value) if -1e300 < value < 1e300 else None
 
 
-def _of(criteria: dict[str, _Criterion], name: str) -> _Criterion:
+def _scale_of(criteria: dict[str, _Criterion], name: str) -> _Criterion:
     result = criteria.get(name)
     if result is None:
         result = criteria[name] = _Criterion()
@@ -381,7 +381,7 @@ def _of(criteria: dict[str, _Criterion], name: str) -> _Criterion:
 
 def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
     """The scale of all these grades together."""
-    parts = _parted(criteria)
+    parts = _split_criteria(criteria)
     whole: Range | None = None
     others: tuple[Range, ...] = ()
     if parts.together.n:
@@ -491,7 +491,7 @@ def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size:
     return bool(chance ** sum(mine[name].n for name in both) < CHANCE)
 
 
-def _parted(criteria: Mapping[str, _Criterion]) -> _Parts:
+def _split_criteria(criteria: Mapping[str, _Criterion]) -> _Parts:
     """Criteria of their own scale, and the numbers of the others."""
     parts = _Parts()
     binary: dict[str, _Criterion] = {}
@@ -516,7 +516,7 @@ def _parted(criteria: Mapping[str, _Criterion]) -> _Parts:
     return parts
 
 
-def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:
+def recognise_scales(ballots: Iterable[Ballot]) -> list[Ballot]:
     """Put undeclared ballots on their recognised scale.
 
     Raises
@@ -533,10 +533,10 @@ def recognised(ballots: Iterable[Ballot]) -> list[Ballot]:
     if not unknown:
         return grade_or_sheet
     scales = evidence.scales()
-    return [on_known_scale(ballot, scales) for ballot in grade_or_sheet]
+    return [put_on_scale(ballot, scales) for ballot in grade_or_sheet]
 
 
-def on_known_scale(ballot: Ballot, scales: Scales) -> Ballot:
+def put_on_scale(ballot: Ballot, scales: Scales) -> Ballot:
     """Put a ballot with undeclared grades on its reviewer's scale."""
     if not ballot.grades or ballot.scale is not None:
         return ballot
@@ -560,21 +560,21 @@ def _has_odd_grades(ballot: Ballot) -> bool:
     return False
 
 
-def declared(ballot: Ballot) -> Ballot:
+def declare_native(ballot: Ballot) -> Ballot:
     """Declare the scale 1-10 on a ballot without one, as in reviews."""
     if not ballot.grades or ballot.scale is not None:
         return ballot
     return replace(ballot, scale=NATIVE_SCALE)
 
 
-def undeclared(ballot: Ballot) -> Ballot:
+def drop_native(ballot: Ballot) -> Ballot:
     """Drop the scale 1-10 from a ballot, as in council records."""
     if ballot.scale is None or not ballot.scale.is_native:
         return ballot
     return replace(ballot, scale=None)
 
 
-def rescaled(ballots: Iterable[Ballot], scale: Scale | str) -> list[Ballot]:
+def rescale(ballots: Iterable[Ballot], scale: Scale | str) -> list[Ballot]:
     """The ballots with this scale, whatever theirs was."""
     grade_or_sheet = Scale.parse(scale) if isinstance(scale, str) else scale
     return [replace(b, scale=grade_or_sheet) if b.grades else b for b in ballots]
@@ -597,7 +597,7 @@ def _read(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range,
     if low >= 0 and high <= 1:
         return UNIT, () if numbers.fractions or low < 1 else (FIVE, NATIVE)
     if numbers.fractions and numbers.share(UNIT) >= DOUBTFUL:
-        return _clamped(numbers, UNIT, _wider(numbers), criterion)
+        return _clamp(numbers, UNIT, _wider(numbers), criterion)
     if low < 0 or high > 10:
         return _beyond_ten(numbers, criterion)
     if low < 1 and high <= 5:
@@ -620,17 +620,17 @@ def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[
     """The range of numbers partly below 0 or above 10."""
     tenth = NATIVE if numbers.share(NATIVE) == numbers.share(TEN) else TEN
     if numbers.over_five and numbers.share(tenth) >= DOUBTFUL:
-        return _clamped(numbers, tenth, _wider(numbers), criterion)
+        return _clamp(numbers, tenth, _wider(numbers), criterion)
     if numbers.low >= 0 and numbers.high <= 20:
         return TWENTY, (HUNDRED,)
     if numbers.low >= 0 and numbers.high <= 100:
         return HUNDRED, ()
     if numbers.over_ten and numbers.share(HUNDRED) >= DOUBTFUL:
-        return _clamped(numbers, HUNDRED, _wider(numbers), criterion)
+        return _clamp(numbers, HUNDRED, _wider(numbers), criterion)
     raise _unclear(numbers, _nearest(numbers), _wider(numbers), criterion)
 
 
-def _clamped(
+def _clamp(
     numbers: _Numbers, likely: Range, wider: Range, criterion: str | None
 ) -> tuple[Range, tuple[Range, ...]]:
     """The likely range if nearly all numbers lie within; else undecidable."""

@@ -11,13 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
-from witan.core.counting import Counted, GoOn, by_shape, count, forever, gradable, stack, timeline
+from witan.core.counting import (
+    Counted,
+    GoOn,
+    count,
+    forever,
+    gradable,
+    group_by_shape,
+    stack,
+    timeline,
+)
 from witan.core.interpretation import Electorate, interpret
-from witan.core.outcome import Outcome, listed
+from witan.core.outcome import Outcome, join_names
 from witan.core.outcome_builder import report
 from witan.core.profile import Profile
 from witan.core.rules import RULES
-from witan.core.scale_recognition import recognised, rescaled
+from witan.core.scale_recognition import recognise_scales, rescale
 from witan.core.settings import AUTO, SettingOptions, Settings
 from witan.core.stats.learning import borrow, learn_weights
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
@@ -87,7 +96,7 @@ def tally_sessions(
     return tally_electorates(everyone, borrowed, on_unsuitable, wanted, check_wanted)
 
 
-def on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
+def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
     """Put ballots on the settings' scale, or on their recognised one.
 
     Raises
@@ -95,7 +104,7 @@ def on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
     UnclearScale
         If grades fit no scale, or two as well.
     """
-    return recognised(ballots) if settings.scale is None else rescaled(ballots, settings.scale)
+    return recognise_scales(ballots) if settings.scale is None else rescale(ballots, settings.scale)
 
 
 def prepare(
@@ -115,9 +124,9 @@ def prepare(
     NothingToCount
         If there are ballots, but none of the kind that counts.
     UnclearScale
-        As `on_scale`.
+        As `put_on_scale`.
     """
-    scaled = on_scale(ballots, settings)
+    scaled = put_on_scale(ballots, settings)
     everyone = _electorates(scaled, settings, on_unsuitable)
     borrowed = borrow(everyone, settings)
     if settings.kind == "all":
@@ -188,7 +197,7 @@ def tally_electorates(
     for start in range(0, len(counting), SESSIONS_AT_ONCE):
         part = slice(start, start + SESSIONS_AT_ONCE)
         weights = learned[part] if learned is not None else None
-        yield from _in_order(counting[part], settings, weights, on_unsuitable, check_wanted)
+        yield from _count_in_order(counting[part], settings, weights, on_unsuitable, check_wanted)
 
 
 def _needs_history(settings: Settings) -> bool:
@@ -205,7 +214,7 @@ class _Task:
     profile: Profile
 
 
-def _in_order(
+def _count_in_order(
     everyone: Sequence[Electorate],
     settings: Settings,
     learned: Sequence[Mapping[str, float]] | None,
@@ -231,7 +240,7 @@ def _in_order(
         chosen = [everyone[number] for number in numbers]
         profile = _some(task.profile, np.array(usable))
         counting = partial(count, settings=settings, check_wanted=check_wanted)
-        for counted, columns in _counted(task.rule, profile, chosen, counting, on_unsuitable):
+        for counted, columns in _count(task.rule, profile, chosen, counting, on_unsuitable):
             for column, at in enumerate(columns):
                 check_wanted()
                 outcomes[int(numbers[at])] = report(counted, column, task.why)
@@ -239,7 +248,7 @@ def _in_order(
         yield outcomes[number]
 
 
-def _counted(
+def _count(
     rule: str,
     profile: Profile,
     chosen: Sequence[Electorate],
@@ -268,7 +277,7 @@ def _tasks(
     learned: Sequence[Mapping[str, float]] | None,
 ) -> Iterator[_Task]:
     """Group sessions by shape, in blocks, and choose a rule for each."""
-    for numbers in by_shape(everyone):
+    for numbers in group_by_shape(everyone):
         chosen = [everyone[number] for number in numbers]
         weights: list[Mapping[str, float]] | None = None
         if settings.reliability is not None:
@@ -276,10 +285,10 @@ def _tasks(
         elif learned is not None:
             weights = [learned[number] for number in numbers]
         profile = stack(chosen, reliability=weights)
-        yield from _by_rule(settings, numbers, profile)
+        yield from _group_by_rule(settings, numbers, profile)
 
 
-def _by_rule(
+def _group_by_rule(
     settings: Settings, numbers: NDArray[np.integer[Any]], profile: Profile
 ) -> Iterator[_Task]:
     if settings.rule != AUTO:
@@ -310,7 +319,7 @@ def _unsuitable(electorate: Electorate, rule: str) -> UnsuitableBallots | None:
     if RULES[rule].needs != "grades" or not electorate.votes:
         return None
     where = f"in session {electorate.session!r} " if electorate.session else ""
-    who = listed(electorate.reviewers[:8])
+    who = join_names(electorate.reviewers[:8])
     return UnsuitableBallots(
         rule,
         f"it needs grades, and {where}no ballot has any ({who} only ranked)",

@@ -18,7 +18,7 @@ from witan.core.blinding import Sheet
 from witan.core.escaping import is_blank
 from witan.core.rubric import Rubric
 from witan.core.scale import FAILED, HOLISTIC, NATIVE, PASSED, grade_on, read_grade
-from witan.core.scale_recognition import declared
+from witan.core.scale_recognition import declare_native
 from witan.deliberation.events import ReadBy
 from witan.deliberation.replies import ambiguous_keys, find_json_values, parse_json, split_reasoning
 from witan.deliberation.review_notes import (
@@ -371,13 +371,13 @@ def _read_groups(data: object) -> list[list[object]]:
         return []
     about = [item for item in data if isinstance(item, Mapping)]
     if not about:
-        return [_as_group(item) for item in data]
+        return [_to_group(item) for item in data]
     return _group_by_place(
         [(_read_place(_first_value(item, _PLACES)), _first_value(item, _LABELS)) for item in about]
-    ) or [_as_group(_first_value(item, _LABELS)) for item in about]
+    ) or [_to_group(_first_value(item, _LABELS)) for item in about]
 
 
-def _as_group(data: object) -> list[object]:
+def _to_group(data: object) -> list[object]:
     if isinstance(data, list):
         return data
     return split_ties(data) if isinstance(data, str) else [data]
@@ -390,7 +390,7 @@ def _group_by_place(placed: Sequence[tuple[float | None, object]]) -> list[list[
         return []
     ordered = sorted(known, key=itemgetter(0))
     return [
-        [label for _, labels in level for label in _as_group(labels)]
+        [label for _, labels in level for label in _to_group(labels)]
         for _, level in groupby(ordered, key=itemgetter(0))
     ]
 
@@ -461,7 +461,7 @@ def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str])
         positions=sheet.positions,
         notes=reading.remark and name_candidates(reading.remark, sheet),
     )
-    return declared(ballot)
+    return declare_native(ballot)
 
 
 def _drop_illegible(grades: Grades) -> Grades:

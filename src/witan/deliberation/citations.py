@@ -114,13 +114,13 @@ def check_citations(
     """
     for other in _NO_PROSE:
         text = other.sub(" ", text)
-    text = _INDENTED.sub(_without_code, text)
+    text = _INDENTED.sub(_drop_code, text)
     cited = list(_find_citations(text, labels))
     if not any(each.unknown for each in cited):
         return CitationProblems()
     texts = list(known)
     own = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
-    elsewhere = {label for one in texts for label in _standing_alone(one)}
+    elsewhere = {label for one in texts for label in _labels_alone(one)}
     sound = {each.run for each in cited if each.sound}
     foreign = {each.run for each in cited if not own.isdisjoint(each.unknown)} - sound
     cited = [each for each in cited if each.run not in foreign and own.isdisjoint(each.unknown)]
@@ -136,7 +136,7 @@ def check_citations(
         for label in each.unknown if certain is not None else ():
             alone = not each.called and label in elsewhere
             (doubtful if alone or not certain else unresolved)[label] = None
-    named = _standing_alone(text) | (set() if pattern.begins else _beginning(cited))
+    named = _labels_alone(text) | (set() if pattern.begins else _labels_at_start(cited))
     surely = {x for each in cited if each.called or each.run in sound for x in each.unknown}
     named -= surely
     doubtful |= dict.fromkeys(x for x in unresolved if x in named)
@@ -190,15 +190,15 @@ def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
         )
 
 
-def _beginning(cited: Iterable[_Citation]) -> set[str]:
+def _labels_at_start(cited: Iterable[_Citation]) -> set[str]:
     return {label for each in cited if each.begins for label in each.unknown}
 
 
-def _standing_alone(text: str) -> set[str]:
+def _labels_alone(text: str) -> set[str]:
     return set(_LONE_LABEL.findall(_CALLED_LABEL.sub(" ", text))) - {"I"}
 
 
-def _without_code(match: re.Match[str]) -> str:
+def _drop_code(match: re.Match[str]) -> str:
     line: str = match[0]
     return line if re.match(r"\s*(?:[-*+]|\d{1,9}[.)])\s", line) else " "
 

@@ -22,7 +22,7 @@ import anyio
 import numpy as np
 
 from witan.core.decided import provable_settings
-from witan.core.display import quoted
+from witan.core.display import list_names
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller
@@ -56,7 +56,7 @@ from witan.deliberation.planner import make_plan, plan_session
 from witan.deliberation.ports import Clock, Member, Message, Model, Preparable, Seat, Teacher
 from witan.deliberation.procedure import Procedure, check_procedure
 from witan.deliberation.recorder import Listener, Recorder
-from witan.deliberation.retries import open_retry, plan_remaining, plan_retry
+from witan.deliberation.retries import open_retry, plan_rest, plan_retry
 from witan.deliberation.session import Session, disproved_prices
 from witan.deliberation.throttle import Throttles
 from witan.errors import NoCouncil
@@ -179,9 +179,11 @@ class Council:
             self.procedure = replace(self.procedure, counting=counting)
 
     def __repr__(self) -> str:
-        chairmen = f"; chairman {quoted(c.name for c in self.chairmen)}" if self.chairmen else ""
-        jury = f"; jury {quoted(juror.name for juror in self.jury)}" if self.jury else ""
-        return f"<Council of {quoted(member.name for member in self.members)}{jury}{chairmen}>"
+        chairmen = (
+            f"; chairman {list_names(c.name for c in self.chairmen)}" if self.chairmen else ""
+        )
+        jury = f"; jury {list_names(juror.name for juror in self.jury)}" if self.jury else ""
+        return f"<Council of {list_names(member.name for member in self.members)}{jury}{chairmen}>"
 
     @property
     def reviewers(self) -> tuple[Member, ...]:
@@ -312,7 +314,7 @@ class Council:
         spent = session.cost.committed_usd
         cast = sum(not ballot.abstained for ballot in session.ballots)
         if cast < session.opened.procedure.quorum:
-            rest = plan_remaining(self._update_prices(session))
+            rest = plan_rest(self._update_prices(session))
             self._check_affordable(rest, self._ceiling(session.opened, spent), spent)
         return await self._run(self._make_context(session.opened, session.events, listener))
 

@@ -79,7 +79,7 @@ def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
         models=_models(session),
         answers=_answers(session),
         kept=session.consistency,
-        repaired=_repaired(session),
+        repaired=_repaired_reviewers(session),
         outcome=session.outcome,
     )
 
@@ -92,11 +92,11 @@ def counted_ballots(session: Session) -> tuple[Ballot, ...]:
     """
     if not session.answers:
         return ()
-    out = _unreached(session)
+    out = _unreached_seats(session)
     return tuple([ballot for ballot in session.ballots if ballot.reviewer not in out])
 
 
-def _unreached(session: Session) -> frozenset[str]:
+def _unreached_seats(session: Session) -> frozenset[str]:
     """Seats with a call and an unreachable model."""
     unreached: set[str] = set()
     reached: set[str] = set()
@@ -121,7 +121,7 @@ def _answers(session: Session) -> tuple[AnswerEntry, ...]:
             spent[event.seat].append(event.spent)
     if not session.answers:
         return ()
-    out = _unreached(session)
+    out = _unreached_seats(session)
     seats = (seat for seat in session.opened.seats if seat.name not in out)
     return tuple([_answer(session, seat, spent[seat.name]) for seat in seats])
 
@@ -145,7 +145,7 @@ def _answer(session: Session, seat: Seat, calls: Sequence[Spent]) -> AnswerEntry
     )
 
 
-def _repaired(session: Session) -> frozenset[str]:
+def _repaired_reviewers(session: Session) -> frozenset[str]:
     """Reviewers with a repaired final ballot."""
     stands = {
         event.seat: event.round for event in session.events if isinstance(event, e.BallotCast)

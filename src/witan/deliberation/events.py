@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
 from witan.core.outcome import Outcome
-from witan.core.scale_recognition import declared
+from witan.core.scale_recognition import declare_native
 from witan.core.stats.calibration import Calibration
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Message, Seat, Spent, Stage, StoredAnswer
@@ -346,7 +346,7 @@ class BallotCast(Event):
 
     def __post_init__(self) -> None:
         # A council asks for grades from 1 to 10, and records do not name that scale.
-        object.__setattr__(self, "ballot", declared(self.ballot))
+        object.__setattr__(self, "ballot", declare_native(self.ballot))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

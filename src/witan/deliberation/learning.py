@@ -41,7 +41,7 @@ async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> Sessi
     models = [model_of(seat) for seat in opened.reviewers] if weighs else []
     learn = partial(teacher.learn, list(dict.fromkeys(models)), without=opened.parent)
     learned = await anyio.to_thread.run_sync(learn)
-    counting = _counting(opened, learned)
+    counting = _learned_settings(opened, learned)
     known = learned.calibration if learned.calibration.pairs else None
     procedure = replace(opened.procedure, counting=counting)
     return replace(opened, procedure=procedure, calibration=known)
@@ -65,7 +65,7 @@ def learn_for_recount(
     models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
     learned = teacher.learn(models, without=session.id)
     settings = apply_learned(Settings(**requested), learned, _unit(session.opened))
-    weights = {"reliability": _by_seat(learned, seats)} if weighed else {}
+    weights = {"reliability": _models_by_seat(learned, seats)} if weighed else {}
     return {**parameters, **{name: getattr(settings, name) for name in requested}, **weights}
 
 
@@ -90,7 +90,7 @@ def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
         yield "no ρ is learned: people decided too few pairs of the other sessions"
 
 
-def _by_seat(learned: Learned, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:
+def _models_by_seat(learned: Learned, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:
     """Seat to the reliability of its model; None where none is known."""
     reliability = {
         seat.name: learned.reliability[model_of(seat)]
@@ -108,9 +108,9 @@ def _asks_for_reliability(counting: Settings) -> bool:
     return counting.rule == WEIGHTED and counting.reliability is None
 
 
-def _counting(opened: SessionOpened, learned: Learned) -> Settings:
+def _learned_settings(opened: SessionOpened, learned: Learned) -> Settings:
     """Settings with learned values."""
     counting = apply_learned(opened.procedure.counting, learned, _unit(opened))
     if _asks_for_reliability(counting):
-        counting = replace(counting, reliability=_by_seat(learned, opened.reviewers))
+        counting = replace(counting, reliability=_models_by_seat(learned, opened.reviewers))
     return counting

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from witan.core.outcome import listed
+from witan.core.outcome import join_names
 from witan.deliberation import events as e
 from witan.deliberation.answers import answer, gate
 from witan.deliberation.context import SessionContext
@@ -124,7 +124,7 @@ def _list_unwritten(session: Session) -> Iterator[str]:
         yield f"{chairman} did not write the final answer: {reason}"
     if unresolved := session.synthesis.unresolved:
         verb = "names" if len(unresolved) == 1 else "name"
-        cited = listed([f"[{label}]" for label in unresolved])
+        cited = join_names([f"[{label}]" for label in unresolved])
         yield f"the final answer cites {cited}, which {verb} no answer"
     if session.synthesis.cut:
         yield "the final answer broke off at its token limit"

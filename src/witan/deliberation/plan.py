@@ -151,14 +151,14 @@ def check_affordable(
     stage, usd = least
     enough = ""
     if plan.usual_usd is not None:
-        enough = f"; ${_up(plan.usual_usd)} covers all that can be written when nothing fails"
+        enough = f"; ${_round_up(plan.usual_usd)} covers all that can be written when nothing fails"
     below, subject = "is below", "the smallest complete session"
     if spent_usd:
         below = f"(${spent_usd:.4f} of it spent) leaves less than"
         subject = "what is still to come"
     raise OverBudget(
         "the council",
-        f"the ceiling of ${ceiling:.4f} {below} the ${_up(usd)} that {subject} needs: "
+        f"the ceiling of ${ceiling:.4f} {below} the ${_round_up(usd)} that {subject} needs: "
         f"{_STAGES[stage]}{enough}; {remedy}",
     )
 
@@ -207,7 +207,7 @@ _STAGES: Mapping[Stage, str] = {
 }
 
 
-def _up(usd: float) -> str:
+def _round_up(usd: float) -> str:
     return f"{ceil(usd * 1e4 - 1e-6) / 1e4:.4f}"
 
 

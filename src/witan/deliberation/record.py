@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from witan.core.ballot import Ballot
 from witan.core.escaping import escape_json
-from witan.core.scale_recognition import undeclared
+from witan.core.scale_recognition import drop_native
 from witan.deliberation.events import EVENTS, Event
 from witan.deliberation.review_notes import drop_sheet_labels
 from witan.deliberation.session import Session
@@ -45,7 +45,7 @@ class FieldMismatch(Exception):
 def to_plain(value: Any) -> Any:
     """Turn a value into plain JSON values, infinities into text."""
     if isinstance(value, Ballot):
-        value = undeclared(value)
+        value = drop_native(value)
     if is_dataclass(value):
         return {f.name: to_plain(getattr(value, f.name)) for f in fields(value) if f.init}
     if isinstance(value, Mapping):
@@ -314,7 +314,7 @@ def _read_event(record: object, where: str) -> Event:
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:
     """A ballot as in ballot files, without fields at their default."""
-    ballot = undeclared(ballot)
+    ballot = drop_native(ballot)
     record = {"session": ballot.session, "reviewer": ballot.reviewer, "ranking": ballot.groups}
     for field in fields(ballot):
         default = field.default if field.default_factory is MISSING else field.default_factory()
@@ -356,7 +356,7 @@ def _flattener(kind: Any) -> Callable[[Any], Any]:
         return lambda value: {name: getattr(value, name) for name in names}
     read = attrgetter(*names)
     if issubclass(kind, Ballot):
-        return lambda value: dict(zip(names, read(undeclared(value)), strict=True))
+        return lambda value: dict(zip(names, read(drop_native(value)), strict=True))
     return lambda value: dict(zip(names, read(value), strict=True))
 
 

@@ -316,7 +316,7 @@ class ReasoningFilter:
             self._opener = blanks + match[0]
             self._pending = bare[match.end() :]
             return True
-        elif not ended and (not bare or _is_unended(bare) or "analysis".startswith(bare)):
+        elif not ended and (not bare or _lacks_end(bare) or "analysis".startswith(bare)):
             return False
         self._fresh = False
         if self._blocks and not "".join(self._texts).strip():
@@ -380,7 +380,7 @@ class ReasoningFilter:
         """Length of pending text before any possible tag."""
         length = len(self._pending)
         for at in range(max(0, length - _LONGEST_TAG), length):
-            if self._pending[at] in "<[◁" and _is_unended(self._pending[at:]):
+            if self._pending[at] in "<[◁" and _lacks_end(self._pending[at:]):
                 return at
         return length
 
@@ -442,7 +442,7 @@ def _ends_word(text: str) -> bool:
     return text in tuple(_SENTENCE_ENDS + ",;)]}") or (text.isalnum() and text < "\u2e80")
 
 
-def _is_unended(text: str) -> bool:
+def _lacks_end(text: str) -> bool:
     bare = text.lower()
     return any(tag.startswith(bare) for tag in _SPELLED) or _UNENDED.match(text) is not None
 

@@ -272,7 +272,7 @@ def _rename_session(event: e.Event, session: str) -> e.Event:
     return event
 
 
-def plan_remaining(session: Session) -> Plan:
+def plan_rest(session: Session) -> Plan:
     """Plan what an interrupted session still asks for, by whole lines.
 
     A seat has a line for all its rounds, which stays whole until the last of them is over. Once the

@@ -7,9 +7,9 @@ from math import fsum
 from typing import Any, Literal, Unpack
 
 from witan.core.ballot import Ballot
-from witan.core.display import Displayed, brief, quoted
+from witan.core.display import Displayed, brief, list_names
 from witan.core.gate import Gate
-from witan.core.outcome import Outcome, listed
+from witan.core.outcome import Outcome, join_names
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, SettingOptions, Settings
 from witan.core.stats.approval import Approval, approval
@@ -228,7 +228,7 @@ class Session(Displayed):
     def __repr__(self) -> str:
         parts = [self.progress] if self.progress else []
         if self.outcome is not None and self.outcome.leaders:
-            parts.append(f"leading: {quoted(self.outcome.leaders, ' = ')}")
+            parts.append(f"leading: {list_names(self.outcome.leaders, ' = ')}")
         mark = "simulated " if self.simulated else ""
         about = f"<{mark}Session {brief(self.id)} {self.status}: {brief(self.question)}"
         return " · ".join([about, *parts]) + ">"
@@ -297,10 +297,10 @@ class Session(Displayed):
         """Numbers of answers and ballots of those asked for."""
         parts, members = [], self.opened.members
         if members:
-            parts.append(_of(len(self.answers), len(members), "answer"))
+            parts.append(_events_of(len(self.answers), len(members), "answer"))
         if not members or any(isinstance(event, e.SheetDrawn) for event in self.events):
             cast = sum(not ballot.abstained for ballot in self.ballots)
-            parts.append(_of(cast, len(self.ballots), "ballot"))
+            parts.append(_events_of(cast, len(self.ballots), "ballot"))
         return ", ".join(parts)
 
     @property
@@ -363,7 +363,7 @@ class Session(Displayed):
                 case e.SynthesisDone(chairman=str(chairman)):
                     odd += [f"{chairman}: {note}" for note in event.notes]
         if self.synthesis is not None and self.synthesis.doubtful:
-            labels = listed([f"[{label}]" for label in self.synthesis.doubtful])
+            labels = join_names([f"[{label}]" for label in self.synthesis.doubtful])
             names = "which names" if len(self.synthesis.doubtful) == 1 else "which name"
             odd.append(
                 f"the final answer holds {labels}, {names} no answer and may mean something else"
@@ -455,7 +455,7 @@ NOT_ASKED = "not asked"
 """The reason of a seat that the session ended without asking."""
 
 
-def _of(n_there: int, n_asked: int, noun: str) -> str:
+def _events_of(n_there: int, n_asked: int, noun: str) -> str:
     return f"{n_there} of {n_asked} {noun}{'' if n_asked == 1 else 's'}"
 
 

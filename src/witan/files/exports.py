@@ -19,7 +19,7 @@ from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
 from witan.files.ballots import write_ballots
-from witan.files.ballots.writing import packed, whole_file
+from witan.files.ballots.writing import pack, whole_file
 from witan.files.imports.battles import BOTH_BAD
 from witan.files.imports.session_lines import IMPORTED, VERSION, VOTES
 
@@ -32,11 +32,11 @@ class Called:
     """
 
     def __init__(self, one: Imported) -> None:
-        self._behind = _behind(one)
+        self._behind = _models_by_seat(one)
         candidates = [*one.answers, *(c for ballot in one.ballots for c in ballot.mentioned())]
         reviewers = [ballot.reviewer for ballot in one.ballots if ballot.kind == "model"]
-        self._candidates = _written(candidates, self._behind)
-        self._reviewers = _written(reviewers, self._behind)
+        self._candidates = _unique_names(candidates, self._behind)
+        self._reviewers = _unique_names(reviewers, self._behind)
 
     def ballot(self, ballot: Ballot) -> Ballot:
         """The ballot, all names in it as they are outside."""
@@ -76,7 +76,7 @@ class Called:
         return self._behind.get(author, author)
 
 
-def _behind(one: Imported) -> Mapping[str, str]:
+def _models_by_seat(one: Imported) -> Mapping[str, str]:
     """Seat to model, for seats of another name."""
     models = one.models
     if one.session_record is not None:
@@ -85,7 +85,7 @@ def _behind(one: Imported) -> Mapping[str, str]:
     return {seat: model for seat, model in models.items() if seat != model}
 
 
-def _written(names: Iterable[str], behind: Mapping[str, str]) -> dict[str, str]:
+def _unique_names(names: Iterable[str], behind: Mapping[str, str]) -> dict[str, str]:
     """Unique outside names by inside name."""
     there = dict.fromkeys(names)
     models = Counter(behind.get(name, name) for name in there)
@@ -200,11 +200,11 @@ def _ballots(sessions: Iterable[Imported], passed_over: PassedOver | None) -> It
         if passed_over is not None and not one.ballots:
             passed_over(one, NO_BALLOT)
         for ballot in one.ballots:
-            cast = called.ballot(_placed(one, ballot))
+            cast = called.ballot(_place_pair(one, ballot))
             yield mark_simulated(cast) if one.simulated else cast
 
 
-def _placed(one: Imported, ballot: Ballot) -> Ballot:
+def _place_pair(one: Imported, ballot: Ballot) -> Ballot:
     """The ballot with what its session says for all of them."""
     return replace(
         ballot,
@@ -223,10 +223,10 @@ def _all_battles(
             is_passed_over = False
             yield battle
         if is_passed_over and passed_over is not None:
-            passed_over(one, _instead(one))
+            passed_over(one, _describe_unsuitable(one))
 
 
-def _instead(one: Imported) -> str:
+def _describe_unsuitable(one: Imported) -> str:
     """Describe a session without a battle."""
     if any(sum(map(len, ballot.groups)) > 1 for ballot in one.ballots):
         return "answers of one model"
@@ -240,7 +240,7 @@ def _instead(one: Imported) -> str:
 def _battles(one: Imported) -> Iterator[dict[str, Any]]:
     called = Called(one)
     for cast in one.ballots:
-        ballot = _placed(one, cast)
+        ballot = _place_pair(one, cast)
         places = {c: place for place, group in enumerate(ballot.groups) for c in group}
         positions = ballot.positions or {}
         for pair in combinations(sorted(places), 2):
@@ -295,7 +295,7 @@ def _dumps(value: object) -> str:
 
 def _write_lines(lines: Iterable[str], path: str | Path) -> int:
     name, written = str(path), 0
-    with whole_file(name) as raw, packed(raw, Path(name).suffix) as out:
+    with whole_file(name) as raw, pack(raw, Path(name).suffix) as out:
         for line in lines:
             out.write(line.encode() + b"\n")
             written += 1

@@ -75,25 +75,25 @@ def parse_rubric(text: str, where: str = "the rubric") -> Rubric:
 
 def rubric_to_toml(rubric: Rubric) -> str:
     """Write a rubric as TOML, the inverse of `load_rubric`."""
-    lines = [f"name = {_quoted(rubric.name)}"]
+    lines = [f"name = {_quote(rubric.name)}"]
     if rubric.scale is not None:
-        lines.append(f"scale = {_quoted(str(rubric.scale))}")
+        lines.append(f"scale = {_quote(str(rubric.scale))}")
     for criterion in rubric.criteria:
         lines += [
             "",
             "[[criteria]]",
-            f"name = {_quoted(criterion.name)}",
+            f"name = {_quote(criterion.name)}",
             f"weight = {float(criterion.weight)!r}",
-            f"description = {_quoted(criterion.description)}",
+            f"description = {_quote(criterion.description)}",
         ]
         if criterion.anchors:
             lines += ["", "[criteria.anchors]"]
-        lines += [f'"{a.low}-{a.high}" = {_quoted(a.text)}' for a in criterion.anchors]
+        lines += [f'"{a.low}-{a.high}" = {_quote(a.text)}' for a in criterion.anchors]
     for ceiling in rubric.ceilings:
         lines += [
             "",
             "[[ceilings]]",
-            f"criterion = {_quoted(ceiling.criterion)}",
+            f"criterion = {_quote(ceiling.criterion)}",
             f"below = {float(ceiling.below)!r}",
             f"at_most = {float(ceiling.at_most)!r}",
         ]
@@ -174,7 +174,7 @@ def _ceiling(table: _Table) -> Ceiling:
     return Ceiling(table.text("criterion"), table.number("below"), table.number("at_most"))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return (
         '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _code(c)) for c in text) + '"'
     )

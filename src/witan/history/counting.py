@@ -236,7 +236,7 @@ def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
     noted, too, and not tried again.
     """
     added = n_stale = 0
-    for block in _uncounted(database, rule):
+    for block in _read_uncounted(database, rule):
         weights = {} if weigh is None else weigh([one.cast for one in block])
         counted = [*_count(block, rule, weights)]
         states = {one.cast.session: one.state for one in block}
@@ -256,7 +256,7 @@ ORDER BY s.session LIMIT :size
 """  # noqa: S608 - texts of our own
 
 
-def _uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSession]]:
+def _read_uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSession]]:
     """Read sessions not yet counted under a rule, in blocks."""
     after = ""
     while True:

@@ -18,8 +18,8 @@ from witan.core.stats.calibration import (
     BesidePeople,
     JudgedSession,
     StoredBallot,
-    beside_people,
     calibrate,
+    compare_with_people,
 )
 from witan.core.stats.learning import (
     Learned,
@@ -150,7 +150,7 @@ def learn(
         excluded = [] if without is None else sessions_sharing_answers(database, without)
         chosen = _Filter(tuple(excluded), -1 if half is None else half, now)
         priors = [_prior(database, unit, chosen) for unit in UNITS]
-        beside = beside_people(_judged(database, chosen))
+        beside = compare_with_people(_judged_sessions(database, chosen))
         weights: Mapping[str, float] = {}
         if reviewers:
             present = {name: present_name(name, aliases) for name in reviewers}
@@ -175,7 +175,7 @@ def _prior(database: Database, unit: Unit, chosen: _Filter) -> Prior | None:
     return replace(prior, n_imported=sum(source != COUNCIL for source, *_ in rows))
 
 
-def _judged(database: Database, chosen: _Filter) -> Iterator[JudgedSession]:
+def _judged_sessions(database: Database, chosen: _Filter) -> Iterator[JudgedSession]:
     """Read the newest sessions with people's votes."""
     [(n_judged,)] = database.rows(_MOST_OF_PEOPLE, {"most": FEW})
     tables = _AMONG_VOTES if n_judged < FEW else _BY_TIME

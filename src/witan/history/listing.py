@@ -184,7 +184,7 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
         "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
         f" parent, relation, {HAS_EVENTS}, holder FROM sessions"
     )
-    if search.status == "interrupted" and (running := _running(database)):
+    if search.status == "interrupted" and (running := _read_running(database)):
         names = {f"running{k}": name for k, name in enumerate(running)}
         wheres.append(f"session NOT IN ({', '.join(f':{name}' for name in names)})")
         params |= names
@@ -200,7 +200,7 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
     return [_line(row, spelt.get(best.get(row[0], -1)), seats.get(row[0])) for row in rows]
 
 
-def _running(database: Database) -> list[str]:
+def _read_running(database: Database) -> list[str]:
     """Read the sessions being recorded on this machine."""
     sql = "SELECT session, holder FROM sessions WHERE status = 'interrupted'"
     return [session for session, holder in database.rows(sql) if is_running(holder)]

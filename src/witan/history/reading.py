@@ -10,7 +10,7 @@ from witan.core.ballot import Ballot
 from witan.core.ballot_records import read_record
 from witan.core.casts import Cast, Named
 from witan.core.entries import AnswerEntry
-from witan.core.scale_recognition import declared
+from witan.core.scale_recognition import declare_native
 from witan.deliberation.imported_session import Imported
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName
@@ -92,7 +92,7 @@ def read_answers(database: Database, session: str) -> dict[str, str]:
 
 def parse_ballot(body: str) -> Ballot:
     """Parse a stored ballot, with every scale but 1-10 named."""
-    return declared(read_record(json.loads(body)))
+    return declare_native(read_record(json.loads(body)))
 
 
 def sessions_sharing_answers(database: Database, session: str) -> list[str]:

@@ -85,7 +85,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later
             raise
         except (aiohttp.ClientError, ValueError) as error:
-            raise _unanswered(error) from _behind(error)
+            raise _word_failure(error) from _system_error(error)
         assert isinstance(response, _Response)  # noqa: S101 - of no other class
         answer = _Body(response, self._connector)
         if response.status < 200:
@@ -225,13 +225,13 @@ def _headers(request: httpx2.Request) -> list[tuple[str, str]]:
     return pairs
 
 
-def _unanswered(error: Exception) -> httpx2.TransportError:
+def _word_failure(error: Exception) -> httpx2.TransportError:
     """Word a missing response as `httpx2` does, without the query."""
     match error:
         case aiohttp.ConnectionTimeoutError():
             return httpx2.ConnectTimeout("")
         case aiohttp.ClientConnectorError() | aiohttp.ClientConnectorCertificateError():
-            return httpx2.ConnectError(str(_behind(error) or ""))
+            return httpx2.ConnectError(str(_system_error(error) or ""))
         case aiohttp.ClientConnectionError():
             return httpx2.RemoteProtocolError("Server disconnected without sending a response.")
         case aiohttp.ClientResponseError():
@@ -257,7 +257,7 @@ def _not_http(problem: str) -> httpx2.RemoteProtocolError:
     return httpx2.RemoteProtocolError(f"the server sent something that is not HTTP ({what})")
 
 
-def _behind(error: Exception) -> Exception | None:
+def _system_error(error: Exception) -> Exception | None:
     """The system's words for a failed connection."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return error.certificate_error

@@ -81,8 +81,8 @@ class Connections:
             self._servers.set(servers := {})
         origin = f"{scheme}://{host}"
         if (server := servers.get(origin)) is None:
-            trust = _trusting() if scheme == "https" else _distrusting()
-            direct = _on_asyncio() and not _has_proxy(scheme)
+            trust = _system_certificates() if scheme == "https" else _no_certificates()
+            direct = _runs_on_asyncio() and not _has_proxy(scheme)
             server = servers[origin] = _Shared(trust) if direct else _Single(trust)
         return server
 
@@ -186,12 +186,12 @@ def _load(scheme: str) -> None:
     """Load the slow modules in a thread, without blocking other calls."""
     with suppress(ConfigError):  # of certificates: the call says so
         if scheme == "https":
-            _trusting()
+            _system_certificates()
     if not _has_proxy(scheme):
         import witan.models.aiohttp_transport  # noqa: F401 - imported for those who use it
 
 
-def _on_asyncio() -> bool:
+def _runs_on_asyncio() -> bool:
     try:
         return asyncio.current_task() is not None
     except RuntimeError:
@@ -205,7 +205,7 @@ def _has_proxy(scheme: str) -> bool:
 
 
 @cache
-def _trusting() -> ssl.SSLContext:
+def _system_certificates() -> ssl.SSLContext:
     """The system's certificates, cached since reading takes tens of milliseconds."""
     try:
         return httpx2.create_ssl_context()
@@ -215,5 +215,5 @@ def _trusting() -> ssl.SSLContext:
 
 
 @cache
-def _distrusting() -> ssl.SSLContext:
+def _no_certificates() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -61,7 +61,7 @@ async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[
 
     async def ask(client: "httpx2.AsyncClient", kind: str, url: str) -> None:
         try:
-            models = await _listed(client, f"{url}/models")
+            models = await _list_models(client, f"{url}/models")
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
             return  # whatever listens there, it is no model server
         servers[kind] = LocalServer(kind, url, models)
@@ -101,7 +101,7 @@ def ollama_url(host: str) -> str:
     return f"{parts.scheme}://{literal}:{port}{parts.path.rstrip('/')}/v1"
 
 
-async def _listed(client: "httpx2.AsyncClient", url: str) -> tuple[str, ...]:
+async def _list_models(client: "httpx2.AsyncClient", url: str) -> tuple[str, ...]:
     """Chat models in a server's list; ValueError for an unknown format."""
     body = bytearray()
     async with client.stream("GET", url) as response:

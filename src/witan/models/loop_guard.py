@@ -29,7 +29,7 @@ def server_name() -> str:
     return f"witan-{uuid4().hex}"
 
 
-def through(text: str) -> tuple[str, ...]:
+def read_hops(text: str) -> tuple[str, ...]:
     """Servers in a header or variable.
 
     What is no name is left out: clients hand on ``${WITAN_VIA}`` as it stands where it is not set.
@@ -40,7 +40,7 @@ def through(text: str) -> tuple[str, ...]:
 
 def hops() -> tuple[str, ...]:
     """Servers behind this task's calls, including those above this process."""
-    return (*(through(os.environ.get(VARIABLE, "")) or _handed_down()), *HOPS.get())
+    return (*(read_hops(os.environ.get(VARIABLE, "")) or _inherited_value()), *HOPS.get())
 
 
 def hops_header() -> dict[str, str]:
@@ -50,14 +50,14 @@ def hops_header() -> dict[str, str]:
 
 
 @cache
-def _handed_down() -> tuple[str, ...]:
+def _inherited_value() -> tuple[str, ...]:
     """The variable's value in the nearest ancestor process with one.
 
     Clients of the Model Context Protocol start a server with a few variables alone, not with ours.
     Where processes cannot be looked at in ``/proc``, it names nobody.
     """
     for variables in _above():
-        if VARIABLE in variables and (named := through(variables[VARIABLE])):
+        if VARIABLE in variables and (named := read_hops(variables[VARIABLE])):
             return named
     return ()
 

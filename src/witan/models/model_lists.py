@@ -84,7 +84,7 @@ async def list_models(
     if status != 200:
         raise ModelError(name, f"lists no models at {url} (status {status})", status)
     try:
-        return tuple(_listed(entry) for entry in _entries(json.loads(body)))
+        return tuple(_parse_entry(entry) for entry in _entries(json.loads(body)))
     except (ValueError, TypeError, KeyError):
         problem = f"sent something that is no list of models from {url}"
         raise ModelError(name, problem, status) from None
@@ -122,15 +122,17 @@ def _entries(listed: Any) -> list[dict[str, Any]]:
     return entries
 
 
-def _listed(entry: dict[str, Any]) -> Listed:
+def _parse_entry(entry: dict[str, Any]) -> Listed:
     name = entry["id"]
     if not isinstance(name, str):
         raise TypeError
     # Google lists its models under a folder that its own interface does not want back.
-    return Listed(name.removeprefix("models/"), _created(entry), _chats(name, entry), _price(entry))
+    return Listed(
+        name.removeprefix("models/"), _parse_created(entry), _chats(name, entry), _price(entry)
+    )
 
 
-def _created(entry: dict[str, Any]) -> float | None:
+def _parse_created(entry: dict[str, Any]) -> float | None:
     number, text = entry.get("created"), entry.get("created_at")
     if isinstance(number, int | float) and not isinstance(number, bool) and number > 0:
         return float(number)

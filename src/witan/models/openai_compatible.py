@@ -174,7 +174,7 @@ class Endpoint:
     __slots__ = ("_extensions", "_headers", "_keyed", "_url", "_variable", "redact", "url")
 
     def __init__(self, url: str, key: str | None, key_variable: str | None) -> None:
-        parts = _parsed(url)
+        parts = _parse_url(url)
         key = _sendable(key, key_variable)
         self._variable, self._keyed = key_variable, key is not None
         host = parts.netloc.rpartition("@")[2]
@@ -215,7 +215,7 @@ class Endpoint:
         )
 
 
-def _parsed(url: str) -> SplitResult:
+def _parse_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url.strip())
         host = httpx2.URL(url).raw_host.decode().encode("idna")  # as the system looks it up
@@ -368,7 +368,7 @@ class OpenAICompatible:
 
     async def _refusal(self, response: httpx2.Response) -> _Refusal:
         status = response.status_code
-        complaint = Complaint.of(status, await _beginning(response))
+        complaint = Complaint.of(status, await _read_beginning(response))
         problem = self._problem(status, response.headers.get("location"))
         wait = retry_after(response.headers, self._now())
         error = ModelError(
@@ -418,7 +418,7 @@ async def _read(response: httpx2.Response, reading: Reading) -> None:
                     reading.feed(piece)
 
 
-async def _beginning(response: httpx2.Response) -> bytes:
+async def _read_beginning(response: httpx2.Response) -> bytes:
     """The beginning of the body, enough for an error."""
     body = b""
     with suppress(httpx2.HTTPError):  # the status says what matters

@@ -182,7 +182,7 @@ class Reading:
         self._be_heard()
         if not self._chosen:
             raise self._strange()
-        text = self._redact.hide(_sound("".join(self._text or self._refusal)))
+        text = self._redact.hide(_repair_text("".join(self._text or self._refusal)))
         if is_blank(text):
             raise self._silence()
         return _reply(text, self._usage, cut=self._finish == "length")
@@ -258,7 +258,7 @@ class Reading:
         if self._unheard:
             text = "".join(self._unheard)
             self._unheard.clear()
-            self._hear(self._redact.hide(_sound(text)))
+            self._hear(self._redact.hide(_repair_text(text)))
 
     def _check(self, part: Mapping[str, Any], billed: Mapping[str, Any]) -> None:
         """Raise the error in place of a completion, with its billed usage."""
@@ -321,7 +321,7 @@ def _reply(text: str, billed: Mapping[str, Any], *, cut: bool) -> Reply:
     return Reply(text, Usage(read, written), cost, cut, (*problems, *unread, *unwritten), ignored)
 
 
-def _sound(text: str) -> str:
+def _repair_text(text: str) -> str:
     """The text as valid UTF-8: surrogates joined or replaced."""
     try:
         text.encode()

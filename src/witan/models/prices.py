@@ -14,7 +14,7 @@ HALF_HOURS = 48
 """Of a day: some models cost less at night, and no hour of theirs begins at another minute."""
 
 
-def price_of(provider: str, model: str, now: datetime | None = None) -> Price | None:
+def list_price(provider: str, model: str, now: datetime | None = None) -> Price | None:
     """A model's maximum price over the next day; None: unlisted.
 
     Of its hours and of its tiers for long prompts the dearest count, since a ceiling on cost rests

@@ -67,10 +67,10 @@ class Program:
         if (circle := self.circle()) is not None:
             raise ModelError(self.name, circle)
         tail = bytearray()
-        prompt = rendered(call.messages).encode(errors="replace")
+        prompt = render_messages(call.messages).encode(errors="replace")
         async with self._running() as process, anyio.create_task_group() as group:
-            group.start_soon(_feed, _pipe(process.stdin), prompt)
-            group.start_soon(_keep, _pipe(process.stderr), tail)
+            group.start_soon(_write_prompt, _pipe(process.stdin), prompt)
+            group.start_soon(_read_tail, _pipe(process.stderr), tail)
             group.start_soon(_await_end, process)
             text = await _read_output(_pipe(process.stdout), hear)
             if text is None:
@@ -140,7 +140,7 @@ def _mark(argv: tuple[str, ...]) -> str:
     return MARK + sha256(command).hexdigest()[:32]
 
 
-def rendered(messages: tuple[Message, ...]) -> str:
+def render_messages(messages: tuple[Message, ...]) -> str:
     """Messages as plain text: one as is, several headed by speaker."""
     if len(messages) == 1:
         return messages[0].text
@@ -169,14 +169,14 @@ async def _read_output(stdout: ByteReceiveStream, hear: Hear) -> str | None:
     return "".join(pieces)
 
 
-async def _feed(stdin: ByteSendStream, prompt: bytes) -> None:
+async def _write_prompt(stdin: ByteSendStream, prompt: bytes) -> None:
     with suppress(*_AT_EASE):
         await stdin.send(prompt)
     with suppress(*_AT_EASE):
         await stdin.aclose()
 
 
-async def _keep(stderr: ByteReceiveStream, tail: bytearray) -> None:
+async def _read_tail(stderr: ByteReceiveStream, tail: bytearray) -> None:
     async for chunk in stderr:
         tail += chunk
         del tail[:-KEPT_STDERR_BYTES]

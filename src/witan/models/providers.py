@@ -166,7 +166,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
 )
 
 
-def key_of(variables: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, str] | None:
+def find_key(variables: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, str] | None:
     """The first variable with a key, and the key, if any."""
     for variable in variables:
         if key := environment.get(variable, "").strip():

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
 
-def announcing(provider: str, stack: AsyncExitStack) -> dict[str, Any]:
+def announce_in_options(provider: str, stack: AsyncExitStack) -> dict[str, Any]:
     """Constructor options adding the loop guard; the stack closes them."""
     if provider != "cohere":
         return {}
@@ -128,9 +128,9 @@ class Translation:
         elif isinstance(error, ai.ModelNotFoundError):
             problem = f"does not know the model {self.model!r}{suffix}: {words}"
         else:
-            verb = "cannot answer now" if _may_pass(error) else "refused the call"
+            verb = "cannot answer now" if _is_transient(error) else "refused the call"
             problem = f"{verb}{suffix}: {words}"
-        return ModelError(self.name, problem, status, error.retry_after, _may_pass(error))
+        return ModelError(self.name, problem, status, error.retry_after, _is_transient(error))
 
     def _unconnected(self, error: Exception) -> ModelError:
         """The network's words behind a library's and provider's error."""
@@ -145,7 +145,7 @@ class Translation:
         return ModelError(self.name, problem, transient=failure.transient, sent=failure.sent)
 
 
-def _may_pass(error: "ModelAPIError") -> bool:
+def _is_transient(error: "ModelAPIError") -> bool:
     """Check for a transient failure; exhausted credit is permanent."""
     from pydantic_ai import exceptions as ai
 
@@ -217,7 +217,7 @@ class Providers:
             if unknown:
                 raise ValueError(f"{provider} takes no {unknown[0].replace('_', ' ')}")
             stack = AsyncExitStack()
-            made = kind(**options, **announcing(provider, stack))
+            made = kind(**options, **announce_in_options(provider, stack))
             announce(provider, made)
             clients[provider, key, base_url] = made, stack
             await stack.enter_async_context(made)
@@ -345,7 +345,7 @@ class PydanticAIModel:
                 if piece:
                     hear(self._secrets.hide(piece))
             response = stream.get()
-        if response.state != "complete" or not _ended(response):
+        if response.state != "complete" or not _has_finished(response):
             raise ModelError(self.name, "broke off before the end of its reply", transient=True)
         return response
 
@@ -501,7 +501,7 @@ def _parameters(
     )
 
 
-def _ended(response: "m.ModelResponse") -> bool:
+def _has_finished(response: "m.ModelResponse") -> bool:
     """Check for a stated finish reason, even one unknown to the library."""
     details = response.provider_details or {}
     return response.finish_reason is not None or "finish_reason" in details

@@ -229,7 +229,7 @@ def review_text(line: Line, call: Call) -> str:
         "notes": NOTES,
         "ranking": ranking,
         "grades": {
-            label: {name: _on(grades[label], name) for name in _criteria(properties, label)}
+            label: {name: _grade_on(grades[label], name) for name in _criteria(properties, label)}
             for label in answers
         },
     }
@@ -265,7 +265,7 @@ def _overall(grade: Grade) -> float:
     return sum(grade.values()) / len(grade) if isinstance(grade, Mapping) else grade
 
 
-def _on(grade: Grade, criterion: str) -> float:
+def _grade_on(grade: Grade, criterion: str) -> float:
     """The grade on one criterion, by default the overall grade."""
     if isinstance(grade, Mapping):
         return grade[criterion] if criterion in grade else round(_overall(grade))
@@ -365,7 +365,7 @@ class Scripted:
         fitting = [entry for entry in self._says[call.stage] if _fits(entry, call)]
         if not fitting:
             raise ModelError(self.name, f"its script has nothing to say to this {call.stage}")
-        return _after(self._attempts.count(call), fitting)
+        return _skip_exhausted(self._attempts.count(call), fitting)
 
     def _written(self, line: Line, call: Call) -> str:
         if line.text is not None:
@@ -389,7 +389,7 @@ class _Attempts:
         return before
 
 
-def _after(attempts: int, entries: Sequence[Says]) -> Says:
+def _skip_exhausted(attempts: int, entries: Sequence[Says]) -> Says:
     """Skip exhausted entries; the last one never is."""
     for entry in entries[:-1]:
         if not isinstance(entry, Line) or entry.times is None or attempts < entry.times:

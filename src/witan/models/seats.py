@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from witan.deliberation.ports import Member, Model, Options, Price, Seat, free_name
 from witan.errors import ConfigError, MissingKey, NoCouncil, UnknownName
 from witan.models.local_servers import ollama_url
-from witan.models.prices import price_of
-from witan.models.providers import PROVIDERS, Provider, is_loopback, key_of
+from witan.models.prices import list_price
+from witan.models.providers import PROVIDERS, Provider, find_key, is_loopback
 
 if TYPE_CHECKING:
     from witan.models.connections import Connections
@@ -118,13 +118,13 @@ def parse_seat(
         raise ConfigError(where, key, f"is empty; {HOW}")
     try:
         if kind in ("http", "https"):
-            spec = _served(source)
+            spec = _parse_served(source)
         elif not colon:
             raise _Unseated(f"{source!r} names no provider")
         elif kind in ("script", "cmd"):
-            spec = _local(kind, rest.strip(), base)
+            spec = _parse_local(kind, rest.strip(), base)
         else:
-            spec = _provided(source, kind, rest.strip())
+            spec = _parse_provided(source, kind, rest.strip())
     except _Unseated as flaw:
         how = "" if str(flaw).endswith("?") else f"; {HOW}"
         raise ConfigError(where, key, f"is no seat: {flaw}{how}") from None
@@ -154,7 +154,7 @@ def check_url(url: str) -> str | None:
     return None
 
 
-def _served(source: str) -> SeatSpec:
+def _parse_served(source: str) -> SeatSpec:
     """A model on any OpenAI-compatible server."""
     url, _, model = source.partition("#")
     if problem := check_url(url):
@@ -167,7 +167,7 @@ def _served(source: str) -> SeatSpec:
     return SeatSpec(source, provider, model.strip(), url=url.rstrip("/"))
 
 
-def _local(kind: str, rest: str, base: Path | None) -> SeatSpec:
+def _parse_local(kind: str, rest: str, base: Path | None) -> SeatSpec:
     """A script or program; paths are relative to the text's folder."""
     if kind == "script":
         if not rest:
@@ -186,7 +186,7 @@ def _local(kind: str, rest: str, base: Path | None) -> SeatSpec:
     return SeatSpec(f"cmd:{command}", kind, command)
 
 
-def _provided(source: str, kind: str, model: str) -> SeatSpec:
+def _parse_provided(source: str, kind: str, model: str) -> SeatSpec:
     if kind not in PROVIDERS:
         raise _Unseated(str(UnknownName("provider", kind, [*PROVIDERS, "script", "cmd"])))
     if not model:
@@ -224,12 +224,12 @@ def names_of(spec: SeatSpec) -> tuple[str, ...]:
     return (spec.name, spec.source, f"{spec.name}={spec.source}")
 
 
-def rate_of(spec: SeatSpec, rates: Mapping[str, Rate]) -> Price | None:
+def find_price(spec: SeatSpec, rates: Mapping[str, Rate]) -> Price | None:
     """The price set for a seat under one of its names, if any."""
     return next((Price(*rates[name]) for name in names_of(spec) if name in rates), None)
 
 
-def no_such_seat(name: str, seated: Iterable[str]) -> str:
+def unknown_seat_problem(name: str, seated: Iterable[str]) -> str:
     """Word an unknown chairman, given by name."""
     return f"is neither a seat nor a name: {UnknownName('member', name, seated)}"
 
@@ -273,13 +273,13 @@ def address(spec: SeatSpec, environment: Mapping[str, str]) -> Address:
         return Address(None)
     for variable in provider.url_variables:
         if value := environment.get(variable, "").strip():
-            return Address(_moved(provider, variable, value), variable)
+            return Address(_moved_address(provider, variable, value), variable)
     if provider.name == "ollama" and (host := environment.get("OLLAMA_HOST", "").strip()):
         return Address(ollama_url(host), "OLLAMA_HOST")
     return Address(provider.url)
 
 
-def _moved(provider: Provider, variable: str, value: str) -> str:
+def _moved_address(provider: Provider, variable: str, value: str) -> str:
     """The address in a provider's variable, plus its library's version suffix."""
     if problem := check_url(value):
         raise ConfigError(variable, "", problem)
@@ -305,7 +305,7 @@ def local_addresses(
     }
 
 
-def to_trust(record: Seat) -> str | None:
+def describe_risk(record: Seat) -> str | None:
     """Describe a recorded seat's risks beyond its own key; None: harmless.
 
     Raises
@@ -347,7 +347,7 @@ def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | Non
     provider = PROVIDERS.get(spec.provider)
     if provider is not None and not provider.local:
         # A gateway passes on what the provider charges, wherever the gateway runs.
-        return price_of(provider.name, spec.model)
+        return list_price(provider.name, spec.model)
     here = url is not None and is_loopback(url) and not spec.model.endswith(ELSEWHERE)
     return FREE if here else None
 
@@ -438,7 +438,7 @@ def _key(spec: SeatSpec, environment: Mapping[str, str]) -> tuple[str | None, st
     variables = key_variables(spec)
     if not variables:
         return None, None
-    match = key_of(variables, environment)
+    match = find_key(variables, environment)
     if match is None:
         raise MissingKey(spec.name, " or ".join(variables))
     return match

@@ -31,12 +31,12 @@ from witan.models.scripted import Scripted
 from witan.models.seats import (
     Rate,
     SeatSpec,
+    find_price,
     name_seats,
     names_of,
-    no_such_seat,
     parse_seat,
-    rate_of,
     seat,
+    unknown_seat_problem,
 )
 from witan.service.config.configuration import Config, load_config
 from witan.service.config.schema import OPEN_TABLES, fixed_keys
@@ -109,7 +109,7 @@ class MemberFactory:
             if member is None:
                 key = f"chairmen[{number}]"
                 if isinstance(each, str) and ":" not in each and self._seated:
-                    raise ConfigError("the council", key, no_such_seat(each, taken))
+                    raise ConfigError("the council", key, unknown_seat_problem(each, taken))
                 [spec] = name_seats([_spec(each, key)], taken)
                 taken.append(spec.name)
                 member = self._made(each, spec)
@@ -142,7 +142,7 @@ class MemberFactory:
 
     def _made(self, each: Seatable, spec: SeatSpec) -> Member:
         self._named |= dict.fromkeys(names_of(spec))
-        price = rate_of(spec, self._prices)
+        price = find_price(spec, self._prices)
         made = self._unpriced(each, spec)
         return made if price is None else replace(made, price=price)
 

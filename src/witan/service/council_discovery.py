@@ -16,8 +16,8 @@ from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil
 from witan.models.connections import Connections
 from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
 from witan.models.model_lists import Listed, list_models, seems_to_chat
-from witan.models.prices import price_of
-from witan.models.providers import PROVIDERS, Provider, Reach, is_loopback, key_of
+from witan.models.prices import list_price
+from witan.models.providers import PROVIDERS, Provider, Reach, find_key, is_loopback
 from witan.models.seats import (
     SeatSpec,
     base_url,
@@ -86,7 +86,7 @@ def choose(provider: str, models: Sequence[Listed], *, free: bool = False) -> Ch
         name = model.id.strip()
         if not model.chats or not name:
             continue
-        price = model.price or price_of(provider, name)
+        price = model.price or list_price(provider, name)
         if price is None and not free:
             found.unpriced.append(name)
         elif price is not None and _is_dear(price):
@@ -345,7 +345,7 @@ def _asked(
         return None  # those are looked for where they listen by default
     spec = SeatSpec("", provider.name, "", url=place.url, key_variable=place.key_variable)
     variables = key_variables(spec)
-    key = key_of(variables, environment)
+    key = find_key(variables, environment)
     if (key is None and variables) or not (provider.local or variables):
         return None
     try:

@@ -24,7 +24,7 @@ from witan.history.sqlite import SqliteDatabase, is_full
 from witan.models.connections import Connections
 from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
 from witan.models.model_lists import list_models
-from witan.models.providers import PROVIDERS, Provider, Reach, key_of
+from witan.models.providers import PROVIDERS, Provider, Reach, find_key
 from witan.models.scripted import read_script
 from witan.models.seats import (
     SeatSpec,
@@ -564,7 +564,7 @@ class _Seats:
     def _endpoint(self, spec: SeatSpec) -> "_Endpoint | ConfigError | None":
         """The list of models of a seat, or the error in its address; None without list or key."""
         variables = key_variables(spec)
-        found = key_of(variables, self._environment)
+        found = find_key(variables, self._environment)
         provider = PROVIDERS.get(spec.provider, Provider(spec.provider, url=spec.url))
         try:
             url = base_url(spec, self._environment)
@@ -591,7 +591,7 @@ class _Seats:
 
     def _finding(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> SeatFinding:
         variables = key_variables(spec)
-        found = key_of(variables, self._environment)
+        found = find_key(variables, self._environment)
         astray = isinstance(place, ConfigError)
         state, finding = self._state(spec, place)
         return SeatFinding(
@@ -631,7 +631,7 @@ class _Seats:
     def _state(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> tuple[State, str]:
         if spec.provider in ("script", "cmd"):
             return _here(spec)
-        if key_variables(spec) and key_of(key_variables(spec), self._environment) is None:
+        if key_variables(spec) and find_key(key_variables(spec), self._environment) is None:
             return "unable", "it lacks its key"
         if isinstance(place, ConfigError):
             return "unable", str(place)

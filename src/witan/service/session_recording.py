@@ -23,7 +23,7 @@ from witan.deliberation.events import (
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.files.session_files import write_session
-from witan.models.seats import to_trust
+from witan.models.seats import describe_risk
 from witan.service.history_access import RecordingPlace
 from witan.service.rescue_files import set_aside
 from witan.service.text import clean
@@ -275,7 +275,7 @@ class Record:
     def _asks_for_trust(self, session: Session, *, held: bool) -> bool:
         if held and self.place is not None and self.place.own:
             return False
-        return any(map(to_trust, session.opened.called))
+        return any(map(describe_risk, session.opened.called))
 
     def _forgetting(self) -> str | None:
         if self.place is None or self.place.keep_days is None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from elections import election, profiles, random_profile
 from witan.core.profile import Profile
-from witan.core.rules.pairwise import on_grid, schulze, tournament
+from witan.core.rules.pairwise import round_to_grid, schulze, tournament
 from witan.core.rules.registry import Axiom
 from witan.errors import InvalidParameter
 
@@ -255,7 +255,7 @@ def test_sums_on_the_grid_tell_real_differences_apart():
     """Equal sums meet on the grid, a difference of a millionth does not, and no weight gives 0."""
     sums = np.array([[0.1 + 0.2, 0.0], [0.3, 0.0], [0.3 + 1e-6, 0.0]])
 
-    whole = on_grid(sums, np.array([0.6, 0.0]))
+    whole = round_to_grid(sums, np.array([0.6, 0.0]))
 
     assert whole[0, 0] == whole[1, 0] < whole[2, 0]
     assert whole[:, 1].tolist() == [0, 0, 0]

@@ -13,7 +13,7 @@ from witan.core.profile import Floats, Profile
 from witan.core.rules.pairwise import (
     FOLLOWED,
     candidates_with_votes,
-    on_grid,
+    round_to_grid,
     share_of_rivals_not_above,
     voted_first,
 )
@@ -167,14 +167,14 @@ class _Ballots:
     @classmethod
     def of(cls, profile: Profile) -> "_Ballots":
         n_reviewers, n_candidates, _ = profile.places.shape
-        score = on_grid(borda.compute(profile).score, np.ones(profile.n_sessions))
+        score = round_to_grid(borda.compute(profile).score, np.ones(profile.n_sessions))
         standing = (score[:, np.newaxis] > score[np.newaxis]).sum(axis=1, dtype=np.int16)
         below = profile.places - profile.places.dtype.type(1)
         unit, share = 1, None
         parts = np.maximum(np.arange(n_candidates + 1), 1)
         if profile.weights is not None or n_candidates > FOLLOWED:
             share = 1.0 / parts
-        elif _any_tied(below):
+        elif _has_tie(below):
             unit = lcm(*parts.tolist())
             small = n_reviewers * unit <= np.iinfo(np.int16).max
             share = (unit // parts).astype(np.int16 if small else np.int64)
@@ -185,7 +185,7 @@ class _Ballots:
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """First places among some candidates, (m, S), and active ballots, (R, S)."""
         best = below.min(axis=1)
-        speaks = best != _unranked(below)
+        speaks = best != _unranked_seats(below)
         first = (below == best[:, np.newaxis]) & speaks[:, np.newaxis]
         if self.share is None:
             counter = np.int8 if len(first) < 128 else np.int32
@@ -200,11 +200,11 @@ class _Ballots:
         if np.issubdtype(sums.dtype, np.integer):
             return sums
         total = np.full(sums.shape[1], float(len(self.below)))
-        return on_grid(sums, total if self.weights is None else self.weights.sum(axis=0))
+        return round_to_grid(sums, total if self.weights is None else self.weights.sum(axis=0))
 
     def silent(self, speaks: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Weight of exhausted ballots, shape (S,)."""
-        exhausted = (self.below.min(axis=1) != _unranked(self.below)) & ~speaks
+        exhausted = (self.below.min(axis=1) != _unranked_seats(self.below)) & ~speaks
         weighed: NDArray[Any] = exhausted if self.weights is None else exhausted * self.weights
         summed: NDArray[np.float64] = weighed.sum(axis=0, dtype=np.float64)
         return summed
@@ -249,7 +249,7 @@ def _every_order(ballots: _Ballots) -> _Followed:
             if not here.any():
                 continue
             sums, speaks = ballots.first_places(ballots.below[:, members])
-            fewest, going = _going(ballots.comparable(sums), ballots.standing[list(members)])
+            fewest, going = _find_last(ballots.comparable(sums), ballots.standing[list(members)])
             decided = here & (fewest != going).any(axis=0)
             np.copyto(followed.borda_decided, True, where=decided)
             unsettled = seat_path.copy()
@@ -317,10 +317,10 @@ def _steps(ballots: _Ballots) -> Iterator[_Step]:
         if not due.any():
             continue
         sums, speaks = ballots.first_places(
-            np.where(remaining, ballots.below, _unranked(ballots.below))
+            np.where(remaining, ballots.below, _unranked_seats(ballots.below))
         )
         counts = ballots.comparable(sums)
-        fewest, going = _going(
+        fewest, going = _find_last(
             np.where(remaining, counts, np.iinfo(counts.dtype).max), ballots.standing
         )
         gone = len(remaining) - 1 - going[::-1].argmax(axis=0)
@@ -336,7 +336,7 @@ def _steps(ballots: _Ballots) -> Iterator[_Step]:
         remaining[gone[due], np.flatnonzero(due)] = False
 
 
-def _going(
+def _find_last(
     counts: NDArray[np.signedinteger[Any]], standing: NDArray[np.int16]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Candidates with fewest first places, then lowest Borda, (m, S)."""
@@ -345,13 +345,13 @@ def _going(
     return fewest, among == among.min(axis=0)
 
 
-def _unranked(below: NDArray[np.unsignedinteger[Any]]) -> np.unsignedinteger[Any]:
+def _unranked_seats(below: NDArray[np.unsignedinteger[Any]]) -> np.unsignedinteger[Any]:
     return below.dtype.type(np.iinfo(below.dtype).max)
 
 
-def _any_tied(below: NDArray[np.unsignedinteger[Any]]) -> bool:
+def _has_tie(below: NDArray[np.unsignedinteger[Any]]) -> bool:
     """True if some ballot places two candidates equal."""
-    unranked = _unranked(below)
+    unranked = _unranked_seats(below)
     return any(
         bool(((below[:, i] == below[:, j]) & (below[:, i] != unranked)).any())
         for i, j in combinations(range(below.shape[1]), 2)

@@ -104,9 +104,9 @@ def normalized_scores(profile: Profile) -> Scores:
     if grades is None:
         grades = np.zeros(profile.places.shape, dtype=np.uint8)
     if weights is None and _fits(grades):
-        score, error, varied = _standardised_whole(grades)
+        score, error, varied = _standardise_whole(grades)
     else:
-        score, error, varied = _standardised(grades, weights)
+        score, error, varied = _standardise(grades, weights)
     fell_back = np.logical_not(np.logical_or.reduce(varied, axis=0))
     # z is held in single precision: what lies beyond its digits is dust that would break ties.
     np.round(score, 7, out=score)
@@ -197,7 +197,7 @@ def _mean_grade(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float
         sums = whole_sums(grades, presence(grades))
         with np.errstate(invalid="ignore"):
             return sums.total / sums.votes, whole_error(sums).astype(np.float64)
-    values, present = _as_floats(grades)
+    values, present = _to_floats(grades)
     weights = present * (1.0 if profile.weights is None else profile.weights[:, np.newaxis])
     with np.errstate(invalid="ignore"):
         mean = np.round((weights * values).sum(axis=0), DECIMALS) / weights.sum(axis=0)
@@ -207,7 +207,7 @@ def _mean_grade(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float
     return mean, error
 
 
-def _as_floats(grades: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _to_floats(grades: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Grades as floats with 0 for none, and their presence."""
     present = grades > 0 if np.issubdtype(grades.dtype, np.integer) else ~np.isnan(grades)
     return np.where(present, grades, 0).astype(np.float64), present
@@ -220,7 +220,7 @@ def _fits(grades: NDArray[Any]) -> bool:
     return bool(grades.shape[1] * int(grades.max(initial=0)) <= WHOLE_GRADES)
 
 
-def _standardised_whole(
+def _standardise_whole(
     grades: NDArray[np.unsignedinteger[Any]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Score, error and varied ballots, for whole grades of equal weight.
@@ -251,7 +251,7 @@ def _standardised_whole(
     z *= present
     np.multiply(z, z, out=z)
     error = np.sqrt(np.add.reduce(z, axis=0), dtype=np.float64)
-    error /= _at_least_two(votes)
+    error /= _keep_two_votes(votes)
     return score, error, spread[:, 0] > 0
 
 
@@ -263,15 +263,15 @@ def _copy_sign(signed: NDArray[np.float32], into: NDArray[np.float32]) -> None:
     target |= bits
 
 
-def _at_least_two(votes: NDArray[Any]) -> NDArray[Any]:
+def _keep_two_votes(votes: NDArray[Any]) -> NDArray[Any]:
     return votes if votes.size and votes.min() >= 2 else np.where(votes >= 2, votes, np.nan)
 
 
-def _standardised(
+def _standardise(
     grades: NDArray[Any], weights: Floats | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Score, error and varied ballots, for any grades and weights."""
-    values, present = _as_floats(grades)
+    values, present = _to_floats(grades)
     size = np.maximum(present.sum(axis=1, keepdims=True), 1)
     z = np.where(present, values - values.sum(axis=1, keepdims=True) / size, 0.0)
     deviation = np.sqrt((z * z).sum(axis=1, keepdims=True) / size)
@@ -282,7 +282,9 @@ def _standardised(
     with np.errstate(invalid="ignore"):
         score = np.round((weight * z).sum(axis=0), DECIMALS) / voted
         away = z - np.where(votes > 0, score, 0.0)
-        error = np.sqrt((weight * away * away).sum(axis=0) / voted) / np.sqrt(_at_least_two(votes))
+        error = np.sqrt((weight * away * away).sum(axis=0) / voted) / np.sqrt(
+            _keep_two_votes(votes)
+        )
     return score, error, (varied & (weight > 0).any(axis=1, keepdims=True))[:, 0]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from witan.core.profile import Profile, matchups
 from witan.core.rules.kemeny_search import Cells, cost, nearest, optima_of, place_sums, rank_session
-from witan.core.rules.pairwise import FOLLOWED, candidates_with_votes, on_grid, voted_first
+from witan.core.rules.pairwise import FOLLOWED, candidates_with_votes, round_to_grid, voted_first
 from witan.core.rules.positional import borda
 from witan.core.rules.registry import Axiom, Scores, rule
 
@@ -172,7 +172,7 @@ def _follow_few(
 
 def _choose(costs: _Costs, results: _Results, profile: Profile, sessions: NDArray[np.intp]) -> None:
     """Take the places in the optimal ranking nearest to Borda."""
-    standing = on_grid(borda.compute(profile).score, np.ones(profile.n_sessions))
+    standing = round_to_grid(borda.compute(profile).score, np.ones(profile.n_sessions))
     target = standing[:, np.newaxis] > standing
     if profile.n_candidates > BATCHED:
         for s in sessions.tolist():

@@ -308,7 +308,7 @@ def barrier(over: Cells) -> Barrier:
     order, least = np.arange(n), np.inf
     while True:
         x, duals = cuts.solve(slope * scale)
-        tried = _improved(over, _read(x, n))
+        tried = _improve(over, _read(x, n))
         if (paid := cost(over, tried)) < least:
             order, least = tried, paid
         reduced = slope + cuts.combined(duals) / scale
@@ -403,7 +403,7 @@ def _read(x: Cells, n: int) -> Index:
     return np.argsort(-wins, kind="stable")
 
 
-def _improved(over: Cells, order: Index) -> Index:
+def _improve(over: Cells, order: Index) -> Index:
     """Move the candidate of greatest gain until no move gains."""
     least = 1e-9 * float(np.abs(over - over.T).max())
     while True:

@@ -99,9 +99,11 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     _check_prior(ghost_wins)
     counted = matchups(profile)
     wins = counted.over + 0.5 * counted.level
-    voted = _voted(profile)
+    voted = _voted_candidates(profile)
     strength, information = fit_matchups(wins, ghost_wins, voted)
-    clustered = pair_information(strength, matchups(_clustered(profile)).met, ghost_wins, voted)
+    clustered = pair_information(
+        strength, matchups(_cluster_weights(profile)).met, ghost_wins, voted
+    )
     return conclude(strength, information, voted, counted.met > 0, clustered)
 
 
@@ -166,7 +168,7 @@ def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     algorithms for generalized Bradley–Terry models", Annals of Statistics 32 (2004) 384–406.
     """
     _check_prior(ghost_wins)
-    voted = _voted(profile)
+    voted = _voted_candidates(profile)
     shares = [_choice_shares(places) for places in profile.places]
     weights = np.ones((profile.n_reviewers, 1)) if profile.weights is None else profile.weights
 
@@ -185,7 +187,7 @@ def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     return conclude(strength, information, voted, met, information)
 
 
-def _clustered(profile: Profile) -> Profile:
+def _cluster_weights(profile: Profile) -> Profile:
     """Reweight ballots by the correlation of their pairs."""
     inflation = (profile.ranked.sum(axis=1) + 1) / 3
     return profile.reweighted(inflation if profile.weights is None else profile.weights * inflation)
@@ -196,7 +198,7 @@ def _check_prior(ghost_wins: float) -> None:
         raise InvalidParameter("ghost_wins", ghost_wins, "a number above 0")
 
 
-def _voted(profile: Profile) -> NDArray[np.bool_]:
+def _voted_candidates(profile: Profile) -> NDArray[np.bool_]:
     """Candidates ranked by a ballot of positive weight, shape (C, S)."""
     if profile.weights is None:
         return np.asarray(profile.ranked.any(axis=0))
@@ -367,7 +369,7 @@ def conclude(
     score = _level(np.where(voted, score, np.nan))
     spread = _centred_variance(information, voted, clustered)
     known = voted & (n_voted > 1)
-    joined = _joined(met)
+    joined = _connected_pairs(met)
     apart = ~joined & voted[:, np.newaxis] & voted
     diagonal = np.arange(len(score))
     joined[diagonal, diagonal] = False
@@ -405,7 +407,7 @@ def _level(score: Array) -> Array:
     return levelled
 
 
-def _joined(met: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _connected_pairs(met: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pairs connected by comparisons, shape (C, C, S), diagonal included."""
     joined = met | np.eye(len(met), dtype=np.bool_)[:, :, np.newaxis]
     for k in range(len(met)):  # Warshall: paths through the first k + 1 candidates

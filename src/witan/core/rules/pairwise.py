@@ -23,7 +23,7 @@ CHUNK_CELLS = 1 << 17
 """Orders times sessions examined at once, so that the passes stay inside the cache."""
 
 
-def on_grid(sums: Floats, total: Floats) -> NDArray[np.int64]:
+def round_to_grid(sums: Floats, total: Floats) -> NDArray[np.int64]:
     """Weighted sums as whole multiples of total/2⁴⁰, against float ties.
 
     0.1 + 0.2 and 0.3 differ in binary; sums of real weights that differ by less than one part in
@@ -60,12 +60,12 @@ def voted_first(voted: NDArray[np.bool_]) -> NDArray[np.intp]:
 def whole_margins(profile: Profile) -> NDArray[np.signedinteger[Any]]:
     """Ballots for i over j less the reverse, (C, C, S), in whole numbers.
 
-    Counts when every ballot weighs 1, else multiples of `on_grid`.
+    Counts when every ballot weighs 1, else multiples of `round_to_grid`.
     """
     margins = matchups(profile).margins
     if profile.weights is None:
         return margins
-    return on_grid(margins, profile.weights.sum(axis=0))
+    return round_to_grid(margins, profile.weights.sum(axis=0))
 
 
 def share_of_rivals_not_above(above: NDArray[Any], voted: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -117,7 +117,7 @@ def tournament(profile: Profile) -> Scores:
     counts = matchups(profile)
     margins = counts.margins
     if profile.weights is not None:
-        margins = on_grid(margins, profile.weights.sum(axis=0))
+        margins = round_to_grid(margins, profile.weights.sum(axis=0))
     met = counts.met > 0
     small = np.int8 if profile.n_candidates <= 64 else np.int16
     won = (margins > 0).sum(axis=1, dtype=small)
@@ -190,7 +190,7 @@ def _links(profile: Profile, *, winning_votes: bool) -> NDArray[np.signedinteger
     margins, strengths = counts.margins, counts.over
     if profile.weights is not None:
         total = profile.weights.sum(axis=0)
-        margins, strengths = on_grid(margins, total), on_grid(strengths, total)
+        margins, strengths = round_to_grid(margins, total), round_to_grid(strengths, total)
     won = margins > 0
     return (strengths if winning_votes else margins) * won
 
@@ -284,7 +284,7 @@ def _fewest_above(margins: Margins) -> NDArray[np.int16]:
         here = np.ascontiguousarray(margins[:, :, start : start + step])
         which, session = np.nonzero(_chains(here >= 0, orders))
         order = orders[:, which]
-        order_above = _stacked(here, order, session)
+        order_above = _stack(here, order, session)
         order, session = order[:, order_above], session[order_above] + start
         for place in reversed(range(n_candidates)):  # the best place is written last
             fewest[order[place], session] = place
@@ -302,7 +302,7 @@ def _chains(not_beaten: NDArray[np.bool_], orders: NDArray[np.intp]) -> NDArray[
     return chains
 
 
-def _stacked(
+def _stack(
     margins: Margins, order: NDArray[np.intp], session: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
     """Stacks among chains, given as orders (C, n) in sessions (n,).

@@ -263,16 +263,16 @@ def _patterns(
     if weights is not None:
         mass = weights[:, first].T.astype(np.float64)
     if cells.size <= REMEMBERED_CELLS:
-        inverses, components, freedom = _remembered(cells.tobytes(), mass.tobytes(), cells.shape)
+        inverses, components, freedom = _solve_cached(cells.tobytes(), mass.tobytes(), cells.shape)
     else:
-        inverses, components, freedom = _solved(cells, mass)
+        inverses, components, freedom = _solve(cells, mass)
     return inverses, components, freedom, pattern
 
 
 @lru_cache(maxsize=256)
-def _remembered(cells: bytes, mass: bytes, shape: tuple[int, int, int]) -> Solved:
+def _solve_cached(cells: bytes, mass: bytes, shape: tuple[int, int, int]) -> Solved:
     """Cached solution of patterns (P, R, C) in bytes; read-only."""
-    solved = _solved(
+    solved = _solve(
         np.frombuffer(cells, dtype=np.bool_).reshape(shape),
         np.frombuffer(mass).reshape(shape[:2]),
     )
@@ -281,7 +281,7 @@ def _remembered(cells: bytes, mass: bytes, shape: tuple[int, int, int]) -> Solve
     return solved
 
 
-def _solved(cells: NDArray[np.bool_], mass: Floats) -> Solved:
+def _solve(cells: NDArray[np.bool_], mass: Floats) -> Solved:
     """Solve each pattern's normal equations: cells (P, R, C), weights (P, R)."""
     n_candidates = cells.shape[2]
     counted = (cells & (mass > 0)[:, :, np.newaxis]).astype(np.float64)

@@ -202,7 +202,7 @@ def kendall_ws(profile: Profile) -> list[float | None]:
     step = max(1, BLOCK_CELLS // (n_ballots * n_candidates**2))
     for start in range(0, profile.n_sessions, step):
         places = profile.places[:, :, start : start + step].astype(np.int32)
-        ws += [None if np.isnan(w) else w for w in _of_block(places).tolist()]
+        ws += [None if np.isnan(w) else w for w in _w_of_block(places).tolist()]
     return ws
 
 
@@ -211,16 +211,16 @@ def _alone(profile: Profile, column: int) -> float | None:
     return kendall_w(ranks[:, ~np.isnan(ranks).all(axis=0)])
 
 
-def _of_block(places: NDArray[np.int32]) -> Floats:
+def _w_of_block(places: NDArray[np.int32]) -> Floats:
     """W of sessions, (R, C, S) → (S,); NaN if undefined."""
     ranked = places > 0
     present = np.logical_or.reduce(ranked, axis=0)
     complete = (ranked == present).all(axis=(0, 1))
-    w = np.where(complete, _of_complete(places, present), _of_incomplete(places, ranked))
+    w = np.where(complete, _w_of_complete(places, present), _w_of_incomplete(places, ranked))
     return np.where(present.sum(axis=0) >= 2, w, np.nan)
 
 
-def _of_complete(places: NDArray[np.int32], present: NDArray[np.bool_]) -> Floats:
+def _w_of_complete(places: NDArray[np.int32], present: NDArray[np.bool_]) -> Floats:
     """W from rank sums corrected for ties; meaningless for incomplete sessions.
 
     A candidate tied with t − 1 others contributes t² − 1 to the t³ − t of its group.
@@ -236,7 +236,7 @@ def _of_complete(places: NDArray[np.int32], present: NDArray[np.bool_]) -> Float
     return w
 
 
-def _of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floats:
+def _w_of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floats:
     """W from mean correlations of ballot pairs over their common candidates."""
     m, _, n_sessions = places.shape
     ahead = np.sign(places[:, :, np.newaxis] - places[:, np.newaxis])
@@ -267,7 +267,7 @@ def learn_rho(electorates: Sequence[Electorate]) -> float | None:
         models = [vote for vote in electorate.votes if vote.kind == "model"]
         if not people or not models:
             continue
-        for i, j, truth in _decided(people, len(electorate.candidates)):
+        for i, j, truth in _decided_pairs(people, len(electorate.candidates)):
             for reviewer, side in _sides(models, i, j):
                 rights.setdefault(reviewer, {})[n_decided] = side * truth
             n_decided += 1
@@ -279,7 +279,7 @@ def learn_rho(electorates: Sequence[Electorate]) -> float | None:
     return shared_error(correct)
 
 
-def _decided(people: Sequence[Vote], n_candidates: int) -> Iterator[tuple[int, int, int]]:
+def _decided_pairs(people: Sequence[Vote], n_candidates: int) -> Iterator[tuple[int, int, int]]:
     """Pairs with a human majority: i, j, and 1 for i or −1."""
     for i in range(n_candidates):
         for j in range(i + 1, n_candidates):

@@ -81,7 +81,7 @@ def approval(votes: Sequence[bool | None], level: float = 0.95) -> Approval:
         reject=reject,
         silent=len(votes) - approve - reject,
         share=_share(approve, reject, level) if approve + reject else None,
-        p_majority=None if approve == reject else _repeated(approve, reject),
+        p_majority=None if approve == reject else _repeat(approve, reject),
     )
 
 
@@ -95,7 +95,7 @@ def _share(approve: int, reject: int, level: float) -> Interval:
     return Interval(low, high, level)
 
 
-def _repeated(approve: int, reject: int) -> float:
+def _repeat(approve: int, reject: int) -> float:
     """P(as many other votes have the same majority), by the beta-binomial distribution."""
     same, other = max(approve, reject), min(approve, reject)
     n = same + other

@@ -16,10 +16,10 @@ from witan.core.stats.audit_reviewers import ReviewerAudit, Reviewers, ReviewerT
 from witan.core.stats.measures import (
     Count,
     Measure,
-    beside,
     centred_correlation,
     correlation,
-    lacking,
+    join_buckets,
+    lack_data,
     measured,
     per_bucket,
     ratio,
@@ -221,7 +221,7 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
     judged = max((table.n[same & (table.reviewer == c)].sum() for c in own_codes), default=0)
     count = Count(judged, "pairs that people decided", MIN_DECIDED)
     if count.n < count.needed or len(own_codes) < 2:
-        return lacking(count, "correlation"), lacking(count, "votes")
+        return lack_data(count, "correlation"), lack_data(count, "votes")
     buckets, bucket = np.unique(table.bucket, return_inverse=True)
     sums = np.zeros((len(buckets), codes.shape[1], 6))
     x, y = np.where(turned, table.y, table.x), np.where(turned, table.x, table.y)
@@ -246,9 +246,9 @@ def _votes_of(rho: Measure, n_reviewers: int, count: Count) -> tuple[Measure, Me
     """ρ clipped to [0, 1), and the effective votes."""
     if rho.value is None:
         return rho, undefined(count, "votes", "undefined: no two reviewers vary")
-    value, interval, worth = _clipped(rho.value), None, None
+    value, interval, worth = _clip(rho.value), None, None
     if rho.interval is not None:
-        low, high = _clipped(rho.interval.low), _clipped(rho.interval.high)
+        low, high = _clip(rho.interval.low), _clip(rho.interval.high)
         interval = Interval(low, high, rho.interval.level)
         worth = Interval(
             effective_votes(n_reviewers, high),
@@ -262,7 +262,7 @@ def _votes_of(rho: Measure, n_reviewers: int, count: Count) -> tuple[Measure, Me
     )
 
 
-def _clipped(rho: float) -> float:
+def _clip(rho: float) -> float:
     return min(max(rho, 0.0), 1 - 1e-9)
 
 
@@ -290,7 +290,7 @@ def _criterion(table: CriterionSums, name: str | None, code: int, level: float) 
         return tuple(getattr(table, column)[rows] for column in wanted)
 
     def both(wanted: Sequence[str]) -> Array:
-        return beside(
+        return join_buckets(
             (table.bucket[mine], columns(mine, wanted)),
             (table.bucket[overall], columns(overall, wanted)),
         )
@@ -344,7 +344,7 @@ def stability(table: StandingSums, rng: np.random.Generator, *, splits: int = SP
     n = float(sums[..., 1].sum(axis=0).max(initial=0.0))
     count = Count(n, "sessions", MIN_STABLE)
     if n < count.needed:
-        return lacking(count, "correlation")
+        return lack_data(count, "correlation")
     taus = []
     for _ in range(splits):
         order = rng.permutation(len(buckets))

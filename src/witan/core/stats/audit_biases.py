@@ -11,10 +11,10 @@ from witan.core.stats.measures import (
     Count,
     Measure,
     MeasureUnit,
-    beside,
     centred_correlation,
     counted,
-    lacking,
+    join_buckets,
+    lack_data,
     measured,
     per_bucket,
     rate,
@@ -74,7 +74,7 @@ class Preferences:
         own = self._shares.own_part(reviewer)
         count = Count(own[:, 0].sum(), "votes on its own answers", MIN_VOTES)
         if count.n < count.needed:
-            return lacking(count, "difference of shares")
+            return lack_data(count, "difference of shares")
         others = [code for code in self._shares.reviewers_of([reviewer]) if code != reviewer]
         if len(others) < MIN_OTHERS:
             return _too_few_others(count, len(others))
@@ -110,7 +110,7 @@ class Preferences:
         relatives = [m for m in relatives if m != reviewer]
         count = Count(self._shares.votes(reviewer, relatives), "votes on its family", MIN_VOTES)
         if count.n < count.needed:
-            return lacking(count, "difference of shares")
+            return lack_data(count, "difference of shares")
         outside = self._shares.reviewers_of(relatives)
         outside = [code for code in outside if self._families.get(code) != family]
         if len(outside) < MIN_OTHERS:
@@ -150,8 +150,8 @@ class _Shares:
         shape = (groups, len(reviewers), len(models))
         own = table.own[chosen] == 1
         columns_of = (table.votes[chosen], table.total[chosen])
-        self._own = _summed(cell[own], [one[own] for one in columns_of], shape[:2])
-        self._cells = _summed(
+        self._own = _sum_table(cell[own], [one[own] for one in columns_of], shape[:2])
+        self._cells = _sum_table(
             (cell * len(models) + column)[~own], [one[~own] for one in columns_of], shape
         )
         self._votes = self._cells[..., 0].sum(axis=0)
@@ -192,7 +192,9 @@ class _Shares:
         return self._cells[:, rows][:, :, columns]
 
 
-def _summed(cell: NDArray[np.intp], columns_of: Sequence[Array], shape: tuple[int, ...]) -> Array:
+def _sum_table(
+    cell: NDArray[np.intp], columns_of: Sequence[Array], shape: tuple[int, ...]
+) -> Array:
     """Columns of rows added up by cell, stacked on a last axis."""
     size = int(np.prod(shape))
     return np.stack(
@@ -206,7 +208,7 @@ def _means(sums: Array) -> Array:
         return np.where(sums[..., 0] > 0.5, sums[..., 1] / sums[..., 0], np.nan)
 
 
-def _mean_of_known(values: Array, axis: int) -> Array:
+def _nan_mean(values: Array, axis: int) -> Array:
     """Mean of the non-NaN values along an axis; NaN without any."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
@@ -217,7 +219,7 @@ def _mean_of_known(values: Array, axis: int) -> Array:
 def _own_excess(sums: Array) -> Array:
     """First mean share less the others' mean of means, (N, 1 + S, 2) → (N,)."""
     means = _means(sums)
-    return means[:, 0] - _mean_of_known(means[:, 1:], axis=1)
+    return means[:, 0] - _nan_mean(means[:, 1:], axis=1)
 
 
 def _family_excess(sums: Array, relatives: Sequence[int]) -> Array:
@@ -231,7 +233,7 @@ def _family_excess(sums: Array, relatives: Sequence[int]) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         theirs = ahead / (related[1] @ known[:, 1:])
     mine = means[:, 0, relatives, np.newaxis] - means[:, 0, np.newaxis]
-    return _mean_of_known(_mean_of_known(mine - theirs, axis=2), axis=1)
+    return _nan_mean(_nan_mean(mine - theirs, axis=2), axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +293,7 @@ class Lengths:
         if human:
             return undefined(Count(0, of, MIN_LENGTH_VOTES), BEYOND, PEOPLE_THEMSELVES)
         names = (f"{prefix}ll", f"{prefix}lx", f"{prefix}xx")
-        sums = beside(
+        sums = join_buckets(
             (self._table.bucket[rows], self._columns(rows, *names)),
             (self._table.bucket[self._people], self._columns(self._people, *names)),
         )
@@ -315,7 +317,7 @@ class Lengths:
         if human:
             count = Count(0, PAIRS, MIN_LENGTH_PAIRS)
             return undefined(count, "difference of shares", PEOPLE_THEMSELVES)
-        sums = beside(
+        sums = join_buckets(
             (self._table.bucket[rows], self._columns(rows, "longer", "decided")),
             (self._table.bucket[self._people], self._columns(self._people, "longer", "decided")),
         )

@@ -11,10 +11,10 @@ from witan.core.stats.audit_biases import MIN_OTHERS
 from witan.core.stats.measures import (
     Count,
     Measure,
-    beside,
     centred_correlation,
     correlation,
-    lacking,
+    join_buckets,
+    lack_data,
     measured,
     per_bucket,
     rate,
@@ -64,7 +64,7 @@ class Slopes:
     ) -> None:
         self._reviewers = list(rows)
         columns = (counts, table.x, table.y, table.xx, table.yy, table.xy)
-        self._sums = _by_reviewer(table.bucket, rows, columns)
+        self._sums = _sum_by_reviewer(table.bucket, rows, columns)
 
     def discrimination(self, codes: list[int], count: Count, level: float) -> Measure:
         """Slope of grades on others' means, over that within all reviewers.
@@ -73,7 +73,7 @@ class Slopes:
         for all; the ratio takes that out. Two reviewers are each other's panel.
         """
         if count.n < count.needed:
-            return lacking(count, "slope")
+            return lack_data(count, "slope")
         if len(codes) > 1:
             return undefined(count, "slope", "all of them together are the panel")
         at = self._reviewers.index(codes[0])
@@ -113,7 +113,7 @@ def _slope_within(sums: Array) -> Array:
     return np.where(spread > 1e-12 * yy.sum(axis=1), slope, np.nan)
 
 
-def _by_reviewer(
+def _sum_by_reviewer(
     bucket: NDArray[np.int64],
     rows: Mapping[int, Rows],
     columns: tuple[NDArray[np.float64 | np.int64], ...],
@@ -257,7 +257,7 @@ class Gradings:
 
     def _side_by_side(self, one: Rows, other: Rows, *names: str) -> Array:
         bucket = self._table.bucket
-        return beside(
+        return join_buckets(
             (bucket[one], self._columns(one, *names)),
             (bucket[other], self._columns(other, *names)),
         )
@@ -317,7 +317,7 @@ class Gradings:
         if self._human:
             return undefined(count, "grade points", NO_AUTHORS)
         if count.n < count.needed:
-            return lacking(count, "grade points")
+            return lack_data(count, "grade points")
         if part.n_others < MIN_OTHERS:
             why = f"not enough data: a single other reviewer, {MIN_OTHERS} needed"
             return undefined(count, "grade points", why)

@@ -19,8 +19,8 @@ from witan.core.stats.measures import (
     Count,
     Measure,
     MeasureUnit,
-    beside,
     correlation,
+    join_buckets,
     measured,
     per_bucket,
     rate,
@@ -136,11 +136,11 @@ class Reviewers:
         self._human, self._level = human, level
         self._lengths = Lengths(tables.lengths, level)
         self._rows: dict[type, dict[int, Rows]] = {
-            type(table): _grouped(table.reviewer, table.human == human)
+            type(table): _group(table.reviewer, table.human == human)
             for table in (tables.ballots, tables.reviewers, tables.positions, tables.lengths)
         }
         humans = tables.humans
-        self._rows[HumanSums] = _grouped(humans.reviewer, humans.reviewer == humans.other)
+        self._rows[HumanSums] = _group(humans.reviewer, humans.reviewer == humans.other)
         self._panel = np.flatnonzero(tables.ballots.human == 0)
         judged = tables.reviewers
         self._slopes = Slopes(judged, self._rows[ReviewerSums], judged.n_grades)
@@ -271,7 +271,7 @@ class Reviewers:
 
     def _spread(self, ballots: BallotSums) -> Measure:
         panel = self._tables.ballots
-        sums = beside(
+        sums = join_buckets(
             (ballots.bucket, (ballots.spread, ballots.gradings)),
             (panel.bucket[self._panel], (panel.spread[self._panel], panel.gradings[self._panel])),
         )
@@ -308,7 +308,7 @@ class Reviewers:
         return rate(per_bucket(table.bucket, right, table.n), count, level=self._level)
 
 
-def _grouped(reviewer: NDArray[np.int64], chosen: NDArray[np.bool_]) -> dict[int, Rows]:
+def _group(reviewer: NDArray[np.int64], chosen: NDArray[np.bool_]) -> dict[int, Rows]:
     rows = np.flatnonzero(chosen)
     return {code: rows[at] for code, at in rows_by(reviewer[rows]).items()}
 

@@ -3,7 +3,7 @@
 Agreement is what the panel says of itself: the larger of p_beats and 1 − p_beats. Reliability is
 how often people then said the same, and is unknown until they have said enough.
 
-`beside_people` has the same definitions as the sums `HumanSums` and `CalibrationSums` have in
+`compare_with_people` has the same definitions as the sums `HumanSums` and `CalibrationSums` have in
 SQL, for as few sessions as a council learns from before it counts, where asking an engine would
 take too long.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from witan.core.outcome import Outcome, check_level
 from witan.core.profile import Floats
 from witan.core.stats.agreement import MIN_DECIDED
-from witan.core.stats.measures import Count, Measure, lacking, per_bucket, rate, undefined
+from witan.core.stats.measures import Count, Measure, lack_data, per_bucket, rate, undefined
 from witan.core.stats.sums import CalibrationSums, HumanSums
 from witan.errors import InvalidParameter
 
@@ -123,13 +123,13 @@ class Calibration:
         if not 0.5 <= confidence <= 1:
             raise InvalidParameter("confidence", confidence, "a number from 0.5 to 1")
         if not self.known:
-            return lacking(Count(self.pairs, PAIRS, MIN_DECIDED), "share")
+            return lack_data(Count(self.pairs, PAIRS, MIN_DECIDED), "share")
         band = sum(confidence >= k / BANDS for k in range(1, BANDS))
         middle = (band + 0.5) / BANDS
         for block in self.blocks:
             if block.low < middle < block.high:
                 return block.reliability
-        return lacking(Count(0, f"{PAIRS} near this confidence", MIN_NEAR), "share")
+        return lack_data(Count(0, f"{PAIRS} near this confidence", MIN_NEAR), "share")
 
 
 def reliability_of(outcome: Outcome | None, calibration: Calibration | None) -> Measure:
@@ -142,7 +142,7 @@ def reliability_of(outcome: Outcome | None, calibration: Calibration | None) -> 
     beats = [] if outcome is None else outcome.p_beats
     sure = beats[0][1] if len(beats) > 1 else None
     if calibration is None:
-        return lacking(Count(0, PAIRS, MIN_DECIDED), "share")
+        return lack_data(Count(0, PAIRS, MIN_DECIDED), "share")
     if sure is None or sure < 0.5:
         of = Count(calibration.pairs, PAIRS, MIN_DECIDED)
         return undefined(of, "share", "undefined: the ballots do not place one above another")
@@ -187,7 +187,7 @@ def calibrate(
     )
 
 
-def _matched(table: CalibrationSums, bands: Sequence[int], of: str, level: float) -> Measure:
+def _pool_matches(table: CalibrationSums, bands: Sequence[int], of: str, level: float) -> Measure:
     rows = np.isin(table.band, bands)
     sums = per_bucket(table.bucket[rows], table.matched[rows], table.pairs[rows])
     return rate(sums, Count(table.pairs[rows].sum(), of, MIN_NEAR), level=level)
@@ -201,12 +201,12 @@ def _band(table: CalibrationSums, band: int, level: float) -> Band:
         high=(band + 1) / BANDS,
         confidence=float(table.confidence[rows].sum()) / pairs,
         pairs=pairs,
-        matched=_matched(table, [band], PAIRS, level),
+        matched=_pool_matches(table, [band], PAIRS, level),
     )
 
 
 def _block(table: CalibrationSums, bands: Sequence[int], level: float) -> Block:
-    matched = _matched(table, bands, f"{PAIRS} near this confidence", level)
+    matched = _pool_matches(table, bands, f"{PAIRS} near this confidence", level)
     return Block(bands[0] / BANDS, (bands[-1] + 1) / BANDS, matched.n, matched)
 
 
@@ -297,7 +297,7 @@ class BesidePeople:
         )
 
 
-def beside_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
+def compare_with_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
     """Compare models' ballots and panels' claims with human majorities.
 
     A pair of candidates of a session is decided where more human ballots place one above the other

@@ -132,11 +132,11 @@ def _continued_fraction(x: Floats, a: float, b: float) -> Floats:
     Abramowitz and Stegun 26.5.8; evaluated forwards after Lentz, Applied Optics 15 (1976) 668–671.
     """
     if x.size > FEW:
-        return _evaluated([x], a, b)[0]
-    return np.array(_evaluated(x.tolist(), a, b))
+        return _evaluate([x], a, b)[0]
+    return np.array(_evaluate(x.tolist(), a, b))
 
 
-def _evaluated(parts: Sequence[Number], a: float, b: float) -> list[Number]:
+def _evaluate(parts: Sequence[Number], a: float, b: float) -> list[Number]:
     """Continued fraction of each part, as deep as the slowest needs."""
     firsts = [1 - (a + b) * x / (a + 1) for x in parts]
     ds = [1 / (first + (first == 0) * 1e-300) for first in firsts]

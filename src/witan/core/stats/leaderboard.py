@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Kind
-from witan.core.display import Displayed, quoted
-from witan.core.outcome import Confidence, Interval, check_level, listed
+from witan.core.display import Displayed, list_names
+from witan.core.outcome import Confidence, Interval, check_level, join_names
 from witan.core.rules import RULES
 from witan.core.rules.registry import Rule
 from witan.core.stats.mean_scores import MeanScores, mean_scores
@@ -234,7 +234,7 @@ class Leaderboard(Displayed):
     interpretation: str = ""
 
     def __repr__(self) -> str:
-        lead = quoted(line.model for line in self.lines)
+        lead = list_names(line.model for line in self.lines)
         few = f", {len(self.provisional)} provisional" if self.provisional else ""
         return f"<Leaderboard by {self.terms.rule}: {lead or 'nobody yet'}{few}>"
 
@@ -348,7 +348,7 @@ def put_in_order(board: Board, rule: Rule, terms: Terms, elo: Mapping[str, float
         ahead = board.means.ahead(terms.level)
         ahead = ahead.T.copy() if rule.lower_is_better else ahead
     elif terms.order_by == "rating":
-        key, ahead = _by_rating(board)
+        key, ahead = _order_by_rating(board)
     else:
         key = by_elo
     if np.isnan(key).all():
@@ -356,7 +356,7 @@ def put_in_order(board: Board, rule: Rule, terms: Terms, elo: Mapping[str, float
             f"no model has a {terms.order_by} {terms.window}; order by "
             f"{'rating' if terms.order_by == 'score' else 'score'}, or widen the window"
         )
-    key = _rounded(key)
+    key = _round_noise(key)
     may = (board.means.sessions >= terms.min_sessions) & ~np.isnan(key)
     group = _groups(board, may)
     if board.ratings is not None:
@@ -406,7 +406,7 @@ def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[
     )
 
 
-def _by_rating(board: Board) -> tuple[Array, Flags]:
+def _order_by_rating(board: Board) -> tuple[Array, Flags]:
     """Ratings in board order, and pairs ahead of each other."""
     n_models = len(board.models)
     key, ahead = np.full(n_models, np.nan), np.zeros((n_models, n_models), dtype=np.bool_)
@@ -443,7 +443,7 @@ def _groups(board: Board, may: Flags) -> Counts:
     return numbered
 
 
-def _rounded(key: Array) -> Array:
+def _round_noise(key: Array) -> Array:
     """Round away summation noise."""
     # Never finer than the unit itself: numbers that are all but 0 differ by dust alone.
     rounded: Array = np.round(key / np.fmax.reduce(np.abs(key), initial=1.0), DIGITS)
@@ -481,7 +481,7 @@ def _who_leads(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) -> str:
     if len(lines) == 1:
         return f"{first[0]} is the only model with a rank"
     number = NUMBERS[board.terms.order_by]
-    lead = f"{_named(first)} {'share' if len(first) > 1 else 'has'} the best {number}"
+    lead = f"{_join_models(first)} {'share' if len(first) > 1 else 'has'} the best {number}"
     if board.terms.order_by == "elo":
         return lead
     return f"{lead}, {_how_surely(board, lines, f'{board.terms.level * 100:g}%')}"
@@ -493,17 +493,17 @@ def _how_surely(board: Leaderboard, lines: tuple[LeaderboardLine, ...], level: s
         return f"but all models are too close to call at {level}"
     known = {*board.contenders}
     if contenders := [line.model for line in lines if line.model in known]:
-        return f"but too close to call against {_named(contenders)} at {level}"
+        return f"but too close to call against {_join_models(contenders)} at {level}"
     if shared:
         return f"and are too close to call at {level}"
     return f"above every other model beyond noise ({level})"
 
 
-def _named(models: Sequence[str]) -> str:
+def _join_models(models: Sequence[str]) -> str:
     names = [*models]
     if len(names) > MOST:
         names = [*names[: MOST - 1], f"{len(names) - MOST + 1} more"]
-    return listed(names)
+    return join_names(names)
 
 
 def leaderboard(
@@ -571,10 +571,10 @@ def leaderboard(
     lines = tuple(_line(board, order, row, rule, terms) for row in order.rows)
     apart = tuple(_line(board, order, row, rule, terms) for row in order.apart)
     if previous is not None:
-        before, company = previous.by_model, _in_company(lines, previous.lines)
+        before, company = previous.by_model, _models_in_same_company(lines, previous.lines)
         lines, apart = (
             tuple(
-                _compared(line, before.get(line.model), terms.level, ranked=line.model in company)
+                _add_change(line, before.get(line.model), terms.level, ranked=line.model in company)
                 for line in group
             )
             for group in (lines, apart)
@@ -625,7 +625,7 @@ def _line(board: Board, order: Order, row: int, rule: Rule, terms: Terms) -> Lea
     n, offered, votes = (
         int(column[row]) for column in (means.sessions, means.offered, means.votes)
     )
-    score, error = _known(means.mean[row]), _known(means.std_error[row])
+    score, error = _none_if_nan(means.mean[row]), _none_if_nan(means.std_error[row])
     coverage = votes / offered if offered else None
     low, high = (None, None) if rank == 0 else _rank_interval(order, row)
     rating, rating_error, rating_interval = _rating(board, row)
@@ -647,17 +647,17 @@ def _line(board: Board, order: Order, row: int, rule: Rule, terms: Terms) -> Lea
         wins=float(means.wins[row]),
         coverage=coverage,
         confidence=_confidence(coverage, n),
-        z=_known(means.z[row]),
+        z=_none_if_nan(means.z[row]),
         rating=rating,
         rating_error=rating_error,
         rating_interval=rating_interval,
-        elo=_known(order.elo[row]),
+        elo=_none_if_nan(order.elo[row]),
         change=None,
         effort=board.efforts[row],
     )
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
@@ -721,12 +721,12 @@ def _rating(board: Board, row: int) -> tuple[float | None, float | None, Interva
     ratings, place = board.ratings, int(board.rated[row])
     if ratings is None or place < 0:
         return None, None, None
-    low, high = _known(ratings.low[place]), _known(ratings.high[place])
+    low, high = _none_if_nan(ratings.low[place]), _none_if_nan(ratings.high[place])
     interval = None if low is None or high is None else Interval(low, high, ratings.level)
-    return _known(ratings.rating[place]), _known(ratings.std_error[place]), interval
+    return _none_if_nan(ratings.rating[place]), _none_if_nan(ratings.std_error[place]), interval
 
 
-def _in_company(
+def _models_in_same_company(
     lines: Sequence[LeaderboardLine], before: Sequence[LeaderboardLine]
 ) -> frozenset[str]:
     """Models ranked among the same others in both windows, newcomers aside."""
@@ -742,7 +742,7 @@ def _in_company(
     return frozenset().union(*(group for group in now.values() if group in then.values()))
 
 
-def _compared(
+def _add_change(
     line: LeaderboardLine, before: LeaderboardLine | None, level: float, *, ranked: bool
 ) -> LeaderboardLine:
     """The line with its change; `ranked`: ranks are comparable."""
@@ -752,10 +752,10 @@ def _compared(
     if ranked and line.rank is not None and before.rank is not None:
         moved = before.rank - line.rank
     gap = line.score - before.score
-    return replace(line, change=Change(gap, moved, _beyond(line, before, level)))
+    return replace(line, change=Change(gap, moved, _is_beyond_noise(line, before, level)))
 
 
-def _beyond(line: LeaderboardLine, before: LeaderboardLine, level: float) -> bool | None:
+def _is_beyond_noise(line: LeaderboardLine, before: LeaderboardLine, level: float) -> bool | None:
     """True if two independent mean scores differ beyond noise, by Welch's t."""
     from scipy.special import stdtrit
 
@@ -775,7 +775,7 @@ def _p_beats(board: Board, rows: list[int]) -> tuple[tuple[float | None, ...], .
     known = board.rated[rows]
     table = board.ratings.p_beats()[np.ix_(known, known)]
     table[(known < 0)[:, np.newaxis] | (known < 0)] = np.nan
-    return tuple(tuple(_known(cell) for cell in line) for line in table)
+    return tuple(tuple(_none_if_nan(cell) for cell in line) for line in table)
 
 
 def _warnings(board: Board, terms: Terms) -> list[str]:

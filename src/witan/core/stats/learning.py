@@ -8,7 +8,7 @@ from math import nan
 
 import numpy as np
 
-from witan.core.counting import Fitted, by_shape, fits_of, stack
+from witan.core.counting import Fitted, fits_of, group_by_shape, stack
 from witan.core.entries import Noise
 from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import Prior, Unit
@@ -529,7 +529,7 @@ def _learn_prior(electorates: Sequence[Electorate], settings: Settings) -> Prior
         return None
     rule = RULES["calibrated" if settings.rule == AUTO else settings.rule]
     fits: dict[str, list[AdditiveFit]] = {"grades": [], "ranks": []}
-    for numbers in by_shape(electorates):
+    for numbers in group_by_shape(electorates):
         chosen = [electorates[number] for number in numbers]
         if not chosen[0].votes or len(chosen[0].candidates) < 2:
             continue

@@ -227,7 +227,7 @@ class Count:
     needed: int
 
 
-def lacking(count: Count, unit: MeasureUnit) -> Measure:
+def lack_data(count: Count, unit: MeasureUnit) -> Measure:
     """A measure without enough data."""
     n = round(count.n)
     why = f"not enough data: {counted(n, count.of)}, {count.needed} needed"
@@ -284,7 +284,7 @@ def measured(
     Fisher, Metron 1 (1921) 3–32, for artanh; `witan.core.stats.measures` for the errors.
     """
     if count.n < count.needed:
-        return lacking(count, unit)
+        return lack_data(count, unit)
     to, back = _LINKS[link]
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
@@ -359,7 +359,7 @@ def rate(sums: Array, count: Count, *, level: float, opposed: bool = False) -> M
     101–133.
     """
     if count.n < count.needed:
-        return lacking(count, "share")
+        return lack_data(count, "share")
     result = jackknife(sums, ratio)
     p, n = float(result.estimate), float(sums[:, 1].sum())
     if not np.isfinite(p):
@@ -424,7 +424,7 @@ def per_bucket(bucket: NDArray[np.int64], *columns: NDArray[np.float64 | np.int6
 Rows = tuple[NDArray[np.int64], tuple[NDArray[np.float64 | np.int64], ...]]
 
 
-def beside(first: Rows, second: Rows) -> Array:
+def join_buckets(first: Rows, second: Rows) -> Array:
     """Add up two sets of rows side by side: (B, K₁ + K₂)."""
     n_first, n_second = len(first[0]), len(second[0])
     columns = [np.concatenate([column, np.zeros(n_second)]) for column in first[1]]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.display import quoted
+from witan.core.display import list_names
 from witan.core.outcome import check_level
 from witan.core.rules.luce import fit_matchups
 from witan.core.stats.comparisons import (
@@ -120,7 +120,7 @@ class Ratings:
 
     def __repr__(self) -> str:
         known = f"{self.n_comparisons:g} comparisons, {self.n_sessions} sessions"
-        return f"<Ratings of {len(self.models)} models from {known}: {quoted(self.models)}>"
+        return f"<Ratings of {len(self.models)} models from {known}: {list_names(self.models)}>"
 
     @property
     def connected(self) -> bool:
@@ -508,7 +508,7 @@ def rate_sums(
     fit = fit_pairs(models, _counts(cell, table, len(models)), ghost_wins)
     residual = residuals(fit.strength).reshape(3, -1)
     pull = sum(table[outcome] * residual[outcome][cell] for outcome in (TIE, FIRST, SECOND))
-    gradient = _by_bucket(sums.bucket, first, second, np.asarray(pull), len(models))
+    gradient = _sum_by_bucket(sums.bucket, first, second, np.asarray(pull), len(models))
     clusters = Clusters(len(gradient), gradient.T @ gradient)
     return conclude(fit, clusters, level, tuple(_warnings(clusters.n, len(models))))
 
@@ -522,7 +522,7 @@ def _counts(cell: Codes, table: Array, n_models: int) -> PairCounts:
     return PairCounts(first=first, second=second, tie=tie)
 
 
-def _by_bucket(bucket: Codes, first: Codes, second: Codes, pull: Array, n_models: int) -> Array:
+def _sum_by_bucket(bucket: Codes, first: Codes, second: Codes, pull: Array, n_models: int) -> Array:
     """Gradient of each bucket with comparisons, shape (B, M)."""
     _, row = np.unique(bucket, return_inverse=True)
     n_buckets = int(row.max()) + 1

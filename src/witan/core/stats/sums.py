@@ -412,7 +412,7 @@ def renamed_codes(aliases: Mapping[str, str], names: Names) -> Mapping[int, int]
     return MappingProxyType(changed)
 
 
-def renamed(names: Names, aliases: Mapping[str, str]) -> Names:
+def rename_codes(names: Names, aliases: Mapping[str, str]) -> Names:
     """Names as they are now, for every code there was."""
     return Names({code: present_name(name, aliases) for code, name in names.of.items()})
 

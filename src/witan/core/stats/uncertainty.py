@@ -210,7 +210,7 @@ class Uncertainty:
         mean, covariance = self._posterior(chosen)
         draws = _root(covariance) @ _t_draws(len(chosen), self.df)
         draws += mean[:, np.newaxis]
-        alone[chosen] = _levelled(_shares_of_best(draws), mean, covariance)
+        alone[chosen] = _equalise(_shares_of_best(draws), mean, covariance)
         return alone
 
     def _excess(self, chosen: NDArray[np.integer[Any]]) -> float:
@@ -268,7 +268,7 @@ def _shares_of_best(draws: Floats) -> Floats:
     return shares
 
 
-def _levelled(shares: Floats, mean: Floats, covariance: Floats) -> Floats:
+def _equalise(shares: Floats, mean: Floats, covariance: Floats) -> Floats:
     """Equalise exchangeable candidates' shares; a lattice is not perfectly symmetric."""
     levelled = shares.copy()
     scale = np.sqrt(np.abs(np.diagonal(covariance)).max(initial=1e-300))

@@ -15,7 +15,7 @@ from typing import IO, Any
 from witan.core.ballot_records import KINDS, Unreadable, moment, name, scale_of, weight
 from witan.core.escaping import STEERING
 from witan.core.scale import Scale
-from witan.files.ballots.columns import ALIASES, CRITERIA, CRITERION_PREFIX, Header, folded
+from witan.files.ballots.columns import ALIASES, CRITERIA, CRITERION_PREFIX, Header, fold_name
 from witan.files.ballots.opening import Source
 from witan.files.ballots.problems import Report
 
@@ -112,12 +112,12 @@ class Dialect:
         bare = _QUOTED.sub("", first)
         present = [mark for mark in _MARKS if mark in bare]
         names = {part.strip() for name in columns.values() for part in name.split("+")}
-        known = _KNOWN | {folded(name) for name in names}
+        known = _KNOWN | {fold_name(name) for name in names}
 
         def fit(mark: str) -> tuple[int, int]:
             cells = cut(first, mark)
             prefixed = (cell.casefold().startswith(CRITERION_PREFIX) for cell in cells)
-            return sum(folded(cell) in known for cell in cells) + sum(prefixed), bare.count(mark)
+            return sum(fold_name(cell) in known for cell in cells) + sum(prefixed), bare.count(mark)
 
         delimiter = max(present, key=fit) if len(present) > 1 else next(iter(present), ",")
         return cls(delimiter, spaced=f"{delimiter} " in bare)
@@ -148,7 +148,7 @@ def cut(line: str, delimiter: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def with_points(row: list[str], places: Sequence[int]) -> list[str]:
+def replace_commas(row: list[str], places: Sequence[int]) -> list[str]:
     """The row with decimal points for decimal commas."""
     if not any("," in row[place] for place in places):
         return row
@@ -182,11 +182,11 @@ def _weight(text: str) -> float:
     return weight(text if value is None else value)
 
 
-def _abstained(text: str) -> bool:
-    folded = text.casefold()
-    if folded in ("true", "yes", "1"):
+def _read_abstained(text: str) -> bool:
+    word = text.casefold()
+    if word in ("true", "yes", "1"):
         return True
-    if folded in ("false", "no", "0"):
+    if word in ("false", "no", "0"):
         return False
     raise Unreadable("abstained", f"is {text!r}; expected true or false")
 
@@ -217,7 +217,7 @@ def _scale(text: str) -> Scale:
 
 
 _CELLS: Mapping[str, Callable[[str], Any]] = {
-    "abstained": _abstained,
+    "abstained": _read_abstained,
     "reason": str,
     "candidates": _candidates,
     "weight": _weight,
@@ -282,7 +282,7 @@ def csv_rows(
                 if over and not blank:
                     report(start, _too_wide(len(row), width))
                 elif not blank:
-                    yield start, with_points(_as_wide(row, width), numeric)
+                    yield start, replace_commas(_pad(row, width), numeric)
                 start = rows.line_num + 1
             return
         except csv.Error as error:
@@ -290,7 +290,7 @@ def csv_rows(
             start = rows.line_num + 1
 
 
-def _as_wide(row: list[str], width: int) -> list[str]:
+def _pad(row: list[str], width: int) -> list[str]:
     return row if len(row) == width else (row + [""] * (width - len(row)))[:width]
 
 

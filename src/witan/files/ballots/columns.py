@@ -89,13 +89,13 @@ def check_columns(columns: Mapping[str, str]) -> None:
             raise InvalidParameter(f"the column of {field!r}", column, "the name of a column")
 
 
-def joined(parts: Iterable[object]) -> str:
+def join_columns(parts: Iterable[object]) -> str:
     """One name out of several columns, the empty ones left out."""
     return "@".join(text for part in parts if (text := "" if part is None else str(part).strip()))
 
 
 @lru_cache(maxsize=4096)
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Normalise a header: ``Model A``, ``model-a`` and ``modelA`` become ``model_a``."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.sub(r"[\W_]+", "_", parted).strip("_").casefold()
@@ -117,7 +117,7 @@ class Header:
         self.path = path
         self._places = {name: place for place, name in reversed(list(enumerate(self.names)))}
         self._folded = {
-            folded(name): self._places[name]
+            fold_name(name): self._places[name]
             for name in reversed(self.names)
             if not name.casefold().startswith(CRITERION_PREFIX)
         }
@@ -159,7 +159,7 @@ class Header:
             return lambda _row: ""
         if len(where) == 1:
             return itemgetter(where[0])
-        return lambda row: joined(row[place] for place in where)
+        return lambda row: join_columns(row[place] for place in where)
 
     def getters(self, fields: Iterable[str]) -> list[tuple[str, Cell]]:
         """The present fields among these, with getters."""
@@ -176,8 +176,8 @@ class Header:
                 known.append((name[len(CRITERION_PREFIX) :].strip(), place))
             elif name in self._listed:
                 known.append((name, place))
-            elif folded(name) in CRITERIA:
-                known.append((folded(name), place))
+            elif fold_name(name) in CRITERIA:
+                known.append((fold_name(name), place))
         if known or "rank" in self or "grade" in self:
             return known, False
         places = self.places(ALIASES)

@@ -13,10 +13,10 @@ from witan.files.ballots.cells import Rows, csv_rows, text_of
 from witan.files.ballots.jsonl import objects, read_council_log, read_jsonl
 from witan.files.ballots.opening import (
     Source,
-    begins_an_array,
     inspect_samples,
+    is_array,
     is_spread,
-    unfolded,
+    unfold_objects,
 )
 from witan.files.ballots.preflib import read_preflib
 from witan.files.ballots.problems import Report
@@ -82,7 +82,7 @@ class Content:
             return records(self.table, self.source.path)
         if self._is_json:
             return objects(self.source, report)
-        return _by_column(csv_rows(self.source, report, self.columns))
+        return _to_mapping(csv_rows(self.source, report, self.columns))
 
     @property
     def _is_json(self) -> bool:
@@ -110,11 +110,11 @@ def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -
         shape = None if format == "parquet" else format
         shape = shape or _table_format(table, columns, source.path)
         return Content(shape or "parquet", source, columns, table)
-    if begins_an_array(source):
-        source = unfolded(source)
+    if is_array(source):
+        source = unfold_objects(source)
     first = source.first_line()
     if first is not None and is_spread(first, source):
-        source = unfolded(source)
+        source = unfold_objects(source)
         first = source.first_line()
     if first is None:
         return None
@@ -177,7 +177,7 @@ class _Others:
         return f"{'more than ' * self.are_more}{self.n:,}"
 
 
-def _by_column(rows: Rows) -> Records:
+def _to_mapping(rows: Rows) -> Records:
     numbered = iter(rows)
     _, header = next(numbered, (0, []))
     names = [name.strip() for name in header]

@@ -8,7 +8,7 @@ from typing import IO, Any
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import Unreadable, read_record, to_record
 from witan.core.escaping import escape_json
-from witan.files.ballots.columns import joined
+from witan.files.ballots.columns import join_columns
 from witan.files.ballots.opening import Source
 from witan.files.ballots.problems import Report, doubt_of
 
@@ -19,7 +19,7 @@ def read_jsonl(source: Source, columns: Mapping[str, str], report: Report) -> It
     """Read one ballot a line; `columns` maps fields to keys."""
     for number, record in objects(source, report):
         try:
-            ballot = read_record(_renamed(record, columns) if columns else record)
+            ballot = read_record(_rename(record, columns) if columns else record)
         except Unreadable as flaw:
             report(number, flaw)
             continue
@@ -66,14 +66,14 @@ def _is_text(record: dict[str, Any]) -> bool:
     return True
 
 
-def _renamed(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+def _rename(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     renamed = {}
     for field, key in columns.items():
         if key in record:
             renamed[field] = record[key]
         elif "+" in key:
             parts = (record.get(part.strip()) for part in key.split("+"))
-            renamed[field] = joined("" if part is None else str(part) for part in parts)
+            renamed[field] = join_columns("" if part is None else str(part) for part in parts)
     return {**record, **renamed}
 
 
@@ -97,9 +97,9 @@ def read_council_log(source: Source, report: Report) -> Iterator[Ballot]:
     for number, record in objects(source, report):
         try:
             if "rankings" in record and "label_to_model" in record:
-                records = _of_session(record)
+                records = _ballots_of_session(record)
             elif isinstance(record.get("type"), str):
-                records = _of_event(record)
+                records = _ballot_of_event(record)
             else:
                 raise Unreadable(
                     None, "is no session of a council; expected 'rankings' and 'label_to_model'"
@@ -116,7 +116,7 @@ def read_council_log(source: Source, report: Report) -> Iterator[Ballot]:
             yield ballot
 
 
-def _of_session(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _ballots_of_session(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     rankings = record["rankings"]
     if not isinstance(rankings, dict):
         raise Unreadable("rankings", "is no map; expected reviewer and list of labels")
@@ -127,12 +127,12 @@ def _of_session(record: Mapping[str, Any]) -> list[dict[str, Any]]:
         "question": record.get("question"),
     }
     return [
-        {**shared, "reviewer": reviewer, **_ranked(ranking, sheet)}
+        {**shared, "reviewer": reviewer, **_resolve_labels(ranking, sheet)}
         for reviewer, ranking in rankings.items()
     ]
 
 
-def _of_event(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _ballot_of_event(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The ballot of a ranking event; other events hold none."""
     if record["type"] != "stage2_ranking":
         return []
@@ -140,7 +140,7 @@ def _of_event(record: Mapping[str, Any]) -> list[dict[str, Any]]:
         "session": record.get("run_id"),
         "reviewer": record.get("model"),
         "at": record.get("timestamp"),
-        **_ranked(
+        **_resolve_labels(
             record.get("parsed_ranking"), _sheet("label_mapping", record.get("label_mapping"))
         ),
     }
@@ -172,7 +172,7 @@ def _sheet(field: str, labels: object) -> dict[str, str]:
     return {label.strip(): model for label, model in labels.items()}
 
 
-def _ranked(ranking: object, sheet: Mapping[str, str]) -> dict[str, Any]:
+def _resolve_labels(ranking: object, sheet: Mapping[str, str]) -> dict[str, Any]:
     """Ranking, roster and positions; unknown labels stay."""
     if isinstance(ranking, list):
         ranking = [

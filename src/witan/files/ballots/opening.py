@@ -179,14 +179,14 @@ class Source:
         try:
             return cast("io.BufferedReader", self.stream).peek(4)
         except _READ_ERRORS as error:
-            raise cannot("be read", self.path, error) from error
+            raise unreadable_file("be read", self.path, error) from error
 
     def _raw(self) -> Iterator[bytes]:
         try:
             for raw in self.stream:  # noqa: UP028  `yield from` closes the stream with this
                 yield raw
         except _READ_ERRORS as error:
-            raise cannot("be read", self.path, error) from error
+            raise unreadable_file("be read", self.path, error) from error
 
 
 def _not_utf8(path: str, line: int) -> BallotFileError:
@@ -208,16 +208,16 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
             if name == "-":
                 name, stem, stream = "<stdin>", "stdin", _binary(sys.stdin)
             else:
-                stream = stack.enter_context(_opened(name))
+                stream = stack.enter_context(_open(name))
         else:
             name = str(getattr(path, "name", "<stream>"))
             stem, stream = _stem(name), _binary(path)
         try:
-            unpacked = _as_utf8(name, _unpacked(name, stream))
+            unpacked = _to_utf8(name, _unpack(name, stream))
         except _READ_ERRORS as error:
-            raise cannot("be read", name, error) from error
+            raise unreadable_file("be read", name, error) from error
         if bounds is not None:
-            unpacked = _buffered(bounds.within(_pieces(unpacked)))
+            unpacked = _buffer(bounds.within(_pieces(unpacked)))
         source = Source(name, stem, unpacked, bounds)
         with source.closing:
             yield source
@@ -231,14 +231,14 @@ def _stem(name: str) -> str:
     return path.stem
 
 
-def _opened(name: str) -> BinaryIO:
+def _open(name: str) -> BinaryIO:
     try:
         return Path(name).open("rb")
     except OSError as error:
-        raise cannot("be read", name, error) from error
+        raise unreadable_file("be read", name, error) from error
 
 
-def cannot(do: str, path: str, error: BaseException) -> BallotFileError:
+def unreadable_file(do: str, path: str, error: BaseException) -> BallotFileError:
     """Word an operating system's or unpacker's error, with a remedy."""
     if isinstance(error, FileNotFoundError):
         problem = "does not exist; check the path"
@@ -285,7 +285,7 @@ class _Chunks(io.RawIOBase):
         return size
 
 
-def _buffered(chunks: Iterator[bytes]) -> BinaryIO:
+def _buffer(chunks: Iterator[bytes]) -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(_Chunks(chunks), _CHUNK))
 
 
@@ -293,35 +293,35 @@ def _binary(stream: IO[Any]) -> BinaryIO:
     """The bytes below a text stream, encoded if there are none."""
     below = getattr(stream, "buffer", stream)
     if isinstance(below, io.TextIOBase):
-        return _buffered(text.encode() for text in iter(lambda: below.read(_CHUNK), ""))
+        return _buffer(text.encode() for text in iter(lambda: below.read(_CHUNK), ""))
     return cast("BinaryIO", below)
 
 
-def _unpacked(path: str, stream: BinaryIO) -> BinaryIO:
+def _unpack(path: str, stream: BinaryIO) -> BinaryIO:
     """The stream or its unpacked content, always able to peek."""
     start = stream.read(4)
     if stream.seekable():
         stream.seek(-len(start), io.SEEK_CUR)
-        plain = stream if hasattr(stream, "peek") else _buffered(_pieces(stream))
+        plain = stream if hasattr(stream, "peek") else _buffer(_pieces(stream))
     else:
-        plain = _buffered(chain([start], _pieces(stream)))
+        plain = _buffer(chain([start], _pieces(stream)))
     if start.startswith(_GZIP):
         return cast("BinaryIO", io.BufferedReader(gzip.GzipFile(fileobj=plain), _CHUNK))
     if start == _ZSTD:
-        return _buffered(_unpack_zstd(path, plain))
+        return _buffer(_unpack_zstd(path, plain))
     return plain
 
 
-def _as_utf8(path: str, stream: BinaryIO) -> BinaryIO:
+def _to_utf8(path: str, stream: BinaryIO) -> BinaryIO:
     """Convert UTF-16 with a byte order mark to UTF-8."""
     encoding = _UTF16.get(cast("io.BufferedReader", stream).peek(2)[:2])
     if encoding is None:
         return stream
     stream.read(2)
-    return _buffered(_encoded(path, stream, encoding))
+    return _buffer(_encode(path, stream, encoding))
 
 
-def _encoded(path: str, stream: BinaryIO, encoding: str) -> Iterator[bytes]:
+def _encode(path: str, stream: BinaryIO, encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
         for piece in chain(_pieces(stream), [b""]):
@@ -383,7 +383,7 @@ class Lines(Source):
         yield from self._lines
 
 
-def begins_an_array(source: Source) -> bool:
+def is_array(source: Source) -> bool:
     """Detect a JSON array by its first bytes."""
     start = cast("io.BufferedReader", source.stream).peek(16)[:64]
     return start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
@@ -421,7 +421,7 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def unfolded(source: Source) -> Source:
+def unfold_objects(source: Source) -> Source:
     """One line per object from a JSON array or multi-line objects.
 
     The n-th object is then line n. An array is read as it comes, never whole.
@@ -429,12 +429,12 @@ def unfolded(source: Source) -> Source:
     return Lines(source, (json.dumps(value) + "\n" for value in _values(source)))
 
 
-def overheard(source: Source, hear: Callable[[dict[str, Any]], None]) -> Source:
+def tap_objects(source: Source, hear: Callable[[dict[str, Any]], None]) -> Source:
     """Pass lines through; call a listener with each JSON object first."""
-    return Lines(source, _overhear(source, hear))
+    return Lines(source, _tap(source, hear))
 
 
-def _overhear(source: Source, hear: Callable[[dict[str, Any]], None]) -> Iterator[str]:
+def _tap(source: Source, hear: Callable[[dict[str, Any]], None]) -> Iterator[str]:
     for line in source.lines():
         try:
             record = json.loads(line)
@@ -480,7 +480,7 @@ def _text_pieces(source: Source) -> Iterator[str]:
     except UnicodeDecodeError:
         raise BallotFileError(source.path, "is not UTF-8; save it as UTF-8", passed) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise cannot("be read", source.path, error) from error
+        raise unreadable_file("be read", source.path, error) from error
 
 
 def _rest(text: str, path: str, passed: int) -> Iterator[object]:

@@ -11,7 +11,7 @@ from witan.core.ballot import Ballot
 from witan.core.ballot_records import FIELDS, Unreadable, read_record, scale_record
 from witan.errors import BallotFileError, MissingExtra
 from witan.files.ballots.cells import text_of
-from witan.files.ballots.columns import joined
+from witan.files.ballots.columns import join_columns
 from witan.files.ballots.opening import Source
 from witan.files.ballots.problems import Report, doubt_of
 
@@ -70,7 +70,7 @@ def read_parquet(table: Any, columns: Mapping[str, str], report: Report) -> Iter
         for field, column in columns.items():
             row[field] = _column(row, column)
         try:
-            ballot = read_record(_as_record(row))
+            ballot = read_record(_to_record(row))
         except Unreadable as flaw:
             report(number, flaw)
             continue
@@ -82,20 +82,20 @@ def read_parquet(table: Any, columns: Mapping[str, str], report: Report) -> Iter
 def _column(row: Mapping[str, Any], column: str) -> Any:
     if column in row or "+" not in column:
         return row.get(column)
-    return joined(text_of(row.get(part.strip())) for part in column.split("+"))
+    return join_columns(text_of(row.get(part.strip())) for part in column.split("+"))
 
 
-def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:
+def _to_record(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row as JSON record: maps for Arrow's lists of pairs."""
     record = dict(row)
     for field in ("positions", "authors", "ranking", "grades"):
         value = record.get(field)
         if isinstance(value, list) and all(isinstance(each, tuple) for each in value):
-            record[field] = {key: _mapped(grade) for key, grade in value}
+            record[field] = {key: _to_mapping(grade) for key, grade in value}
     if isinstance(record.get("grades"), list):
         record["grades"] = _grades(record["grades"])
     elif isinstance(record.get("grades"), dict):
-        record["grades"] = _without_nulls(record["grades"])
+        record["grades"] = _drop_nulls(record["grades"])
     if isinstance(scale := record.get("scale"), str) and scale.startswith("{"):
         record["scale"] = json.loads(scale)
     weight = record.get("weight")
@@ -104,16 +104,16 @@ def _as_record(row: Mapping[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _without_nulls(grades: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_nulls(grades: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a structure with values; the others belong to other rows."""
     return {
-        key: _without_nulls(grade) if isinstance(grade, dict) else grade
+        key: _drop_nulls(grade) if isinstance(grade, dict) else grade
         for key, grade in grades.items()
         if grade is not None
     }
 
 
-def _mapped(value: Any) -> Any:
+def _to_mapping(value: Any) -> Any:
     return dict(value) if isinstance(value, list) else value
 
 

@@ -145,7 +145,7 @@ def write_preflib(ballots: Iterable[Ballot], out: IO[bytes], path: str, kind: st
 
     Only rankings and the session's name are held: reviewers become voters without a name.
     """
-    counts, names, title = _counted(ballots, path)
+    counts, names, title = _count(ballots, path)
     numbers = {name: number for number, name in enumerate(names, start=1)}
     needed_kind = _kind(counts, len(names))
     if kind is not None and any(needed not in kind for needed in needed_kind if needed in "ti"):
@@ -153,7 +153,7 @@ def write_preflib(ballots: Iterable[Ballot], out: IO[bytes], path: str, kind: st
             path,
             f"these ballots are {needed_kind!r} (tied or incomplete); name the file .{needed_kind}",
         )
-    orders = [(count, _written(groups, numbers)) for groups, count in counts.items()]
+    orders = [(count, _escape(groups, numbers)) for groups, count in counts.items()]
     orders.sort(key=lambda one: (-one[0], one[1]))
     total = sum(counts.values())
     titled = {number: escape_controls(name) for name, number in numbers.items()}
@@ -171,14 +171,14 @@ def write_preflib(ballots: Iterable[Ballot], out: IO[bytes], path: str, kind: st
     return total
 
 
-def _counted(ballots: Iterable[Ballot], path: str) -> tuple[Counter[Groups], Sequence[str], str]:
+def _count(ballots: Iterable[Ballot], path: str) -> tuple[Counter[Groups], Sequence[str], str]:
     """Counts of each ranking, the alternatives, and the session."""
     counts: Counter[Groups] = Counter()
     roster: dict[str, None] = {}
     mentioned: dict[str, None] = {}
     session: str | None = None
     for ballot in ballots:
-        if problem := _unfit(ballot, session):
+        if problem := _unsupported_parts(ballot, session):
             raise BallotFileError(path, f"PrefLib cannot hold {problem}; write jsonl")
         session = ballot.session
         roster.update(dict.fromkeys(ballot.candidates or ()))
@@ -191,7 +191,7 @@ def _counted(ballots: Iterable[Ballot], path: str) -> tuple[Counter[Groups], Seq
     return counts, names, session or ""
 
 
-def _unfit(ballot: Ballot, session: str | None) -> str | None:
+def _unsupported_parts(ballot: Ballot, session: str | None) -> str | None:
     """Parts of a ballot unsupported by PrefLib, if any."""
     if session is not None and ballot.session != session:
         return f"several sessions ({session!r} and {ballot.session!r})"
@@ -214,7 +214,7 @@ def _kind(counts: Iterable[Groups], n_alternatives: int) -> str:
     return ("to" if tied else "so") + ("c" if complete else "i")
 
 
-def _written(groups: Groups, numbers: dict[str, int]) -> str:
+def _escape(groups: Groups, numbers: dict[str, int]) -> str:
     places = []
     for group in groups:
         inside = ",".join(str(number) for number in sorted(numbers[name] for name in group))

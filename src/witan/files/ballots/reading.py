@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 from witan.core.ballot import Ballot
 from witan.core.scale import Scale
-from witan.core.scale_recognition import Evidence, Scales, on_known_scale
+from witan.core.scale_recognition import Evidence, Scales, put_on_scale
 from witan.errors import BallotFileError, UnclearScale
 from witan.files.ballots.columns import check_columns
 from witan.files.ballots.formats import PLAIN, check_format, content_of, plain_ballots
@@ -27,7 +27,7 @@ MOST_HELD = 100_000
 """Ballots held in memory until the scale of all is known; more of them are laid aside on disk."""
 
 
-def scaled(
+def scale_ballots(
     ballots: Iterable[Ballot],
     report: Report,
     scale: Scale | None = None,
@@ -46,18 +46,18 @@ def scaled(
         Ballots that are held in memory; more of them are laid aside on disk.
     """
     parts = ((ballot, (ballot,)) for ballot in ballots)
-    for _, (ballot,) in scaled_parts(parts, report, scale, fallback, most_held):
+    for _, (ballot,) in scale_parts(parts, report, scale, fallback, most_held):
         yield ballot
 
 
-def scaled_parts(
+def scale_parts(
     parts: Iterable[tuple[Part, tuple[Ballot, ...]]],
     report: Report,
     scale: Scale | None = None,
     fallback: Scale | None = None,
     most_held: int = MOST_HELD,
 ) -> Iterator[tuple[Part, tuple[Ballot, ...]]]:
-    """`scaled` for ballots with attachments."""
+    """`scale_ballots` for ballots with attachments."""
     evidence, open_ended = Evidence(), scale is None and fallback is None
     rubric_scale = None if fallback is None else Scales(fallback)
     with ExitStack() as stack:
@@ -68,11 +68,11 @@ def scaled_parts(
                     evidence.add(ballot)
                 buffer.append(part, ballots, report.line)
             else:
-                known = _scaled_from(ballots, (scale, rubric_scale), report.line, report)
+                known = _apply_scales(ballots, (scale, rubric_scale), report.line, report)
                 yield part, known
         recognised = _scales_in_file(evidence, report.path) if buffer else None
         for part, ballots, line in buffer:
-            yield part, _scaled_from(ballots, (scale, recognised), line, report)
+            yield part, _apply_scales(ballots, (scale, recognised), line, report)
 
 
 def _scales_in_file(evidence: Evidence, path: str) -> Scales:
@@ -89,22 +89,22 @@ def _scales_in_file(evidence: Evidence, path: str) -> Scales:
         raise BallotFileError(path, str(error)) from error
 
 
-def _with_scale(ballot: Ballot, scale: Scale | None, otherwise: Scales | None) -> Ballot:
+def _set_scale(ballot: Ballot, scale: Scale | None, otherwise: Scales | None) -> Ballot:
     """The ballot with this scale, or its own, or another."""
     if not ballot.grades:
         return ballot if ballot.scale is None else replace(ballot, scale=None)
     if scale is not None:
         return replace(ballot, scale=scale)
-    return ballot if otherwise is None else on_known_scale(ballot, otherwise)
+    return ballot if otherwise is None else put_on_scale(ballot, otherwise)
 
 
-def _scaled_from(
+def _apply_scales(
     ballots: tuple[Ballot, ...],
     scales: tuple[Scale | None, Scales | None],
     line: int,
     report: Report,
 ) -> tuple[Ballot, ...]:
-    known = tuple([_with_scale(ballot, *scales) for ballot in ballots])
+    known = tuple([_set_scale(ballot, *scales) for ballot in ballots])
     if report.doubting:
         for ballot in known:
             report.doubt(line, off_scale(ballot))
@@ -189,11 +189,11 @@ def _read(
         if content is None:
             return
         if content.format in PLAIN:
-            yield from scaled(plain_ballots(content, reading[1], report), report, *scales)
+            yield from scale_ballots(plain_ballots(content, reading[1], report), report, *scales)
             return
         # Sessions load the history's modules: only those who read some wait for them.
         from witan.core.ballot_records import mark_simulated
-        from witan.files.imports.reading import sessions_of
+        from witan.files.imports.reading import read_sessions
 
-        for one in sessions_of(content, reading[1], report, scales=scales, apart=False):
+        for one in read_sessions(content, reading[1], report, scales=scales, apart=False):
             yield from map(mark_simulated, one.ballots) if one.simulated else one.ballots

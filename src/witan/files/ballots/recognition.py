@@ -16,7 +16,7 @@ from witan.files.ballots.columns import (
     QUESTIONS,
     TEXTS,
     Header,
-    folded,
+    fold_name,
 )
 from witan.files.ballots.opening import Source
 from witan.files.ballots.tables import OUTCOMES, SAMPLE, grade_columns, has_criteria, is_grade
@@ -32,7 +32,7 @@ _SHAPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _WIDE = {"csv-judges": "a column per judge", "csv-models": "a column per model"}
 
 
-def no_table(path: str, first: str) -> BallotFileError:
+def missing_table(path: str, first: str) -> BallotFileError:
     """The error for text without a table header."""
     text = first if len(first) <= 60 else first[:60] + "…"
     expected = "columns such as session, reviewer, candidate and grade"
@@ -40,7 +40,7 @@ def no_table(path: str, first: str) -> BallotFileError:
     return BallotFileError(path, f"{problem}PrefLib header, or a table with {expected}")
 
 
-def unrecognised(
+def unknown_table(
     path: str,
     names: Sequence[str],
     sample: Sequence[Sequence[str]],
@@ -64,11 +64,11 @@ def unrecognised(
     else:
         problem += f"; expected {nearest}, {purpose}"
     problem += f", but no column for {' and '.join(missing) if missing else 'what it needs'}"
-    way_on = _way_on(header, missing, sample, columns, recogniser)
+    way_on = _suggest_command(header, missing, sample, columns, recogniser)
     return BallotFileError(path, f"{problem}; {way_on}")
 
 
-def _way_on(
+def _suggest_command(
     header: Header,
     missing: Sequence[str],
     sample: Sequence[Sequence[str]],
@@ -119,7 +119,7 @@ def _fits(header: Header, field: str, place: int, sample: Sequence[Sequence[str]
     if field == "outcome":
         sides = [header.cell(side) for side in ("first", "second")]
         return all(
-            folded(row[place]) in OUTCOMES or row[place] in [cell(row) for cell in sides]
+            fold_name(row[place]) in OUTCOMES or row[place] in [cell(row) for cell in sides]
             for row in sample
         )
     return _grades(place, sample) == (field == "grade")
@@ -131,7 +131,7 @@ def _grades(place: int, sample: Sequence[Sequence[str]]) -> bool:
 
 
 def _likeness(field: str, name: str) -> float:
-    return max(SequenceMatcher(None, folded(name), alias).ratio() for alias in ALIASES[field])
+    return max(SequenceMatcher(None, fold_name(name), alias).ratio() for alias in ALIASES[field])
 
 
 SESSION_MARKS = ("witan_session", "witan_imported")
@@ -167,9 +167,9 @@ def recognise(source: Source, columns: Mapping[str, str]) -> str:
         sample = dialect.rows(source.glimpse(1 + below + SAMPLE)[1 + below :], len(names))
         shape = table_format(names, sample, columns, source.path)
         if shape is None and len(names) < 2:
-            raise no_table(source.path, "".join(names))
+            raise missing_table(source.path, "".join(names))
         if shape is None:
-            raise unrecognised(source.path, names, sample, columns, table_format)
+            raise unknown_table(source.path, names, sample, columns, table_format)
     return shape
 
 
@@ -179,7 +179,7 @@ def header_format(header: Header) -> str | None:
         return "preferences"
     is_pair = "outcome" in header or header.place("winner_model_a") is not None
     if "first" in header and "second" in header and is_pair:
-        literal = {"model_a", "model_b"} <= {folded(name) for name in header.names}
+        literal = {"model_a", "model_b"} <= {fold_name(name) for name in header.names}
         return "battles" if literal or "reviewer" not in header else "csv-pairs"
     return "csv" if "candidate" in header and "reviewer" in header else None
 
@@ -233,7 +233,7 @@ def _json_format(source: Source, first: str, columns: Mapping[str, str]) -> str:
     kind = _record_format(record)
     if kind is not None or not record or not record.keys().isdisjoint(_VOTES):
         return kind or "jsonl"
-    if not columns and (beside := _beside(record)) is not None:
+    if not columns and (beside := _attachment_kind(record)) is not None:
         path = source.path
         problem = f"holds {beside} and no ballots; import the ballots with --{beside}"
         raise BallotFileError(path, f"{problem} {shlex.quote(path)}")
@@ -244,7 +244,7 @@ def _json_format(source: Source, first: str, columns: Mapping[str, str]) -> str:
     if shape is None and "reviewer" not in record and not columns:
         if any("reviewer" in each and not each.keys().isdisjoint(_VOTES) for each in sample):
             return "jsonl"  # the first line is reported, and the ballots below it are not lost
-        raise unrecognised(source.path, names, rows, columns, table_format)
+        raise unknown_table(source.path, names, rows, columns, table_format)
     return shape or "jsonl"
 
 
@@ -291,7 +291,7 @@ def _prefers(header: Header) -> bool:
     )
 
 
-def _beside(record: Mapping[str, Any]) -> str | None:
+def _attachment_kind(record: Mapping[str, Any]) -> str | None:
     """Read a line without ballot as ``answers``, ``questions`` or None."""
     if first_value(record, ALIASES["session"]) is None or not record.keys().isdisjoint(
         (*ALIASES["reviewer"], *_CAST)

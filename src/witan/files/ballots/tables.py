@@ -10,7 +10,7 @@ from sys import intern
 from typing import Any
 
 from witan.core.ballot import Ballot, Groups
-from witan.core.ballot_records import Unreadable, by_rank, name, position, scale_record
+from witan.core.ballot_records import Unreadable, group_by_rank, name, position, scale_record
 from witan.core.scale import read_grade
 from witan.errors import BallotFileError
 from witan.files.ballots.cells import BALLOT_CELLS, Rows, number, read_cell
@@ -20,7 +20,7 @@ from witan.files.ballots.columns import (
     CRITERION_PREFIX,
     LENGTHS,
     Header,
-    folded,
+    fold_name,
 )
 from witan.files.ballots.problems import Again, Report, doubt_of
 
@@ -51,7 +51,7 @@ class _Sheet:
         authors = {c: row[3] for c, row in self.rows.items() if row[3] is not None}
         return Ballot(
             reviewer=reviewer,
-            groups=by_rank(ranks) if ranks else (),
+            groups=group_by_rank(ranks) if ranks else (),
             grades={c: row[1] for c, row in self.rows.items() if row[1] is not None},
             session=session,
             positions=places or None,
@@ -313,7 +313,7 @@ OUTCOMES: Mapping[str, str] = {
     **dict.fromkeys(("bothbad", "both_bad", "tie_bothbad", "tie_both_bad"), "tie"),
     **dict.fromkeys(("abstain", "invalid", "skip", "skipped"), "abstain"),
 }
-"""Words for the outcome of a comparison, as `folded` gives them."""
+"""Words for the outcome of a comparison, as `fold_name` gives them."""
 
 
 class PairSessions:
@@ -412,7 +412,7 @@ class _PairReader:
 
 def _outcome(text: str, first: str, second: str) -> str:
     """The outcome in our words; the winner may also be named."""
-    meant = OUTCOMES.get(folded(text))
+    meant = OUTCOMES.get(fold_name(text))
     named = {first: "first", second: "second"}.get(text)
     if meant and named and meant != named:
         raise Unreadable(
@@ -519,25 +519,25 @@ def grade_columns(
     cells = {
         place: [row[place] for row in sample if place < len(row)]
         for place, name in enumerate(header.names)
-        if place not in places and folded(name) and not _is_beside(folded(name))
+        if place not in places and fold_name(name) and not _is_other_number(fold_name(name))
     }
     return [place for place, column in cells.items() if _holds_grades(column)]
 
 
-def _is_beside(name: str) -> bool:
+def _is_other_number(name: str) -> bool:
     return name in _NOT_GRADES or ("_" in name and name.rpartition("_")[2] in _NOT_GRADES_LAST)
 
 
 def has_criteria(header: Header) -> bool:
     """Check a column's name for a criterion."""
     return any(
-        folded(name) in CRITERIA or name.casefold().startswith(CRITERION_PREFIX)
+        fold_name(name) in CRITERIA or name.casefold().startswith(CRITERION_PREFIX)
         for name in header.names
     )
 
 
 def _holds_grades(cells: Sequence[str]) -> bool:
-    texts = [cell.strip() for cell in cells if folded(cell) not in _NOTHING]
+    texts = [cell.strip() for cell in cells if fold_name(cell) not in _NOTHING]
     return bool(texts) and all(map(is_grade, texts))
 
 
@@ -560,16 +560,16 @@ def long_rows(
     if form == "csv" and _is_whole(header):
         return chain([(first, names)], numbered), columns
     if form == "csv":
-        return _completed(header, (first, names), numbered, stem, report), columns
-    sample, numbered = _sampled(numbered)
-    return _melted(_Form(form, header, stem), sample, numbered, report), {}
+        return _complete(header, (first, names), numbered, stem, report), columns
+    sample, numbered = _sample(numbered)
+    return _melt(_Form(form, header, stem), sample, numbered, report), {}
 
 
 def _is_whole(header: Header) -> bool:
     return "reviewer" in header and ("session" in header or "question" not in header)
 
 
-def _sampled(
+def _sample(
     rows: Iterator[tuple[int, list[str]]],
 ) -> tuple[list[list[str]], Iterator[tuple[int, list[str]]]]:
     sample = list(islice(rows, SAMPLE))
@@ -583,7 +583,7 @@ SAMPLE = 200
 """Rows that tell which columns hold grades."""
 
 
-def _completed(
+def _complete(
     header: Header,
     first: tuple[int, list[str]],
     rows: Iterator[tuple[int, list[str]]],
@@ -634,7 +634,7 @@ class _Form:
         fields = ("session", "candidate" if self.what == "judge" else "reviewer")
         columns = grade_columns(self.header, fields, sample)
         if not columns:
-            listing = _listed(self.header.names)
+            listing = _join_few(self.header.names)
             problem = f"has no column of grades, one per {self.what}; its columns are {listing}"
             raise BallotFileError(path, problem)
         return columns
@@ -644,14 +644,14 @@ class _Form:
         names = self.header.names
         used = {*graded, *self.header.places(ALIASES), self.header.place("id", "index")}
         over = [name for place, name in enumerate(names) if name and place not in used]
-        columns = _listed([names[place] for place in graded])
+        columns = _join_few([names[place] for place in graded])
         note = f"read as {self.format}, a column per {self.what}: {columns}"
         if self.what == "model" and "reviewer" not in self.header:
             note += f"; no column names who judged, and {self.stem} stands for it"
-        return f"{note}; passed over: {_listed(over)}" if over else note
+        return f"{note}; passed over: {_join_few(over)}" if over else note
 
 
-def _melted(
+def _melt(
     form: _Form,
     sample: Sequence[Sequence[str]],
     rows: Iterator[tuple[int, list[str]]],
@@ -676,7 +676,7 @@ def _melted(
     for line, row in rows:
         shared = [cell(row) for _, cell in others]
         for place in graded:
-            if judged or folded(row[place]) not in _NOTHING:
+            if judged or fold_name(row[place]) not in _NOTHING:
                 named = [session(row, line), one(row), header.names[place]]
                 yield line, [*named, row[place], *shared]
 
@@ -685,6 +685,6 @@ def _reviewer(header: Header, stem: str) -> Callable[[Sequence[str]], str]:
     return header.cell("reviewer") if "reviewer" in header else lambda _: stem
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_few(names: Sequence[str]) -> str:
     listing = ", ".join(names[:8])
     return listing if len(names) <= 8 else f"{listing} and {len(names) - 8:,} more"

@@ -19,7 +19,7 @@ from witan.errors import BallotFileError, InvalidParameter, MissingExtra
 from witan.files.ballots.cells import write_rows
 from witan.files.ballots.formats import WRITABLE, check_format
 from witan.files.ballots.jsonl import write_jsonl
-from witan.files.ballots.opening import cannot
+from witan.files.ballots.opening import unreadable_file
 from witan.files.ballots.preflib import PREFLIB_KINDS, write_preflib
 from witan.files.ballots.tables import PAIR_COLUMNS, LongRows, pair_row
 
@@ -56,7 +56,7 @@ def write_ballots(
             kind = "csv-pairs" if first.paired else "csv"
             source = chain([first], source)
     try:
-        with whole_file(name) as raw, packed(raw, Path(name).suffix) as out:
+        with whole_file(name) as raw, pack(raw, Path(name).suffix) as out:
             return _writer(kind, name, bare.suffix)(source, out)
     except UnicodeEncodeError as error:
         raise BallotFileError(name, f"cannot hold {error.object!r}, which is no text") from error
@@ -142,7 +142,7 @@ def _text(out: IO[bytes]) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def packed(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+def pack(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
     """Pack output by the file's suffix."""
     if suffix == ".gz":
         with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as out:
@@ -176,14 +176,14 @@ def whole_file(name: str) -> Iterator[IO[bytes]]:
             part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
             out = stack.enter_context(part.open("xb"))
         except OSError as error:
-            raise cannot("be written", name, error) from error
+            raise unreadable_file("be written", name, error) from error
         try:
             yield out
             _finish(out, part, target)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise  # it comes from where the ballots do, and says nothing of this file
-            raise cannot("be written", name, error) from error
+            raise unreadable_file("be written", name, error) from error
         finally:
             part.unlink(missing_ok=True)
 

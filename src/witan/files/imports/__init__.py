@@ -1,9 +1,9 @@
 """Sessions from files: ballots, battles, conversations, and whole sessions."""
 
-from witan.files.imports.evaluations import joined_ballots
+from witan.files.imports.evaluations import join_ballots
 from witan.files.imports.reading import (
     digest_of,
-    gathered,
+    gather,
     import_files,
     read_imports,
     rereadable_file,
@@ -11,9 +11,9 @@ from witan.files.imports.reading import (
 
 __all__ = [
     "digest_of",
-    "gathered",
+    "gather",
     "import_files",
-    "joined_ballots",
+    "join_ballots",
     "read_imports",
     "rereadable_file",
 ]

@@ -27,7 +27,7 @@ from witan.files.ballots.columns import (
 )
 from witan.files.ballots.formats import Content, plain_ballots, refuse_columns
 from witan.files.ballots.jsonl import objects, read_council_log
-from witan.files.ballots.opening import Source, open_source, overheard
+from witan.files.ballots.opening import Source, open_source, tap_objects
 from witan.files.ballots.problems import Report
 from witan.files.ballots.recognition import first_value
 from witan.files.ballots.tables import LONG_FORMS, read_long
@@ -111,7 +111,7 @@ class Beside:
         return self._extras.setdefault(session_name("session", str(session)), _Extra())
 
 
-def measured(
+def collect_lengths(
     rows: Rows, columns: Mapping[str, str], lengths: dict[tuple[str, str], int]
 ) -> Iterator[tuple[int, list[str]]]:
     """Pass on a long table's rows, collecting lengths of answers."""
@@ -165,7 +165,7 @@ def _long(content: Content, report: Report) -> Iterator[Imported]:
     """Ballots of a long table, and lengths of answers beside them."""
     lengths: dict[tuple[str, str], int] = {}
     rows, columns = content.long_rows(report)
-    for ballot in read_long(measured(rows, columns, lengths), columns, report):
+    for ballot in read_long(collect_lengths(rows, columns, lengths), columns, report):
         # All rows are read before the first ballot comes.
         piece = _piece(content.source)(ballot)
         named = [(c, lengths.get((ballot.session, c))) for c in ballot.mentioned()]
@@ -185,10 +185,10 @@ class _Log:
     def pieces(self, report: Report) -> Iterator[Imported]:
         """The ballots, and what the log says of their sessions besides."""
         turn = _piece(self._source)
-        for ballot in read_council_log(overheard(self._source, self._hear), report):
+        for ballot in read_council_log(tap_objects(self._source, self._hear), report):
             yield from self._pieces()
             if self._line is not None:
-                yield _of_session(ballot.session, self._line)
+                yield _texts_of_session(ballot.session, self._line)
                 self._line = None
             noted = self._expected is not None and ballot.notes is None
             yield turn(
@@ -201,7 +201,7 @@ class _Log:
         if "rankings" in record:
             self._line = record
             self._expected = None if record.get("expected") is None else str(record["expected"])
-        elif (piece := _of_event(record)) is not None:
+        elif (piece := _texts_of_event(record)) is not None:
             self._events.append(piece)
 
     def _pieces(self) -> list[Imported]:
@@ -209,7 +209,7 @@ class _Log:
         return pieces
 
 
-def _of_session(session: str, record: Mapping[str, Any]) -> Imported:
+def _texts_of_session(session: str, record: Mapping[str, Any]) -> Imported:
     """Answers and final answer of a session on one line."""
     stage1 = record.get("stage1")
     answers = stage1 if isinstance(stage1, dict) else {}
@@ -222,7 +222,7 @@ def _of_session(session: str, record: Mapping[str, Any]) -> Imported:
     )
 
 
-def _of_event(record: Mapping[str, Any]) -> Imported | None:
+def _texts_of_event(record: Mapping[str, Any]) -> Imported | None:
     """The question, an answer or the final answer from an event."""
     kind, run, at = record.get("type"), record.get("run_id"), _time(record.get("timestamp"))
     text = record.get("question" if kind == "config" else "response")

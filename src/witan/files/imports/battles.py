@@ -9,10 +9,10 @@ from itertools import count
 from typing import Any
 
 from witan.core.ballot import Ballot, Groups
-from witan.core.ballot_records import KINDS, Unreadable, in_years, moment, session_name, weight
+from witan.core.ballot_records import KINDS, Unreadable, check_years, moment, session_name, weight
 from witan.deliberation.imported_session import Imported
 from witan.errors import BallotFileError
-from witan.files.ballots.columns import ALIASES, Cell, Header, folded
+from witan.files.ballots.columns import ALIASES, Cell, Header, fold_name
 from witan.files.ballots.formats import Records
 from witan.files.ballots.problems import Again, Report
 from witan.files.ballots.tables import OUTCOMES, PairSessions
@@ -94,7 +94,7 @@ class _Named:
         return {**record, **{field: cell(values) for field, cell in cells}}
 
 
-def people_apart(one: Imported) -> Imported:
+def number_people(one: Imported) -> Imported:
     """Number several people all called ``human``, so no vote is lost."""
     if len(one.ballots) < 2:
         return one
@@ -231,7 +231,7 @@ def _outcome(record: Mapping[str, Any], first: str, second: str) -> tuple[str, b
     value = next((record[n] for n in ("winner", "outcome") if _has(record, n)), None)
     if value is None and record.get("score") in _SCORES:
         return _SCORES[record["score"]], False
-    text = folded(str(value))
+    text = fold_name(str(value))
     meant = OUTCOMES.get(text)
     named = {first: "first", second: "second"}.get(str(value).strip())
     if meant is None and named is None:
@@ -258,7 +258,7 @@ def _time(record: Mapping[str, Any]) -> datetime | None:
     if value is None:
         return None
     at = value if isinstance(value, datetime) else _read(value)
-    return in_years("tstamp", at if at.tzinfo is not None else at.replace(tzinfo=UTC))
+    return check_years("tstamp", at if at.tzinfo is not None else at.replace(tzinfo=UTC))
 
 
 def _read(value: object) -> datetime:
@@ -301,14 +301,14 @@ def _talks(record: Mapping[str, Any]) -> tuple[_Talk, _Talk]:
 
 def _texts(value: object) -> tuple[str, ...]:
     """Texts of a list, a JSON list, or one text; blanks dropped."""
-    unpacked = _unpacked(value)
+    unpacked = _parse_json(value)
     if isinstance(unpacked, list):
         return tuple(text for text in unpacked if isinstance(text, str))
     return (unpacked,) if isinstance(unpacked, str) and unpacked else ()
 
 
 def _talk(value: object) -> _Talk:
-    turns = _unpacked(value)
+    turns = _parse_json(value)
     if not isinstance(turns, list):
         return _Talk()
     spoken = [(t.get("role"), _content(t.get("content"))) for t in turns if isinstance(t, dict)]
@@ -325,7 +325,7 @@ def _content(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _unpacked(text: object) -> object:
+def _parse_json(text: object) -> object:
     """Tables hold a list as JSON text."""
     if isinstance(text, str) and text[:1] in ("[", "{"):
         try:
@@ -383,7 +383,7 @@ def preferences_as_battles(
 
 
 def _as_battle(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    fields = {folded(name): value for name, value in record.items()}
+    fields = {fold_name(name): value for name, value in record.items()}
     sides = [columns.get(side) for side in ("first", "second")]
     names = [
         _name(side, fields, None if column is None else record.get(column))
@@ -408,7 +408,7 @@ def _as_battle(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[st
 
 
 def _has_session(record: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
-    names = {folded(name) for name, value in record.items() if value not in (None, "")}
+    names = {fold_name(name) for name, value in record.items() if value not in (None, "")}
     return "session" in columns or not names.isdisjoint((*ALIASES["session"], "id"))
 
 

@@ -14,7 +14,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_records import Unreadable, in_years, session_name
+from witan.core.ballot_records import Unreadable, check_years, session_name
 from witan.core.blinding import Sheet
 from witan.deliberation.ballots import read_review
 from witan.deliberation.imported_session import Imported
@@ -92,7 +92,7 @@ def _time(value: object) -> datetime | None:
         at = datetime.fromisoformat(value)
     except ValueError:
         raise Unreadable("created_at", f"is {value!r}; expected a time (ISO 8601)") from None
-    return in_years("created_at", at if at.tzinfo is not None else at.replace(tzinfo=UTC))
+    return check_years("created_at", at if at.tzinfo is not None else at.replace(tzinfo=UTC))
 
 
 def _session(bare: Imported, message: Mapping[str, Any], where: str) -> Imported:

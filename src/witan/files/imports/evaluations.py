@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from witan.core.ballot import Ballot, Grade
-from witan.core.ballot_records import Unreadable, in_years, session_name
+from witan.core.ballot_records import Unreadable, check_years, session_name
 from witan.deliberation.imported_session import Imported
 from witan.files.ballots.formats import Records
 from witan.files.ballots.problems import Report
@@ -62,12 +62,12 @@ def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Impo
         except Unreadable as flaw:
             report(line, flaw)
             continue
-        several = _of_several_prompts(results)
+        several = _find_repeated_prompts(results)
         for number, one in enumerate(results, start=1):
             try:
                 if not isinstance(one, dict):
                     raise Unreadable(None, "is no object; expected a result of promptfoo")
-                yield _of_result(one, stem, several, runs, failures)
+                yield _piece_of_result(one, stem, several, runs, failures)
             except Unreadable as flaw:
                 where = "results" if len(results) == 1 else f"results[{number - 1}]"
                 field = where if flaw.field is None else f"{where}.{flaw.field}"
@@ -108,7 +108,7 @@ def _results(record: Mapping[str, Any]) -> list[Any]:
     return results
 
 
-def _of_several_prompts(results: Sequence[Any]) -> set[str]:
+def _find_repeated_prompts(results: Sequence[Any]) -> set[str]:
     """Providers with several prompts in one test."""
     prompts: dict[str, set[str]] = {}
     for one in results:
@@ -118,7 +118,7 @@ def _of_several_prompts(results: Sequence[Any]) -> set[str]:
     return {provider for provider, texts in prompts.items() if len(texts) > 1}
 
 
-def _of_result(
+def _piece_of_result(
     one: Mapping[str, Any],
     stem: str,
     several: Collection[str],
@@ -187,11 +187,11 @@ def _assertions(one: Mapping[str, Any]) -> Reviews:
             names[name] += 1
             graded[name if names[name] == 1 else f"{name}-{names[name]}"] = grade
     if not graded and (grade := _score(one)) is not None:
-        graded["promptfoo"] = _named(one, grade)
+        graded["promptfoo"] = _named_scores(one, grade)
     return graded
 
 
-def _named(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
+def _named_scores(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
     """The named scores as criteria beside the whole."""
     by_metric = one.get("namedScores")
     named = by_metric.items() if isinstance(by_metric, dict) else ()
@@ -232,7 +232,7 @@ def read_inspect(records: Records, report: Report) -> Iterator[Imported]:
     for line, record in records:
         about = record.get("eval")
         try:
-            task, model, at = _evaluated(about)
+            task, model, at = _evaluation(about)
             samples = record.get("samples")
             if not isinstance(samples, list):
                 raise Unreadable("samples", "is missing; expected the samples, not a header alone")
@@ -241,12 +241,12 @@ def read_inspect(records: Records, report: Report) -> Iterator[Imported]:
             continue
         for sample in samples:
             try:
-                yield _of_sample(sample, task, model, at)
+                yield _piece_of_sample(sample, task, model, at)
             except Unreadable as flaw:
                 report(line, flaw)
 
 
-def _evaluated(about: object) -> tuple[str, str, datetime | None]:
+def _evaluation(about: object) -> tuple[str, str, datetime | None]:
     header = about if isinstance(about, dict) else {}
     for field in ("task", "model"):
         if not isinstance(header.get(field), str) or not header[field].strip():
@@ -256,10 +256,10 @@ def _evaluated(about: object) -> tuple[str, str, datetime | None]:
     except ValueError:
         return header["task"].strip(), header["model"].strip(), None
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return header["task"].strip(), header["model"].strip(), in_years("eval.created", at)
+    return header["task"].strip(), header["model"].strip(), check_years("eval.created", at)
 
 
-def _of_sample(sample: object, task: str, model: str, at: datetime | None) -> Imported:
+def _piece_of_sample(sample: object, task: str, model: str, at: datetime | None) -> Imported:
     if not isinstance(sample, dict) or not isinstance(sample.get("id"), int | str):
         raise Unreadable("samples", "has one without an id; expected samples of Inspect")
     epoch = sample.get("epoch", 1)
@@ -331,6 +331,6 @@ def _ballots(session: str, candidate: str, graded: Mapping[str, Any]) -> tuple[B
     )
 
 
-def joined_ballots(one: Imported) -> Imported:
+def join_ballots(one: Imported) -> Imported:
     """Join the session's ballots to one per reviewer."""
     return replace(one, ballots=tuple(merge_graded(one.ballots)))

@@ -23,14 +23,14 @@ from witan.deliberation.imported_session import Imported
 from witan.errors import BallotFileError, InvalidParameter
 from witan.files.ballots.columns import check_columns
 from witan.files.ballots.formats import Content, check_format, content_of, refuse_columns
-from witan.files.ballots.opening import cannot, open_source
+from witan.files.ballots.opening import open_source, unreadable_file
 from witan.files.ballots.problems import Problem, Report
-from witan.files.ballots.reading import scaled_parts
+from witan.files.ballots.reading import scale_parts
 from witan.files.ballots.tables import PairSessions
 from witan.files.imports.ballots import Beside, read_ballot_pieces
-from witan.files.imports.battles import people_apart, preferences_as_battles, read_battles
+from witan.files.imports.battles import number_people, preferences_as_battles, read_battles
 from witan.files.imports.conversations import read_conversations
-from witan.files.imports.evaluations import joined_ballots, read_inspect, read_promptfoo
+from witan.files.imports.evaluations import join_ballots, read_inspect, read_promptfoo
 from witan.files.imports.session_lines import read_session_lines
 
 MOST_HELD = 200_000_000
@@ -45,7 +45,7 @@ _OF_BALLOT = attrgetter(*(field.name for field in fields(Ballot)))
 _BALLOTS = [field.name for field in fields(Imported)].index("ballots")
 
 
-def gathered(pieces: Iterable[Imported], most: int = MOST_HELD) -> Iterator[Imported]:
+def gather(pieces: Iterable[Imported], most: int = MOST_HELD) -> Iterator[Imported]:
     """Gather pieces into sessions, in order of first mention.
 
     Of what can be said once, the first word counts; the earliest time; of two texts of one
@@ -69,23 +69,23 @@ def gathered(pieces: Iterable[Imported], most: int = MOST_HELD) -> Iterator[Impo
 
 
 def _lay_aside(aside: sqlite3.Connection, pieces: list[tuple[int, Imported]]) -> None:
-    rows = ((number, pickle.dumps(_packed(piece), -1)) for number, piece in pieces)
+    rows = ((number, pickle.dumps(_pack(piece), -1)) for number, piece in pieces)
     aside.executemany("INSERT INTO pieces (number, body) VALUES (?, ?)", rows)
 
 
 def _taken_up(aside: sqlite3.Connection) -> Iterator[tuple[int, Imported]]:
     rows: Iterator[Any] = aside.execute("SELECT number, body FROM pieces ORDER BY number, place")
     # They were pickled above, into a file that nobody else can name.
-    return ((number, _unpacked(pickle.loads(body))) for number, body in rows)  # noqa: S301
+    return ((number, _unpack(pickle.loads(body))) for number, body in rows)  # noqa: S301
 
 
-def _packed(piece: Imported) -> list[Any]:
+def _pack(piece: Imported) -> list[Any]:
     values = list(_OF_PIECE(piece))
     values[_BALLOTS] = [_OF_BALLOT(ballot) for ballot in piece.ballots]
     return values
 
 
-def _unpacked(values: list[Any]) -> Imported:
+def _unpack(values: list[Any]) -> Imported:
     values[_BALLOTS] = tuple(Ballot(*fields) for fields in values[_BALLOTS])
     return Imported(*values)
 
@@ -194,7 +194,7 @@ def _read(
         source_format, columns, scale = reading
         content = content_of(source, source_format, columns)
         if content is not None:
-            for one in sessions_of(content, columns, report, scales=(scale, None)):
+            for one in read_sessions(content, columns, report, scales=(scale, None)):
                 yield finish(extra.joined(one))
 
 
@@ -218,7 +218,7 @@ class _Finish:
         return replace(whole, session=session, ballots=ballots)
 
 
-def sessions_of(
+def read_sessions(
     content: Content,
     columns: Mapping[str, str],
     report: Report,
@@ -238,7 +238,7 @@ def sessions_of(
     if content.format == "sessions":
         refuse_columns(content, columns)
         whole = scales[0], Scale()  # who wrote them named every scale but 1-10
-        return _scaled(read_session_lines(content.source, report), report, whole)
+        return _scale(read_session_lines(content.source, report), report, whole)
     if content.format == "conversations":
         refuse_columns(content, columns)
         return read_conversations(content.source, report)
@@ -247,7 +247,7 @@ def sessions_of(
         if content.format == "preferences":
             rows = preferences_as_battles(rows, columns, stem, report)
         battles = read_battles(rows, columns, report, PairSessions(stem, apart=apart))
-        return map(people_apart, gathered(battles))
+        return map(number_people, gather(battles))
     if content.format in ("promptfoo", "inspect"):
         refuse_columns(content, columns)
         pieces = (
@@ -255,15 +255,15 @@ def sessions_of(
             if content.format == "promptfoo"
             else read_inspect(content.records(report), report)
         )
-        return map(joined_ballots, gathered(_scaled(pieces, report, scales)))
-    return gathered(_scaled(read_ballot_pieces(content, columns, report), report, scales))
+        return map(join_ballots, gather(_scale(pieces, report, scales)))
+    return gather(_scale(read_ballot_pieces(content, columns, report), report, scales))
 
 
-def _scaled(
+def _scale(
     pieces: Iterable[Imported], report: Report, scales: tuple[Scale | None, Scale | None]
 ) -> Iterator[Imported]:
     parts = ((replace(piece, ballots=()), piece.ballots) for piece in pieces)
-    for piece, ballots in scaled_parts(parts, report, *scales):
+    for piece, ballots in scale_parts(parts, report, *scales):
         yield replace(piece, ballots=ballots)
 
 
@@ -284,7 +284,7 @@ def import_files(path: str | Path) -> tuple[str, ...]:
     try:
         entries = sorted(folder.iterdir())
     except OSError as error:
-        raise cannot("be read", str(path), error) from error
+        raise unreadable_file("be read", str(path), error) from error
     files = tuple(str(one) for one in entries if one.suffix == ".json")
     if not files:
         problem = "is a folder without a .json file; name the files in it" if entries else (
@@ -315,7 +315,7 @@ def rereadable_file(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
                 piped = stack.enter_context(Path(path).open("rb"))
             shutil.copyfileobj(piped, file)
         except OSError as error:
-            raise cannot("be read", str(path), error) from error
+            raise unreadable_file("be read", str(path), error) from error
         file.seek(0)
         cast("Any", file).raw.name = "stdin" if is_standard else str(path)  # what errors call it
         yield file
@@ -339,7 +339,7 @@ def digest_of(sources: Iterable[str | Path | IO[bytes]], **meaning: object) -> s
                 with Path(source).open("rb") as file:
                     _take(one, file)
             except OSError as error:
-                raise cannot("be read", str(source), error) from error
+                raise unreadable_file("be read", str(source), error) from error
         else:
             source.seek(0)
             _take(one, source)

@@ -8,7 +8,7 @@ from witan.core.ballot import Ballot
 from witan.core.ballot_records import (
     MOST,
     Unreadable,
-    in_years,
+    check_years,
     length,
     moment,
     name,
@@ -55,14 +55,14 @@ def _read(line: str) -> Imported:
         raise Unreadable(
             None, f"is no session; expected an object with {' or '.join(SESSION_MARKS)}"
         )
-    return _imported(record) if IMPORTED in record else _council_session(line, record)
+    return _imported_session(record) if IMPORTED in record else _council_session(line, record)
 
 
 def _council_session(line: str, record: Mapping[str, Any]) -> Imported:
     """A council session from its events."""
     session = session_from_json(line)
     session_name("session", session.id)
-    in_years("at", session.opened.at)
+    check_years("at", session.opened.at)
     votes = _ballots(VOTES, record.get(VOTES, []), session.id)
     return Imported(
         session=session.id,
@@ -76,7 +76,7 @@ def _council_session(line: str, record: Mapping[str, Any]) -> Imported:
     )
 
 
-def _imported(record: Mapping[str, Any]) -> Imported:
+def _imported_session(record: Mapping[str, Any]) -> Imported:
     if record[IMPORTED] != VERSION:
         raise Unreadable(
             IMPORTED,

@@ -19,7 +19,7 @@ import platformdirs
 
 from witan.errors import ConfigError, UnknownName
 from witan.models.providers import Reach
-from witan.models.seats import SeatSpec, names_of, parse_seat, rate_of
+from witan.models.seats import SeatSpec, find_price, names_of, parse_seat
 from witan.service.config.history import (
     HistorySettings,
     anchored_place,
@@ -356,9 +356,9 @@ class Config:
         return tuple(
             replace(
                 seat,
-                price=rate_of(seat, by_hand)
+                price=find_price(seat, by_hand)
                 or (None if found else seat.price)
-                or rate_of(seat, listed)
+                or find_price(seat, listed)
                 or seat.price,
             )
             for seat in seats

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from witan.deliberation.ports import Options, Price
 from witan.errors import ConfigError, UnknownName
 from witan.models.providers import PROVIDERS
-from witan.models.seats import SeatSpec, check_url, name_seats, no_such_seat, parse_seat
+from witan.models.seats import SeatSpec, check_url, name_seats, parse_seat, unknown_seat_problem
 from witan.service.config.layers import Setting, dotted
 from witan.service.config.schema import Key, MemberTable
 
@@ -116,7 +116,7 @@ def _specs(
         if entry.seat in unseated:
             continue
         if seated and ":" not in entry.seat:
-            raise ConfigError(setting.where, key, no_such_seat(entry.seat, seated))
+            raise ConfigError(setting.where, key, unknown_seat_problem(entry.seat, seated))
         spec = _reached(_spec(entry, setting, key), entry, settings, (setting.where, key))
         twins = (m for m in seated.values() if replace(m, name=spec.name) == spec)
         yield next((m for m in twins if spec.name in ("", m.name)), spec)

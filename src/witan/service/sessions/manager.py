@@ -15,7 +15,7 @@ from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Plan, WrittenAnswers, least_call_usd
 from witan.deliberation.ports import Message, SystemClock
 from witan.deliberation.recorder import Listener, skip_past_events
-from witan.deliberation.retries import plan_remaining, plan_retry
+from witan.deliberation.retries import plan_rest, plan_retry
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
 from witan.models.loop_guard import HOPS, server_name
@@ -142,7 +142,7 @@ def resuming(
         return await council.resume(taken_up, listener=listener)
 
     def plan(_: Council) -> Plan:
-        return plan_remaining(session)
+        return plan_rest(session)
 
     bounds = [None if own is None else max(0.0, own - session.cost.committed_usd), max_cost_usd]
     left = min((each for each in bounds if each is not None), default=None)

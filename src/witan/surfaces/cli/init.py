@@ -145,7 +145,7 @@ def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
 
     import anyio
 
-    from witan.models.providers import PROVIDERS, key_of
+    from witan.models.providers import PROVIDERS, find_key
     from witan.models.seats import name_seats
     from witan.service.council_discovery import FEWEST, NOTHING_HERE, deal, find_sources
     from witan.service.initial_configuration import prefer_known
@@ -154,7 +154,7 @@ def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
         name: variable
         for name, p in PROVIDERS.items()
         if p.listing(None) is not None
-        and (variable := (key_of(p.variables, os.environ) or ("",))[0])
+        and (variable := (find_key(p.variables, os.environ) or ("",))[0])
     }
     used = list(held)
     if held:

@@ -109,12 +109,12 @@ def _missing_keys(specs: "Sequence[SeatSpec]") -> Iterator[str]:
     """What has to be set before the question can be asked."""
     import os
 
-    from witan.models.providers import key_of
+    from witan.models.providers import find_key
     from witan.models.seats import key_variables
 
     missing: dict[str, None] = {}
     for variables in map(key_variables, specs):
-        if variables and key_of(variables, os.environ) is None:
+        if variables and find_key(variables, os.environ) is None:
             missing[" or ".join(variables)] = None
     if missing:
         yield f"no key is needed for the plan; to ask, set {listed([*missing], most=len(missing))}"

@@ -132,10 +132,10 @@ class Body:
 
     def imported(self) -> Iterator["Imported"]:
         """The sessions in place of their ballots, each one whole."""
-        from witan.files.imports import gathered, joined_ballots
+        from witan.files.imports import gather, join_ballots
 
-        whole = gathered(self._imported())
-        return whole if len(self.files) == 1 else map(joined_ballots, whole)
+        whole = gather(self._imported())
+        return whole if len(self.files) == 1 else map(join_ballots, whole)
 
     def _imported(self) -> Iterator["Imported"]:
         with ExitStack() as stack:
@@ -196,10 +196,10 @@ class Body:
     def _read(self, path: str) -> Iterable["Ballot"]:
         if not self._is_file(path):
             from witan.core.ballot_records import mark_simulated
-            from witan.core.scale_recognition import rescaled
+            from witan.core.scale_recognition import rescale
 
             one = self._stored(path)
-            cast = one.ballots if self.scale is None else rescaled(one.ballots, self.scale)
+            cast = one.ballots if self.scale is None else rescale(one.ballots, self.scale)
             return map(mark_simulated, cast) if one.simulated else cast
         from witan.files.ballots import read_ballots
 

@@ -41,10 +41,10 @@ def reseated(
 
 def refuse_untrusted(seats: "Iterable[Seat]") -> None:
     """A record may come from anywhere; what it would run, or send a key to, is not its to say."""
-    from witan.models.seats import to_trust
+    from witan.models.seats import describe_risk
 
     for seat in seats:
-        if (deed := to_trust(seat)) is not None:
+        if (deed := describe_risk(seat)) is not None:
             raise click.UsageError(f"the record would {deed}; allow it with --trust")
 
 

@@ -24,7 +24,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
 from witan.models.loop_guard import HEADER as VIA_HEADER
-from witan.models.loop_guard import MOST_HOPS, through
+from witan.models.loop_guard import MOST_HOPS, read_hops
 from witan.service.config.serve import ServeSettings, token_digests
 from witan.service.error_boundary import contain_errors
 from witan.service.sessions import LOCAL, Client
@@ -353,7 +353,7 @@ class Door:
         return refusal(scope, 413, detail)
 
     def _in_a_circle(self, scope: Scope, headers: Headers) -> Response | None:
-        hops = through(",".join(headers.getlist(VIA_HEADER)))
+        hops = read_hops(",".join(headers.getlist(VIA_HEADER)))
         scope["witan.hops"] = hops
         if self._name in hops or len(hops) > MOST_HOPS:
             shown = " → ".join((*hops[:MOST_HOPS], self._name))

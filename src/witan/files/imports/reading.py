@@ -25,7 +25,7 @@ from witan.files.ballots.columns import check_columns
 from witan.files.ballots.formats import Content, check_format, content_of, refuse_columns
 from witan.files.ballots.opening import open_source, unreadable_file
 from witan.files.ballots.problems import Problem, Report
-from witan.files.ballots.reading import scale_parts
+from witan.files.ballots.scales import scale_parts
 from witan.files.ballots.tables import PairSessions
 from witan.files.imports.ballots import Beside, read_ballot_pieces
 from witan.files.imports.battles import number_people, preferences_as_battles, read_battles

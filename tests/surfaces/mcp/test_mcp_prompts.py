@@ -5,10 +5,12 @@ import re
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import PromptReference, ResourceTemplateReference
 
 from mcp_clients import command, over_http
 from served import served
 from services import councils, write_config
+from witan.history import History
 from witan.surfaces.mcp.tools import TOOLS
 
 pytestmark = pytest.mark.anyio
@@ -80,6 +82,32 @@ async def test_what_need_not_be_given_may_be_left_out(client):
 
     assert "since" not in plain.content.text
     assert "`since` 30d" in chosen.content.text
+
+
+async def test_names_of_sessions_and_profiles_are_completed(tmp_path):
+    """From their beginnings, where a prompt or an address takes one."""
+    with (
+        History.open(tmp_path / "history.sqlite") as history,
+        served(councils(write_config(tmp_path), history)) as server,
+    ):
+        async with over_http(server.url) as client:
+            asked = await client.call_tool("ask", {"question": "Is it so?"})
+            session = asked.structured_content["session"]
+            vote = PromptReference(name="vote_blind")
+            page = ResourceTemplateReference(uri="witan://sessions/{session}")
+            ask = PromptReference(name="ask_council")
+            found = [
+                (await client.complete(ref, {"name": name, "value": value})).completion.values
+                for ref, name, value in (
+                    (vote, "session", session[:4]),
+                    (page, "session", session),
+                    (page, "session", "nothing"),
+                    (ask, "profile", "de"),
+                    (ask, "question", "d"),
+                )
+            ]
+
+    assert found == [[session], [session], [], ["demo"], []]
 
 
 @pytest.mark.parametrize(

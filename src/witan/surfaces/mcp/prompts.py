@@ -1,12 +1,15 @@
 """Prompts: what users can have their agent do with the council, each a function."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import Parameter, cleandoc, signature
 from typing import Annotated, get_type_hints
 
+import anyio
 import mcp_types as types
 
 from witan.errors import MissingParameter, UnknownName
+from witan.service.sessions import Service
 
 Session = Annotated[str, "The session: its name, a beginning of it, or `last`."]
 
@@ -156,3 +159,17 @@ def write_prompt(name: str, given: Mapping[str, str]) -> types.GetPromptResult:
     text = PROMPTS[name](**{key: value for key, value in given.items() if value.strip()})
     message = types.PromptMessage(role="user", content=types.TextContent(text=text))
     return types.GetPromptResult(description=about.description, messages=[message])
+
+
+MOST_COMPLETIONS = 100
+
+
+async def complete_argument(service: Service, name: str, value: str) -> types.Completion:
+    """Complete the beginning of a session's or a profile's name."""
+    names: list[str] = []
+    if name == "profile":
+        names = [each for each in service.profiles if each]
+    elif name == "session" and service.history is not None:
+        find = partial(service.history.find, limit=MOST_COMPLETIONS, simulated=None)
+        names = [found.session for found in await anyio.to_thread.run_sync(find)]
+    return types.Completion(values=[each for each in names if each.startswith(value)])

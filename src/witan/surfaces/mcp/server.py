@@ -66,6 +66,7 @@ def create_server(service: Service) -> Server[Any]:
         on_call_tool=handlers.call_tool,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
+        on_completion=handlers.complete,
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
@@ -113,6 +114,14 @@ class _Handlers:
             return prompts.write_prompt(params.name, params.arguments or {})
         except WitanError as error:
             raise _invalid(error) from None
+
+    async def complete(
+        self, _: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """Complete an argument of a prompt, or a name in an address."""
+        argument = params.argument
+        found = await prompts.complete_argument(self._service, argument.name, argument.value)
+        return types.CompleteResult(completion=found)
 
     async def list_resources(self, _: Context, __: Page) -> types.ListResourcesResult:
         """List the reports and the latest sessions."""

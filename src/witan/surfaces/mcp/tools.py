@@ -234,7 +234,8 @@ async def _wait_for_result(
     call: Call, session: str, wait: float | None, *, full: bool = False
 ) -> Reply:
     """Report progress until a session ends, or for some seconds; then show its result."""
-    running = call.service.running(await call.service.named(session))
+    whole = await call.service.named(session)
+    running = call.service.running(whole)
     if running is not None:
         with anyio.move_on_after(inf if wait is None else wait):
             await _report_progress(running, call.report)
@@ -247,7 +248,7 @@ async def _wait_for_result(
         return Reply("\n".join(write(PAGE, found)), brief, over and not full and brief.text is None)
 
     return await dispatch(
-        result, call.service, call.client, ResultParameters(session, wait=0), render
+        result, call.service, call.client, ResultParameters(whole, wait=0), render
     )
 
 

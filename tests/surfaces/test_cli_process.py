@@ -15,8 +15,7 @@ from typing import IO
 import pytest
 
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.session import hold
-from witan.surfaces.cli.session_options import Telling
+from witan.surfaces.cli.session import Telling, hold
 
 HEAVY = ("numpy", "scipy", "rich", "pydantic", "pyarrow")
 """Packages that asking for help must not wait for."""

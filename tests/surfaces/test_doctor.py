@@ -10,7 +10,7 @@ from witan.errors import ConfigError
 from witan.models.providers import PROVIDERS
 from witan.service.doctor import SeatFinding
 from witan.service.text import Page
-from witan.surfaces.cli.doctor import _seats, command
+from witan.surfaces.cli.doctor import _seats, doctor_command
 from witan.surfaces.cli.exit_statuses import Status
 
 SCRIPT = '[[answer]]\ntext = "x"\n'
@@ -31,7 +31,7 @@ def doctor(tmp_path, monkeypatch, capsys):
         (tmp_path / "witan.toml").write_text(config)
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        status = command.main(["--config", "witan.toml", *args], standalone_mode=False)
+        status = doctor_command.main(["--config", "witan.toml", *args], standalone_mode=False)
         return status, capsys.readouterr().out
 
     return run

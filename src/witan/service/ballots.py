@@ -212,20 +212,9 @@ SCALE = Parser(Scale.parse, EXPECTED)
 
 
 @dataclass(frozen=True)
-class BallotParameters(Parameters):
-    """Ballots, and how they are read."""
+class BallotFormat(Parameters):
+    """The format of ballot files, where it is not to be recognised."""
 
-    ballots: Annotated[
-        Ballots,
-        BALLOTS,
-        Doc(
-            "The text of a ballot file in any format that `witan import` reads; or ballots as "
-            "objects with session, reviewer, ranking or grades.",
-            SECTION,
-            "FILE|ID...",
-            positional="words",
-        ),
-    ]
     format: Annotated[
         str | None,
         Doc(
@@ -255,3 +244,25 @@ class BallotParameters(Parameters):
             label="Scale of grades",
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class _Ballots(Parameters):
+    """Ballots that are sent, or files of them."""
+
+    ballots: Annotated[
+        Ballots,
+        BALLOTS,
+        Doc(
+            "The text of a ballot file in any format that `witan import` reads; or ballots as "
+            "objects with session, reviewer, ranking or grades.",
+            SECTION,
+            "FILE|ID...",
+            positional="words",
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class BallotParameters(BallotFormat, _Ballots):
+    """Ballots, and the format that they are read in."""

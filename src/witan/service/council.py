@@ -3,7 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -18,23 +18,27 @@ from witan.deliberation.context import SessionContext
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
-from witan.deliberation.ports import Member, Message, Model, Price, SystemClock, Teacher
-from witan.deliberation.procedure import Procedure, Throttling
+from witan.deliberation.planner import make_plan
+from witan.deliberation.ports import Member, Message, Model, Price, Seat, SystemClock, Teacher
+from witan.deliberation.procedure import Procedure, Throttling, check_procedure
 from witan.deliberation.recorder import Listener
 from witan.deliberation.retries import plan_retry
 from witan.deliberation.session import Session
 from witan.deliberation.throttle import Throttles
 from witan.errors import ConfigError, InvalidParameter, NoCouncil, UnknownName
 from witan.models.connections import Connections
+from witan.models.providers import find_key
 from witan.models.pydantic_ai_model import Providers
 from witan.models.scripted import Scripted
 from witan.models.seats import (
     Rate,
     SeatSpec,
     find_price,
+    key_variables,
     name_seats,
     names_of,
     parse_seat,
+    price_of_seat,
     seat,
     unknown_seat_problem,
 )
@@ -53,6 +57,7 @@ from witan.service.procedure_options import (
     locate_error,
     procedure_of,
 )
+from witan.service.text import listed
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -518,6 +523,75 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> DiscoveredCounci
         found = replace(found, seats=config.priced(found.seats, found=True))
     config.check_prices((*found.seats, *config.jury, *config.chairmen))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredPlan:
+    """A plan for the configured council, which needs no key for it.
+
+    Parameters
+    ----------
+    max_cost_usd
+        The configured ceiling; None: none.
+    notes
+        Sentences about who would sit, and which keys are missing.
+    """
+
+    plan: Plan
+    max_cost_usd: float | None
+    notes: tuple[str, ...]
+
+
+def plan_configured(
+    config: Config,
+    environment: Mapping[str, str],
+    question: str,
+    *,
+    conversation: Sequence[Message] = (),
+    files: Mapping[str, str] = NO_FILES,
+    lengths: Lengths = TYPICAL,
+) -> ConfiguredPlan:
+    """Plan a question to the configured council; errors as of `seat_council`, but for keys."""
+    config = with_list_prices(config, environment)
+    found = who_sits(config, environment)
+    procedure = procedure_of(config)
+    with locate_error(config):
+        check_procedure(procedure, len(found.seats), len(config.jury))
+    specs = (*found.seats, *config.jury)
+    plan = make_plan(
+        [_planned_seat(spec, environment) for spec in found.seats],
+        [_planned_seat(spec, environment) for spec in _same_seats(config.chairmen, specs)],
+        procedure,
+        question,
+        jury=[_planned_seat(spec, environment) for spec in config.jury],
+        conversation=conversation,
+        files=files,
+        lengths=lengths,
+    )
+    missing = _missing_keys((*specs, *config.chairmen), environment)
+    return ConfiguredPlan(plan, procedure.limits.max_cost_usd, (*found.notes, *missing))
+
+
+def _planned_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Seat:
+    """Make a seat for a plan, which calls no model."""
+    price = price_of_seat(spec, environment)
+    return Seat(spec.name, spec.source, spec.provider, spec.options, price)
+
+
+def _same_seats(chairmen: Sequence[SeatSpec], members: Sequence[SeatSpec]) -> list[SeatSpec]:
+    """Replace each chairman that sits as a member or juror by that seat."""
+    seated = {replace(member, name=""): member for member in reversed(members)}
+    return [seated.get(replace(chairman, name=""), chairman) for chairman in chairmen]
+
+
+def _missing_keys(specs: Sequence[SeatSpec], environment: Mapping[str, str]) -> Iterator[str]:
+    """List the variables to be set before the question can be asked."""
+    missing: dict[str, None] = {}
+    for variables in map(key_variables, specs):
+        if variables and find_key(variables, environment) is None:
+            missing[" or ".join(variables)] = None
+    if missing:
+        yield f"no key is needed for the plan; to ask, set {listed([*missing], most=len(missing))}"
 
 
 def ask(  # noqa: PLR0913 - all but three by name

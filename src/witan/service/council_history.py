@@ -19,9 +19,6 @@ from witan.history.learning import NO_ALIASES
 from witan.service.history_access import is_there
 from witan.service.rescue_files import set_aside
 
-__all__ = ["HistoryRecorder"]
-
-
 _log = logging.getLogger("witan.history")
 
 MOST_HELD = 1_000

@@ -6,8 +6,6 @@ from pathlib import Path
 from witan.deliberation.ports import Member, Price
 from witan.models.scripted import Line, Script, Scripted, read_script
 
-__all__ = ["Demonstration", "demonstration"]
-
 SCRIPTS = Path(__file__).parent / "demo"
 
 MEMBERS = ("aster", "birch", "cedar", "dogwood", "elder")

@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from witan.history.history import FileGuard
     from witan.service.config.configuration import Config
 
-__all__ = [
-    "RecordingPlace",
-    "configured",
-    "history_place",
-    "is_there",
-    "open_history",
-    "recorded",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RecordingPlace:

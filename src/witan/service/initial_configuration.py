@@ -19,8 +19,6 @@ from witan.service.council_discovery import Source
 from witan.service.text import listed
 from witan.service.trust import separation_sentence
 
-__all__ = ["Draft", "draft", "prefer_known", "price_shown", "write"]
-
 QUESTION = "x" * 2_000
 """As long as the question that the first ceiling is reckoned for: a page of text."""
 

@@ -19,8 +19,6 @@ from witan.files.rubric_toml import load_rubric
 from witan.service.config.configuration import Config
 from witan.service.config.layers import as_option, dotted
 
-__all__ = ["build_procedure", "locate_error", "procedure_of"]
-
 _SETTINGS = {f.name for f in (*fields(Settings), *fields(Counting))}
 _LIMITS = {f.name for f in fields(Limits)} - {"providers"}
 _PROCEDURE = {f.name for f in fields(Procedure)} - {"counting", "limits"}

@@ -11,8 +11,6 @@ from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.files.session_files import read_session, write_session
 
-__all__ = ["forget_aside", "is_aside", "set_aside"]
-
 
 def set_aside(session: Session) -> Path:
     """Write a session to a file of its own, which nobody else may read; none is written over.

@@ -16,8 +16,6 @@ from witan.service.config.serve import ServeSettings
 from witan.service.sessions import Councils, Ledger, Observer, Service
 from witan.service.telemetry import Exporting, Spans, is_configured
 
-__all__ = ["councils_of", "open_service", "spent_path"]
-
 
 def councils_of(config: Config, history: History | None, *, fast_demo: bool = False) -> Councils:
     """Who sits by the configuration, or by a profile of it."""

@@ -1,13 +1,15 @@
-"""What operations on stored sessions work on."""
+"""Stored sessions, as operations on them and their parameters name them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from annotated_types import MaxLen, MinLen
 
-from witan.deliberation.session import Session
+from witan.core.window import Window
 from witan.errors import SessionFileError, UnknownName
-from witan.service.parameters import Doc, Pattern
+from witan.service.parameters import MOMENT, Doc, Parameters, Pattern
 
 if TYPE_CHECKING:
     from witan.core.outcome import Outcome
@@ -31,6 +33,32 @@ SessionName = Annotated[
         positional="one",
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowParameters(Parameters):
+    """Sessions by the time they were asked, and by category."""
+
+    since: Annotated[
+        datetime | None,
+        MOMENT,
+        Doc("Only sessions from then on: 30d, 12h or 2026-01-31.", "Which sessions", "TIME"),
+    ] = None
+    until: Annotated[
+        datetime | None, MOMENT, Doc("Only sessions before then.", "Which sessions", "TIME")
+    ] = None
+    category: Annotated[
+        str | None, Doc("Only sessions of this category.", "Which sessions", "NAME")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse a window that ends before it begins, before anything is opened."""
+        _ = self.window
+
+    @property
+    def window(self) -> Window:
+        """The window of these sessions."""
+        return Window(self.since, self.until, self.category)
 
 
 class SessionStore(Protocol):

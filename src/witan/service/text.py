@@ -9,22 +9,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TextIO
 
-from witan.core.escaping import clean, readable
-
-__all__ = [
-    "UNKNOWN",
-    "UNSAVED",
-    "Folding",
-    "Page",
-    "clean",
-    "counted",
-    "decimals",
-    "listed",
-    "number",
-    "readable",
-    "shorten",
-    "span",
-]
+from witan.core.escaping import clean as clean
+from witan.core.escaping import readable as readable
 
 UNKNOWN = "–"
 """What stands where a number is not known."""

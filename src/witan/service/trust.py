@@ -11,21 +11,6 @@ if TYPE_CHECKING:
     from witan.core.stats.uncertainty import Separation
     from witan.deliberation.session import Cost, Session
 
-__all__ = [
-    "LEAST_USD",
-    "approval_text",
-    "cost_text",
-    "duration_text",
-    "missing_text",
-    "p_best_text",
-    "rankings_text",
-    "reliability_text",
-    "separation_sentence",
-    "session_trust",
-    "trust_line",
-    "verdict_text",
-]
-
 
 LEAST_USD = 0.0001
 """Less is not told from nothing in print."""

@@ -9,8 +9,6 @@ from anyio.lowlevel import RunVar
 
 from witan.errors import Busy
 
-__all__ = ["cancel_counting", "check_wanted", "once", "run_counting"]
-
 AT_ONCE = 4
 """Threads that count: more would only take time from each other, and from those who listen."""
 

@@ -12,7 +12,7 @@ import pytest
 from markup import Element, parsed
 from witan.service.catalogue import find_operation
 from witan.service.parameters import parameters_of
-from witan.surfaces.cli.tally import command as tally
+from witan.surfaces.cli.tally import tally_command as tally
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from witan.history.location import parse_location
 from witan.service.config.layers import COMMAND_LINE, Setting
 
-__all__ = ["HistorySettings", "anchored_place", "forbidden_to_found_files", "history_settings"]
-
 FILE_SCHEME = "sqlite:///"
 
 

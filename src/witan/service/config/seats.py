@@ -11,8 +11,6 @@ from witan.models.seats import SeatSpec, check_url, name_seats, parse_seat, unkn
 from witan.service.config.layers import Setting, dotted
 from witan.service.config.schema import Key, MemberTable
 
-__all__ = ["ConfiguredSeats", "check_providers", "read_seats"]
-
 NOBODY: Mapping[str, SeatSpec] = MappingProxyType({})
 
 

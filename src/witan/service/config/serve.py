@@ -13,8 +13,6 @@ from witan.models.seats import check_url
 from witan.service.config.layers import TOKEN_VARIABLE, Setting, dotted
 from witan.service.config.schema import TOKENS
 
-__all__ = ["ServeSettings", "TokenSettings", "serve_settings", "token_digests"]
-
 SHORTEST = 16
 """Characters that a token has at least: a shorter one could be guessed."""
 

@@ -6,20 +6,16 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from witan.analytics.audits import AuditReport, audit_of
-from witan.core.window import Window
 from witan.service.catalogue import operation, redacts
-from witan.service.operations.leaderboard import Category, Since, Until
-from witan.service.parameters import Doc, Parameters
+from witan.service.parameters import Doc
 from witan.service.reports import ReportService
+from witan.service.stored_sessions import WindowParameters
 
 
 @dataclass(frozen=True, slots=True)
-class AuditParameters(Parameters):
+class AuditParameters(WindowParameters):
     """Which sessions reviewers are audited over, and of what they are reported."""
 
-    since: Since = None
-    until: Until = None
-    category: Category = None
     reviewer: Annotated[
         str | None,
         Doc("Report everything of one reviewer: a model, a person, or people.", "Figures", "NAME"),
@@ -33,15 +29,6 @@ class AuditParameters(Parameters):
         Lt(1),
         Doc("Level of intervals, and of what stands out.", "Figures", label="Confidence level"),
     ] = 0.95
-
-    def __post_init__(self) -> None:
-        """Refuse a window that ends before it begins, before anything is opened."""
-        _ = self.window
-
-    @property
-    def window(self) -> Window:
-        """Which sessions are meant."""
-        return Window(self.since, self.until, self.category)
 
 
 # Reviewers are called by the names that `ReportService.aliases` gives them.

@@ -15,8 +15,6 @@ from witan.files.imports.reading import digest_of, read_imports, rereadable_file
 if TYPE_CHECKING:
     from witan.history import History
 
-__all__ = ["Meaning", "Taken", "take_in"]
-
 
 @dataclass(frozen=True, slots=True)
 class Meaning:

@@ -1,7 +1,6 @@
 """Rank models by their scores across the sessions of a history."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Lt
@@ -12,31 +11,19 @@ from witan.core.stats.leaderboard import Leaderboard, Terms
 from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
 from witan.service.catalogue import operation, public
-from witan.service.parameters import MOMENT, Doc, Parameters
+from witan.service.parameters import Doc
 from witan.service.reports import ReportService
+from witan.service.stored_sessions import WindowParameters
 from witan.service.text import counted
 
 # Models are called by the names that `ReportService.aliases` gives them.
 public(Leaderboard)
 
-Since = Annotated[
-    datetime | None,
-    MOMENT,
-    Doc("Only sessions from then on: 30d, 12h or 2026-01-31.", "Which sessions", "TIME"),
-]
-Until = Annotated[
-    datetime | None, MOMENT, Doc("Only sessions before then.", "Which sessions", "TIME")
-]
-Category = Annotated[str | None, Doc("Only sessions of this category.", "Which sessions", "NAME")]
-
 
 @dataclass(frozen=True, slots=True)
-class LeaderboardParameters(Parameters):
+class LeaderboardParameters(WindowParameters):
     """Which sessions models are compared over, and by what."""
 
-    since: Since = None
-    until: Until = None
-    category: Category = None
     rule: Annotated[str, Doc("Average the scores of this rule over sessions.", "Standings")] = (
         "borda"
     )
@@ -76,7 +63,7 @@ class LeaderboardParameters(Parameters):
         return Terms(
             rule=self.rule,
             kind=self.kind,
-            window=Window(self.since, self.until, self.category),
+            window=self.window,
             order_by=self.order_by,
             min_sessions=self.min_sessions,
             level=self.level,

@@ -7,18 +7,16 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from witan.core.window import Window
 from witan.errors import InvalidParameter
 from witan.history import PageCursor, Search, SessionSummary
 from witan.service.catalogue import operation, redacts
-from witan.service.operations.leaderboard import Category, Since, Until
-from witan.service.parameters import Doc, Parameters
+from witan.service.parameters import Doc
 from witan.service.redaction import redact_summaries
-from witan.service.stored_sessions import SessionStore
+from witan.service.stored_sessions import SessionStore, WindowParameters
 
 
 @dataclass(frozen=True, slots=True)
-class SessionsParameters(Parameters):
+class SessionsParameters(WindowParameters):
     """Which sessions are listed."""
 
     text: Annotated[
@@ -29,9 +27,6 @@ class SessionsParameters(Parameters):
             label="Words",
         ),
     ] = None
-    since: Since = None
-    until: Until = None
-    category: Category = None
     status: Annotated[
         Literal["complete", "degraded", "failed", "interrupted"] | None,
         Doc("Only sessions that ended so, or did not end.", "Which sessions"),
@@ -63,17 +58,17 @@ class SessionsParameters(Parameters):
 
     def __post_init__(self) -> None:
         """Refuse what no list can be of, before anything is opened."""
+        WindowParameters.__post_init__(self)
         _ = self.search, self.cursor
 
     @property
     def search(self) -> Search:
         """The sessions that are meant."""
-        window = Window(self.since, self.until, self.category)
         return Search(
             self.text,
-            window.since,
-            window.until,
-            window.category,
+            self.since,
+            self.until,
+            self.category,
             self.status,
             simulated=self.simulated,
             parent=self.parent,

@@ -18,8 +18,6 @@ from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 from witan.history.locks import lock_file
 
-__all__ = ["Ledger", "ReservedAmount"]
-
 DAY = timedelta(hours=24)
 
 MOST_STALE = 1_000

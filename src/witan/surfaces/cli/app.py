@@ -3,10 +3,9 @@
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from keyword import iskeyword
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 import click
@@ -19,16 +18,40 @@ from witan.surfaces.log_lines import guard_unread_logs
 from witan.surfaces.terminal import echo
 from witan.version import __version__
 
-__all__ = ["COMMANDS", "cli", "main"]
-
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """The errors of a stream that a disk, and not its user, fails."""
 
-COMMANDS = (
-    "ask", "demo", "plan", "show", "recount", "resume", "retry", "rejudge",
-    "sessions", "import", "export", "vote", "forget", "leaderboard", "audit", "init", "doctor",
-    "serve", "mcp", "tally", "compare", "explain", "rules", "rubrics", "profiles", "convert",
-)  # fmt: skip
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "ask": "ask",
+        "demo": "demo",
+        "plan": "ask",
+        "show": "show",
+        "recount": "tally",
+        "resume": "resume",
+        "retry": "resume",
+        "rejudge": "ask",
+        "sessions": "value_commands",
+        "import": "import_",
+        "export": "export",
+        "vote": "vote",
+        "forget": "forget",
+        "leaderboard": "value_commands",
+        "audit": "value_commands",
+        "init": "init",
+        "doctor": "doctor",
+        "serve": "serve",
+        "mcp": "mcp",
+        "tally": "tally",
+        "compare": "tally",
+        "explain": "tally",
+        "rules": "value_commands",
+        "rubrics": "value_commands",
+        "profiles": "value_commands",
+        "convert": "convert",
+    }
+)
+"""Each command, and the module beside this one that makes it, in the order of help."""
 
 
 EXAMPLES = """\b
@@ -42,7 +65,7 @@ Examples:
 
 
 class _LazyGroup(click.Group):
-    """A group whose commands are modules of `witan.surfaces.cli`."""
+    """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -54,10 +77,10 @@ class _LazyGroup(click.Group):
     ) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        # A module cannot well be called by a word of the language, such as import.
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command: click.Command = import_module(f"witan.surfaces.cli.{name}").command
-        return command
+        module = import_module(f"witan.surfaces.cli.{COMMANDS[cmd_name]}")
+        command: click.Command | Callable[[], click.Command]
+        command = getattr(module, f"{cmd_name}_command")
+        return command if isinstance(command, click.Command) else command()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands; what the catalogue sums up needs no module loaded."""

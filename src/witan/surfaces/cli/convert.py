@@ -5,13 +5,9 @@ from typing import Any
 import click
 
 from witan.service.text import clean, counted
-from witan.surfaces.cli.history_options import config_option, history_option
-from witan.surfaces.cli.options import format_options, sources_argument
-from witan.surfaces.cli.reading import Body
+from witan.surfaces.cli.ballot_files import Body, files_argument, format_options
+from witan.surfaces.cli.options import config_option, history_option
 from witan.surfaces.terminal import echo
-
-__all__ = ["command"]
-
 
 EXAMPLES = """\b
 Examples:
@@ -22,7 +18,7 @@ Examples:
 
 
 @click.command("convert", short_help="Write ballots in another format.", epilog=EXAMPLES)
-@sources_argument
+@files_argument
 @click.argument("out", type=click.Path(allow_dash=True))
 @click.option(
     "--to",
@@ -32,7 +28,7 @@ Examples:
 @format_options
 @config_option
 @history_option
-def command(out: str, to: str | None, **options: Any) -> None:
+def convert_command(out: str, to: str | None, **options: Any) -> None:
     """Write the ballots of FILE..., or of sessions, to OUT.
 
     - is standard output, as JSON Lines unless --to says.

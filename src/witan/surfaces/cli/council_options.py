@@ -11,9 +11,8 @@ import click
 from witan.service.requests import QuestionRequest, RejudgeRequest
 from witan.service.settings import CouncilSettings, JurySettings
 from witan.surfaces.cli.generated import parameter_options, take_parameters
-from witan.surfaces.cli.history_options import config_option, recording_options
+from witan.surfaces.cli.options import config_option, recording_options, section, stacked
 from witan.surfaces.cli.session import Say
-from witan.surfaces.cli.stacking import section, stacked
 
 if TYPE_CHECKING:
     from witan.deliberation.procedure import Procedure

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.cli.council_options import telling_options
-from witan.surfaces.cli.history_options import recorded_by, recording_options
-from witan.surfaces.cli.session import hold
-from witan.surfaces.cli.session_options import Telling
+from witan.surfaces.cli.options import recorded_by, recording_options
+from witan.surfaces.cli.session import Telling, hold
 
 if TYPE_CHECKING:
     from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
     from witan.surfaces.cli.live_session import Hold
-
-__all__ = ["command"]
 
 
 EXAMPLES = """\b
@@ -35,7 +32,7 @@ MARK = "simulated | "
 )
 @telling_options
 @recording_options
-def command(fast: bool, degraded: bool, **options: Any) -> int:
+def demo_command(fast: bool, degraded: bool, **options: Any) -> int:
     """Watch a council deliberate; its members are scripts, so no key is needed.
 
     Everything else is real: the sheets, the ballots, the repair of one that could not be read, and

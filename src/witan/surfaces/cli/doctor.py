@@ -11,8 +11,7 @@ import click
 
 from witan.service.text import UNKNOWN, Page, counted, listed
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.history_options import config_option, history_option
-from witan.surfaces.cli.options import json_option
+from witan.surfaces.cli.options import config_option, history_option, json_option
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
         SeatFinding,
         ServeFinding,
     )
-
-__all__ = ["command"]
 
 
 EXAMPLES = """\b
@@ -46,7 +43,7 @@ Examples:
 @click.option(
     "--settings", "with_defaults", is_flag=True, help="List every setting, defaults included."
 )
-def command(
+def doctor_command(
     config: Path | None, history: str | None, *, as_json: bool, offline: bool, with_defaults: bool
 ) -> int:
     """Say whether a council could sit, and what stops it.

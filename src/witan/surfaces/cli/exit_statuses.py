@@ -4,8 +4,6 @@ from enum import IntEnum
 
 from witan.errors import NothingToCount, OverBudget, WitanError
 
-__all__ = ["Status", "status_of"]
-
 
 class Status(IntEnum):
     """One meaning per number, the same for every command."""

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.errors import HistoryError, NothingToCount, UnknownName
+from witan.service.stored_sessions import WindowParameters
 from witan.service.text import clean, counted, listed
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.history_options import (
+from witan.surfaces.cli.generated import named_options, parameter_options, take_parameters
+from witan.surfaces.cli.options import (
     config_option,
     history_option,
-    window_of,
-    window_options,
+    json_option,
 )
-from witan.surfaces.cli.options import json_option
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.history import History, Imported, SessionSummary
-
-__all__ = ["command"]
 
 
 EXAMPLES = """\b
@@ -43,7 +41,7 @@ KINDS = ("sessions", "ballots", "battles")
 
 @click.command("export", short_help="Write sessions of the history to a file.", epilog=EXAMPLES)
 @click.argument("sessions", metavar="[ID]...", nargs=-1)
-@window_options
+@parameter_options(WindowParameters)
 @click.option(
     "--kind",
     type=click.Choice(KINDS),
@@ -67,7 +65,7 @@ KINDS = ("sessions", "ballots", "battles")
 @config_option
 @history_option
 @json_option
-def command(sessions: tuple[str, ...], config: Path | None, **options: Any) -> int:
+def export_command(sessions: tuple[str, ...], config: Path | None, **options: Any) -> int:
     """Write sessions as JSON Lines, or their ballots in any format.
 
     An ID is the name of a session, or a beginning of it that no other has; without any, all that
@@ -164,7 +162,8 @@ def _found(
         names = dict.fromkeys(whole_name(history, name) for name in sessions)
         found = [history.summary(name) for name in names]
     else:
-        window = window_of(options)
+        with named_options(WindowParameters):
+            window = take_parameters(WindowParameters, {**options})
         found = history.find(since=window.since, until=window.until, category=window.category)
     return sorted(found, key=lambda one: (one.at, one.session))
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from witan.service.operations.forget import delete_sessions, descendants, forget
+from witan.service.parameters import MOMENT
 from witan.service.text import clean, counted
 from witan.surfaces.cli.generated import parameter_options
-from witan.surfaces.cli.history_options import Moment, config_option, history_option
-from witan.surfaces.cli.options import json_option
+from witan.surfaces.cli.options import ParsedType, config_option, history_option, json_option
 from witan.surfaces.cli.stored_sessions import LocalSessions, open_sessions
 from witan.surfaces.terminal import confirm, echo
 
@@ -34,7 +34,7 @@ SHOWN = 10
 @click.argument("sessions", metavar="[ID]...", nargs=-1)
 @click.option(
     "--before",
-    type=Moment(),
+    type=ParsedType(MOMENT),
     metavar="TIME",
     help="Every session asked before then: 90d, 12h and 2w are ago, 2026-01-31 is a day.",
 )
@@ -44,7 +44,7 @@ SHOWN = 10
 @config_option
 @history_option
 @json_option
-def command(
+def forget_command(
     sessions: tuple[str, ...],
     before: datetime | None,
     config: Path | None,

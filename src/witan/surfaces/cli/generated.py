@@ -9,20 +9,26 @@ from typing import Any, TypeVar
 
 import click
 
-from witan.errors import BallotFileError, InvalidParameter, InvalidRubric
+from witan.errors import InvalidParameter
 from witan.service.catalogue import Operation
 from witan.service.parameters import (
     Parameter,
     Parameters,
-    Parser,
     Scalar,
     make_parameters,
     parameters_of,
     scalar_of,
 )
 from witan.service.text import Page
-from witan.surfaces.cli.options import chart_option, json_option
-from witan.surfaces.cli.stacking import Decorator, SectionedCommand, section, stacked
+from witan.surfaces.cli.options import (
+    Decorator,
+    ParsedType,
+    SectionedCommand,
+    chart_option,
+    json_option,
+    section,
+    stacked,
+)
 from witan.surfaces.report import report_of
 from witan.surfaces.terminal import echo
 
@@ -271,7 +277,7 @@ def _type(parameter: Parameter) -> Any:
     if parameter.kind == Scalar:
         return None
     if parameter.parser is not None:
-        return _Parsed(parameter.parser)
+        return ParsedType(parameter.parser)
     if parameter.choices:
         return click.Choice(parameter.choices)
     bounds = parameter.bounds
@@ -284,26 +290,3 @@ def _type(parameter: Parameter) -> Any:
             max_open="lt" in bounds,
         )
     return click.types.convert_type(parameter.kind)
-
-
-class _Parsed(click.ParamType[Any]):
-    """A value that the parameter's own parser reads from text."""
-
-    name = "text"
-
-    def __init__(self, parser: Parser) -> None:
-        self.parser = parser
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the text, or refuse it in the parser's words."""
-        if not isinstance(value, str):
-            return value
-        try:
-            return self.parser.read_argument(value)
-        except InvalidParameter as error:
-            expected = error.expected
-        except (BallotFileError, InvalidRubric):
-            raise
-        except ValueError:
-            expected = self.parser.expected
-        return self.fail(f"{value.strip()!r} cannot be read; expected {expected}.", param, ctx)

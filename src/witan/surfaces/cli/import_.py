@@ -18,17 +18,19 @@ from witan.errors import (
     UnknownName,
     WitanError,
 )
+from witan.service.ballots import SECTION, BallotFormat
+from witan.service.parameters import MOMENT
 from witan.service.text import clean, counted, listed
 from witan.surfaces.cli.exit_statuses import Status, status_of
-from witan.surfaces.cli.history_options import Moment, config_option, history_option
+from witan.surfaces.cli.generated import parameter_options
 from witan.surfaces.cli.options import (
-    column_option,
-    files_argument,
-    format_option,
+    ParsedType,
+    SectionedCommand,
+    config_option,
+    history_option,
     json_option,
-    scale_option,
+    section,
 )
-from witan.surfaces.cli.stacking import SectionedCommand, section
 from witan.surfaces.terminal import console, echo, styled
 
 if TYPE_CHECKING:
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from witan.files.ballots import Problem
     from witan.history import History
     from witan.service.operations.imports import Meaning, Taken
-
-__all__ = ["command"]
 
 
 EXAMPLES = """\b
@@ -63,12 +63,12 @@ beside_type = click.Path(exists=True, dir_okay=False)
     short_help="Take sessions from files into the history.",
     epilog=EXAMPLES,
 )
-@files_argument
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True)
+)
 @section(
-    "Ballots",
-    format_option,
-    column_option,
-    scale_option,
+    SECTION,
+    parameter_options(BallotFormat),
     click.option(
         "--answers",
         multiple=True,
@@ -92,7 +92,7 @@ beside_type = click.Path(exists=True, dir_okay=False)
     click.option("--category", metavar="NAME", help="Of sessions whose category the file lacks."),
     click.option(
         "--at",
-        type=Moment(),
+        type=ParsedType(MOMENT),
         metavar="TIME",
         help="When sessions were asked whose time the file lacks; the time of the import by "
         "default.",
@@ -104,7 +104,7 @@ beside_type = click.Path(exists=True, dir_okay=False)
 @config_option
 @history_option
 @section("Output", json_option)
-def command(files: tuple[str, ...], config: Path | None, **options: Any) -> None:
+def import_command(files: tuple[str, ...], config: Path | None, **options: Any) -> None:
     """Take the sessions of FILE... into the history; - is standard input.
 
     Ballots in every format, battles, saved conversations and whole sessions are recognised by their
@@ -120,7 +120,7 @@ def command(files: tuple[str, ...], config: Path | None, **options: Any) -> None
     at: datetime | None = options["at"]
     meaning = Meaning(
         format=options["format"],
-        columns=tuple(options["columns"].items()),
+        columns=tuple((options["columns"] or {}).items()),
         scale=options["scale"],
         answers=options["answers"],
         questions=options["questions"],

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from witan.models.seats import SeatSpec
     from witan.service.initial_configuration import Draft
 
-__all__ = ["command"]
 
 EXAMPLES = """\b
 Examples:
@@ -44,7 +43,7 @@ OFFERED = 8
 @click.option("--max-cost", type=float, metavar="NUMBER", help="US dollars for one question.")
 @click.option("--yes", is_flag=True, help="Take every default and ask nothing.")
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
-def command(output: Path | None, user: bool, **options: Any) -> int:
+def init_command(output: Path | None, user: bool, **options: Any) -> int:
     """Ask which keys, which members and which ceiling, then write witan.toml.
 
     Keys are found in the environment and never stored. Models and prices are those that each

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -22,13 +23,13 @@ from witan.service.text import Folding, Page, clean, readable, span
 from witan.service.trust import missing_text, session_trust
 from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.panel import Panel
-from witan.surfaces.cli.session_options import Telling
 from witan.surfaces.live_board import Board
 from witan.surfaces.terminal import echo
 from witan.surfaces.text.outcome import outcome_text
 from witan.surfaces.text.session import legend_text
 
-__all__ = ["Following", "Hold", "session_status"]
+if TYPE_CHECKING:
+    from witan.surfaces.cli.session import Telling
 
 
 class Following:
@@ -43,7 +44,7 @@ class Following:
     """
 
     def __init__(
-        self, telling: Telling, panel: Panel | None, place: RecordingPlace | None = None
+        self, telling: "Telling", panel: Panel | None, place: RecordingPlace | None = None
     ) -> None:
         self.telling, self.panel = telling, panel
         self.record = Record(place, telling.save, self._waits)
@@ -257,7 +258,7 @@ Hold = Callable[[Following], Awaitable[Session]]
 class _Voice:
     """Says the final answer: on a terminal as it is written, elsewhere once it is whole."""
 
-    def __init__(self, telling: Telling, panel: Panel | None) -> None:
+    def __init__(self, telling: "Telling", panel: Panel | None) -> None:
         self.mark, self.legend, self.panel = telling.mark, telling.legend, panel
         self.wanted = not telling.as_json and not telling.events
         self.streams = self.wanted and sys.stdout.isatty()

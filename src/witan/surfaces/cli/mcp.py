@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.cli.council_options import fast_demo_option
-from witan.surfaces.cli.history_options import config_option, recorded_by, recording_options
+from witan.surfaces.cli.options import config_option, recorded_by, recording_options
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.service.config.configuration import Config
     from witan.service.history_access import RecordingPlace
     from witan.surfaces.mcp.clients import Endpoint, Launch
-
-__all__ = ["command"]
 
 
 EXAMPLES = """\b
@@ -40,7 +38,7 @@ Examples:
 @fast_demo_option
 @config_option
 @recording_options
-def command(client: str | None, http: bool, **options: Any) -> int:
+def mcp_command(client: str | None, http: bool, **options: Any) -> int:
     """Serve the council on standard input and output, to the client that starts this.
 
     It ends with its input, or by a signal; sessions under way are then left to be resumed. A server

@@ -1,51 +1,97 @@
-"""The options that commands share."""
+"""Options that commands share, and the headings that they stand under in help."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import click
 
-from witan.errors import InvalidParameter
-from witan.surfaces.cli.stacking import Decorator, section
+from witan.errors import BallotFileError, InvalidParameter, InvalidRubric
+from witan.service.parameters import Parser
 
 if TYPE_CHECKING:
-    from witan.core.scale import Scale
+    from witan.service.history_access import RecordingPlace
 
 
-def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Read ``name=value`` as often as given."""
-    found = {}
-    for value in values:
-        name, equals, given = value.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{value!r} is not of the form name=value", ctx, param)
-        found[name.strip()] = given.strip()
+F = TypeVar("F", bound=Callable[..., Any])
+
+Decorator = Callable[[F], F]
+
+_HEADINGS: WeakKeyDictionary[click.Parameter, str] = WeakKeyDictionary()
+"""The heading of each option that has one."""
+
+
+def stacked(*decorators: Decorator[Any]) -> Decorator[Any]:
+    """Apply decorators so that their options stand in the help in this order."""
+
+    def apply(command: F) -> F:
+        for decorate in reversed(decorators):
+            command = decorate(command)
+        return command
+
+    return apply
+
+
+def section(heading: str, *decorators: Decorator[Any]) -> Decorator[Any]:
+    """Stack options under a heading, which replaces headings that they already have."""
+
+    def apply(command: F) -> F:
+        before = len(_parameters_of(command))
+        command = stacked(*decorators)(command)
+        for parameter in _parameters_of(command)[before:]:
+            _HEADINGS[parameter] = heading
+        return command
+
+    return apply
+
+
+def _parameters_of(command: Callable[..., Any]) -> list[click.Parameter]:
+    """The parameters that click's decorators have attached to a function so far."""
+    found: list[click.Parameter] = getattr(command, "__click_params__", [])
     return found
 
 
-def _scale(ctx: click.Context, param: click.Parameter, value: str | None) -> "Scale | None":
-    from witan.core.scale import Scale
+class SectionedCommand(click.Command):
+    """A command whose help lists options under headings; those without one come last."""
 
-    try:
-        return None if value is None else Scale.parse(value)
-    except InvalidParameter as error:
-        raise click.BadParameter(f"{value!r} is not {error.expected}", ctx, param) from None
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each section in the order in which its first option was declared."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        others: list[tuple[str, str]] = []
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                heading = _HEADINGS.get(parameter)
+                (others if heading is None else sections.setdefault(heading, [])).append(record)
+        for heading, records in (*sections.items(), ("Other", others)):
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
-files_argument = click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE...",
-    type=click.Path(allow_dash=True),
-)
+class ParsedType(click.ParamType[Any]):
+    """A value that the parameter's own parser reads from text."""
 
-sources_argument = click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE|ID...",
-    type=click.Path(allow_dash=True),
-)
+    name = "text"
+
+    def __init__(self, parser: Parser) -> None:
+        self.parser = parser
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the text, or refuse it in the parser's words."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.parser.read_argument(value)
+        except InvalidParameter as error:
+            expected = error.expected
+        except (BallotFileError, InvalidRubric):
+            raise
+        except ValueError:
+            expected = self.parser.expected
+        return self.fail(f"{value.strip()!r} cannot be read; expected {expected}.", param, ctx)
+
 
 json_option = section(
     "Output",
@@ -59,18 +105,6 @@ def chart_option(name: str, words: str) -> Decorator[Any]:
     """An option for the file of a chart."""
     kind = click.Path(dir_okay=False, writable=True)
     return section("Output", click.option(name, type=kind, metavar="OUT.svg", help=words))
-
-
-def level_option(words: str) -> Decorator[Any]:
-    """The level of intervals over sessions."""
-    return click.option(
-        "--level",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        metavar="NUMBER",
-        default=0.95,
-        show_default=True,
-        help=words,
-    )
 
 
 def limit_option(default: int, words: str) -> Decorator[Any]:
@@ -88,31 +122,53 @@ def limit_option(default: int, words: str) -> Decorator[Any]:
     )
 
 
-column_option = click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    callback=_pairs,
-    metavar="FIELD=HEADER",
-    help="Name the column that holds a field, such as reviewer=judge.",
-)
-
-format_option = click.option(
-    "--format", metavar="NAME", help="Read FILE as this format instead of recognising it."
-)
-
-scale_option = click.option(
-    "--scale",
-    callback=_scale,
-    metavar="LOW-HIGH",
-    help="Read grades on this scale, such as 0-1, pass-fail or 1-10,style=1-5; recognised unless "
-    "given.",
-)
-
 strict_option = click.option(
     "--strict",
     is_flag=True,
     help="Take none of the ballots, and exit 1, if any line cannot be read.",
 )
 
-format_options = section("Ballots", format_option, column_option, scale_option, strict_option)
+
+config_option = section(
+    "History",
+    click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE.toml",
+        help="Read this configuration instead of the project's witan.toml.",
+    ),
+)
+
+history_option = section(
+    "History",
+    click.option(
+        "--history",
+        metavar="URL",
+        help="Use the history in this file, or at postgresql://user@host/database.",
+    ),
+)
+
+no_history_option = click.option(
+    "--no-history", is_flag=True, help="Keep nothing of the session in the history."
+)
+
+recording_options = section("History", history_option, no_history_option)
+"""Where a session is recorded, or that it is not."""
+
+
+def recorded_by(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
+    """Open the history that the options of `recording_options` mean; None: it is not to be kept.
+
+    Raises
+    ------
+    HistoryError
+        If it cannot be opened.
+    """
+    from witan.service.history_access import configured, recorded
+
+    if options["no_history"] and options["history"] is not None:
+        raise click.UsageError("choose --history or --no-history, not both")
+    if options["no_history"]:
+        return None
+    file: Path | None = options.get("config")
+    return recorded(configured(file, options["history"]), file, say)

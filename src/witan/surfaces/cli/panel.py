@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from witan.core.outcome import Outcome, Standing
     from witan.surfaces.live_board import Board, Line
 
-__all__ = ["Panel"]
 
 FRAMES_PER_SECOND = 8
 

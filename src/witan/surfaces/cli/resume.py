@@ -1,34 +1,78 @@
-"""``witan resume``: take up an interrupted session."""
+"""Go on with a stored session: ``witan resume`` and ``witan retry``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from witan.errors import UnknownName, WitanError
-from witan.service.requests import ResumeRequest
-from witan.surfaces.cli.council_options import session_options
+from witan.service.requests import ResumeRequest, RetryRequest
+from witan.surfaces.cli.council_options import seated, session_options
 from witan.surfaces.cli.generated import parameter_options
-from witan.surfaces.cli.history_options import config_option, recorded_by
-from witan.surfaces.cli.reseating import refuse_untrusted, reseated, trust_option
-from witan.surfaces.cli.session import Say, hold
-from witan.surfaces.cli.session_options import Telling
-from witan.surfaces.cli.stacking import SectionedCommand, section
+from witan.surfaces.cli.options import SectionedCommand, config_option, recorded_by, section
+from witan.surfaces.cli.session import Say, Telling, check_planned, hold, plan_option, print_plan
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
+    from witan.deliberation.ports import Seat
+    from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.council import Council
     from witan.service.history_access import RecordingPlace
     from witan.surfaces.cli.live_session import Following, Hold
 
-__all__ = ["command"]
+
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    help="Run the programs, and use the keys and addresses, that the record names.",
+)
 
 
-EXAMPLES = """\b
+def reseated(
+    session: "Session", config: Path | None, say: Say, max_cost_usd: float | None = None
+) -> "Council":
+    """The council of a session, by its record, with the keys of today, under another ceiling."""
+    from witan.deliberation.procedure import with_ceiling
+
+    opened = session.opened
+    answering = opened.members or opened.reviewers
+    given: dict[str, Any] = {"members": [_table(held) for held in answering]}
+    given["jury"] = [_table(held) for held in opened.jury] if opened.members else []
+    given["chairmen"] = [_table(held) for held in opened.chairmen]
+    procedure = with_ceiling(opened.procedure, max_cost_usd)
+    return seated(config, given, say, procedure, giver="the record")
+
+
+def refuse_untrusted(seats: "Iterable[Seat]") -> None:
+    """A record may come from anywhere; what it would run, or send a key to, is not its to say."""
+    from witan.models.seats import describe_risk
+
+    for seat in seats:
+        if (deed := describe_risk(seat)) is not None:
+            raise click.UsageError(f"the record would {deed}; allow it with --trust")
+
+
+def _table(seat: "Seat") -> dict[str, Any]:
+    """A seat of the record, as the configuration writes it."""
+    if not seat.source:
+        problem = f"{seat.name} is a model of your own: take the session up from Python."
+        raise click.UsageError(problem)
+    options = {name: value for name, value in asdict(seat.options).items() if value is not None}
+    table = {"seat": seat.source, "name": seat.name, **options}
+    table |= {"url": seat.url} if seat.url is not None else {}
+    table |= {"key": seat.key_variable} if seat.key_variable is not None else {}
+    if seat.price is not None:
+        table["price"] = [seat.price.input_usd, seat.price.output_usd]
+    return table
+
+
+RESUME_EXAMPLES = """\b
 Examples:
   witan resume last
   witan resume session.json
@@ -36,14 +80,17 @@ Examples:
 
 
 @click.command(
-    "resume", cls=SectionedCommand, short_help="Take up an interrupted session.", epilog=EXAMPLES
+    "resume",
+    cls=SectionedCommand,
+    short_help="Take up an interrupted session.",
+    epilog=RESUME_EXAMPLES,
 )
 @click.argument("session", metavar="ID|FILE")
 @section("Session", config_option)
 @section("Session", trust_option)
 @parameter_options(ResumeRequest, without=("session",))
 @session_options
-def command(
+def resume_command(
     session: str,
     config: Path | None,
     trust: bool,
@@ -188,3 +235,81 @@ def _shown(session: "Session") -> "Hold":
         return session
 
     return held
+
+
+RETRY_EXAMPLES = """\b
+Examples:
+  witan retry last
+  witan retry session.json --seat ada --save again.json
+  witan retry last --plan
+"""
+
+
+@click.command(
+    "retry",
+    cls=SectionedCommand,
+    short_help="Ask the seats that failed again.",
+    epilog=RETRY_EXAMPLES,
+)
+@click.argument("session", metavar="ID|FILE")
+@parameter_options(RetryRequest, without=("session",))
+@section("Session", config_option)
+@section("Session", trust_option)
+@plan_option
+@session_options
+def retry_command(
+    session: str,
+    config: Path | None,
+    trust: bool,
+    *,
+    seats: tuple[str, ...],
+    max_cost_usd: float | None,
+    plan: bool,
+    **options: Any,
+) -> int:
+    """Ask the seats that failed in a session again; what does not depend on them is kept.
+
+    Without --seat, every seat that failed or abstained. After a review the ballots are counted and
+    the final answer is written again; after an answer all reviews are made again as well; after a
+    chairman's failure only the final answer. What comes of it is a new session, which names the
+    other as its parent; that one stays as it was. Its cost is that of the new calls alone. Exit
+    status: as for witan ask.
+    """
+    telling = Telling.of(options)
+    if plan:
+        from witan.deliberation.procedure import with_ceiling
+        from witan.deliberation.retries import plan_retry
+
+        check_planned(telling)
+        parent, _ = _retried_session(session, config, options["history"])
+        limits = with_ceiling(parent.opened.procedure, max_cost_usd).limits
+        planned = plan_retry(parent, seats or None, limits)
+        return print_plan(planned, limits.max_cost_usd, as_json=telling.as_json)
+
+    def seat(say: Say, _: "RecordingPlace | None") -> "Hold":
+        parent, trusted = _retried_session(session, config, options["history"])
+        if not (trust or trusted):
+            refuse_untrusted(parent.opened.called)
+        council = reseated(parent, config, say, max_cost_usd)
+
+        async def held(listener: "Listener") -> "Session":
+            async with council:
+                return await council.retry(parent, seats or None, listener=listener)
+
+        return held
+
+    return hold(telling, seat, partial(recorded_by, {**options, "config": config}))
+
+
+def _retried_session(name: str, config: Path | None, history: str | None) -> "tuple[Session, bool]":
+    """The session to retry, and whether its seats are those that the user himself configured."""
+    from witan.errors import SessionFileError
+    from witan.service.history_access import configured
+    from witan.surfaces.cli.stored_sessions import session_called
+
+    with session_called(name, config, history) as (session, place):
+        if isinstance(session, str):
+            raise SessionFileError(name, "came in as ballots: no council can be asked again")
+        own = place is not None and configured(config, history).history.own
+        trusted = own and place is not None and not place.summary(session.id).imported
+    return session, trusted

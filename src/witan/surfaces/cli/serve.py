@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.cli.council_options import fast_demo_option
-from witan.surfaces.cli.history_options import config_option, recorded_by, recording_options
+from witan.surfaces.cli.options import config_option, recorded_by, recording_options
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from witan.service.history_access import RecordingPlace
     from witan.service.sessions import Service
     from witan.surfaces.http.server import Say
-
-__all__ = ["command"]
 
 
 EXAMPLES = """\b
@@ -46,7 +44,7 @@ Examples:
 @fast_demo_option
 @config_option
 @recording_options
-def command(**options: Any) -> int:
+def serve_command(**options: Any) -> int:
     """Serve the council until Ctrl-C: a page to watch it, an API, and a model to OpenAI clients.
 
     The demonstration is served without a key. Ctrl-C lets sessions under way end; once more breaks

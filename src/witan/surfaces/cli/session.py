@@ -1,19 +1,180 @@
-"""A session on the command line: the live view is drawn first, then the rest is imported."""
+"""A session on the command line: its inputs, its output, and the live view."""
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from witan.service.text import clean
+import click
+
+from witan.service.text import Page, clean
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.session_options import Telling
+from witan.surfaces.cli.options import section
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
+    from witan.deliberation.plan import Plan
+    from witan.deliberation.ports import Message
+    from witan.deliberation.session import Session
     from witan.service.history_access import RecordingPlace
     from witan.surfaces.cli.live_session import Hold
+    from witan.surfaces.cli.panel import Panel
 
-__all__ = ["Say", "hold", "unrecorded"]
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What of a session is said, and where.
+
+    Parameters
+    ----------
+    as_json
+        The record of the session on standard output, in place of its text.
+    events
+        Every event on standard output as it happens, in place of the text.
+    quiet
+        No progress, legend or trust line; only what is missing is said.
+    legend
+        The legend and the trust line follow the text on standard output.
+    save
+        Where the record is written; None: nowhere, unless the session is interrupted.
+    require_winner
+        A session without a clear leader ends with its own exit status.
+    mark
+        What every line of the text begins with.
+    """
+
+    as_json: bool = False
+    events: bool = False
+    quiet: bool = False
+    legend: bool = False
+    save: Path | None = None
+    require_winner: bool = False
+    mark: str = ""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], save: Path | None = None, mark: str = "") -> "Telling":
+        """What the options of `telling_options` ask for; `save` where they name no file."""
+        return cls(
+            as_json=options["as_json"],
+            events=options["events"],
+            quiet=options["quiet"],
+            legend=options["legend"],
+            save=options["save"] or save,
+            require_winner=options.get("require_winner", False),
+            mark=mark,
+        )
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.events:
+            raise click.UsageError("choose --json or --events, not both")
+        if self.legend and (self.as_json or self.events):
+            raise click.UsageError("--legend is for the text: --json and --events have its data")
+        if self.save is not None:
+            # After a session that cost money it would be too late to find out.
+            folder = self.save.absolute().parent
+            if not folder.is_dir():
+                problem = f"{self.save.parent} is no directory"
+                raise click.BadParameter(problem, param_hint="--save")
+            if not os.access(folder, os.W_OK):
+                problem = f"{self.save.parent} cannot be written to"
+                raise click.BadParameter(problem, param_hint="--save")
+
+    def panel(self, stack: ExitStack) -> "Panel | None":
+        """Open the live view, where there is a terminal for it; `stack` closes it."""
+        if self.quiet or not sys.stderr.isatty() or (self.events and sys.stdout.isatty()):
+            return None
+        from witan.surfaces.cli.panel import Panel
+
+        return stack.enter_context(Panel())
+
+
+def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
+    """The question as given, or from standard input where it is ``-`` or missing.
+
+    `inputs` are the files that are read besides; only one of all may be standard input.
+    """
+    if inputs.count("-") + (question in (None, "-")) > 1:
+        raise click.UsageError("standard input, -, can be read only once")
+    if question is None and sys.stdin.isatty():
+        raise click.UsageError("ask something: give a QUESTION, or pipe it in")
+    text = _decoded("-", "QUESTION") if question is None or question == "-" else question
+    if not text.strip():
+        raise click.UsageError("the question is empty: ask something")
+    return text
+
+
+def read_earlier(
+    name: str | None, config: Path | None = None, history: str | None = None
+) -> "Session | None":
+    """The earlier session to go on from, if one is named.
+
+    Parameters
+    ----------
+    name
+        A file, or the name of a session in the history.
+
+    Raises
+    ------
+    SessionFileError
+        If it cannot be read, or came to no final answer.
+    HistoryError
+        If the history cannot be read, or holds no such session.
+    """
+    if name is None:
+        return None
+    from witan.errors import SessionFileError
+    from witan.service.stored_sessions import check_continued
+    from witan.surfaces.cli.stored_sessions import session_called
+
+    with session_called(name, config, history) as (session, _):
+        if isinstance(session, str):
+            raise SessionFileError(
+                name, "came in as ballots, and has no final answer to go on from"
+            )
+    check_continued(name, session)
+    return session
+
+
+def read_conversation(path: str | None, earlier: "Session | None") -> "tuple[Message, ...]":
+    """The turns before the question: those of a file, or of the session that it goes on from."""
+    if path is None:
+        return () if earlier is None else earlier.conversation
+    if earlier is not None:
+        raise click.UsageError("choose --conversation or --continue, not both")
+    from pydantic import TypeAdapter, ValidationError
+
+    from witan.deliberation.ports import Message
+    from witan.service.requests import Turn
+
+    try:
+        turns = TypeAdapter(tuple[Turn, ...]).validate_json(_decoded(path, "--conversation"))
+    except ValidationError as error:
+        problem = f"{path} is no list of objects with role and content: {error.errors()[0]['msg']}"
+        raise click.BadParameter(problem, param_hint="--conversation") from None
+    return tuple(Message(turn.role, turn.content) for turn in turns)
+
+
+def read_files(paths: tuple[str, ...]) -> Mapping[str, str]:
+    """The text of each file, by its path as given."""
+    return {path: _decoded(path, "--file") for path in paths}
+
+
+def _decoded(path: str, option: str) -> str:
+    name = "standard input" if path == "-" else path
+    try:
+        with click.open_file(path, "rb") as file:
+            held: bytes = file.read()
+        return held.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"{name} is no UTF-8 text (byte {error.start:,})"
+        raise click.BadParameter(problem, param_hint=option) from None
+    except OSError as error:
+        problem = f"{name} cannot be read: {error.strerror or error}"
+        raise click.BadParameter(problem, param_hint=option) from None
+
 
 Say = Callable[[str], None]
 """Tells the user something, without drawing over the live view."""
@@ -55,3 +216,38 @@ def hold(
                 panel.close(keep=False)
             echo("interrupted before the session was opened", err=True)
             return Status.INTERRUPTED
+
+
+plan_option = section(
+    "Time and money",
+    click.option(
+        "--plan", is_flag=True, help="Print the calls and the highest cost; make no call."
+    ),
+)
+
+
+def check_planned(telling: Telling) -> None:
+    """Refuse what is said of a session where none is held."""
+    if telling.events or telling.save is not None:
+        option = "--events" if telling.events else "--save"
+        raise click.UsageError(f"{option} is of a session; with --plan there is none")
+
+
+def print_plan(plan: "Plan", ceiling: float | None, *, as_json: bool) -> int:
+    """Print a plan under a ceiling; the exit status."""
+    from witan.service.operations.plan import summarize_plan
+    from witan.surfaces.text.plan import plan_text
+
+    summary = summarize_plan(plan, ceiling)
+    if as_json:
+        from witan.service.json_output import to_json
+
+        echo(to_json(summary))
+    else:
+        echo("\n".join(plan_text(Page.of(sys.stdout), summary)))
+    return 0
+
+
+def say_aside(note: str) -> None:
+    """Say something on standard error."""
+    echo(clean(note), err=True)

@@ -16,7 +16,7 @@ from witan.service.operations.show import show as operation
 from witan.service.session_records import CouncilSession
 from witan.service.text import Page
 from witan.surfaces.cli.council_options import record_options
-from witan.surfaces.cli.history_options import config_option, history_option
+from witan.surfaces.cli.options import config_option, history_option
 from witan.surfaces.cli.stored_sessions import open_named_sessions
 from witan.surfaces.session_pages import imported_to_html, session_to_html
 from witan.surfaces.terminal import echo
@@ -43,7 +43,7 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the session as a page that stands alone.",
 )
-def command(
+def show_command(
     session: str,
     config: Path | None,
     history: str | None,

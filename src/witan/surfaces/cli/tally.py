@@ -1,29 +1,141 @@
-"""``witan tally``: count ballots."""
+"""Count ballots: ``witan tally``, ``compare``, ``explain`` and ``recount``."""
 
+import json
 import sys
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from witan.service.ballots import SECTION, BallotParameters
+from witan.service.catalogue import Operation
 from witan.service.operations.tally import TallyParameters, count_sessions, tally
+from witan.service.settings import COUNTING
 from witan.service.text import Page, clean, counted
-from witan.surfaces.cli.counting import ballot_command
+from witan.surfaces.cli.ballot_files import Body
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.options import chart_option, limit_option
-from witan.surfaces.cli.reading import Body
-from witan.surfaces.cli.stacking import section
+from witan.surfaces.cli.generated import (
+    named_options,
+    parameter_options,
+    take_parameters,
+    value_command,
+    with_options,
+)
+from witan.surfaces.cli.options import (
+    Decorator,
+    SectionedCommand,
+    chart_option,
+    config_option,
+    history_option,
+    json_option,
+    limit_option,
+    section,
+    stacked,
+    strict_option,
+)
+from witan.surfaces.cli.stored_sessions import open_named_sessions
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.core.outcome import Outcome
     from witan.errors import UnsuitableBallots
+    from witan.service.operations.compare import CompareParameters
+    from witan.service.operations.explain import ExplainParameters
+    from witan.service.operations.recount import Recount
 
-PROBLEMS_SHOWN = 20
-"""Sessions that a rule cannot count beyond this many are only counted."""
+
+P = TypeVar("P", bound=BallotParameters)
+
+NOTES = """Several files are one body of ballots; - is standard input. All that `witan import` reads
+is recognised by its content, packed or not. An ID is a session of the history, as `witan show`
+takes it; `last` is the latest.
+"""
+
+weights_option = section(
+    COUNTING,
+    click.option(
+        "--weights",
+        "weights_file",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE.json",
+        help="Read reviewers' weights from a JSON object.",
+    ),
+)
 
 
-EXAMPLES = """\b
+def ballot_command(
+    operation: Operation[P, Any],
+    count: Callable[[P, Body, Mapping[str, Any]], int],
+    *,
+    options: Sequence[Decorator[Any]],
+    examples: str,
+) -> click.Command:
+    """Make the command of an operation that counts ballots: of files, and of stored sessions.
+
+    Parameters
+    ----------
+    count
+        Counts and prints; returns the exit status.
+    options
+        Options of this command alone, which `count` reads.
+    """
+
+    def run(**given: Any) -> int:
+        body = Body.of({**given, "files": given["ballots"]})
+        with named_options(operation.parameters):
+            parameters = take_settings(operation.parameters, {**given, "ballots": body})
+            return count(parameters, body, given)
+
+    decorated = stacked(
+        click.argument(
+            "ballots",
+            nargs=-1,
+            required=True,
+            metavar="FILE|ID...",
+            type=click.Path(allow_dash=True),
+        ),
+        parameter_options(operation.parameters, without=["ballots"]),
+        section(SECTION, strict_option),
+        weights_option,
+        config_option,
+        history_option,
+        json_option,
+        *options,
+    )(run)
+    return click.command(
+        operation.name,
+        cls=SectionedCommand,
+        short_help=operation.summary,
+        help=f"{with_options(operation.description, operation.parameters)}\n\n{NOTES}",
+        epilog=examples,
+    )(decorated)
+
+
+def take_settings(declared: type[Any], options: dict[str, Any]) -> Any:
+    """Make parameters of which some weights may stand in a file."""
+    if path := options.pop("weights_file"):
+        options["weights"] = {**_weights_in(path), **(options["weights"] or {})}
+    return take_parameters(declared, options)
+
+
+def _weights_in(path: str) -> dict[str, float]:
+    try:
+        read = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(
+            f"{path} is no JSON file: {error}", param_hint="--weights"
+        ) from None
+    if not isinstance(read, dict) or not all(
+        isinstance(weight, int | float) and not isinstance(weight, bool) for weight in read.values()
+    ):
+        raise click.BadParameter(
+            f'{path} must hold one object such as {{"reviewer": 2}}', param_hint="--weights"
+        )
+    return {name: float(weight) for name, weight in read.items()}
+
+
+TALLY_EXAMPLES = """\b
 Examples:
   witan tally ballots.jsonl
   witan tally votes.csv --column reviewer=judge --rule schulze
@@ -32,7 +144,11 @@ Examples:
 """
 
 
-def _run(given: TallyParameters, body: Body, options: Mapping[str, Any]) -> Status:
+PROBLEMS_SHOWN = 20
+"""Sessions that a rule cannot count beyond this many are only counted."""
+
+
+def _tally(given: TallyParameters, body: Body, options: Mapping[str, Any]) -> Status:
     count = _Count(body, given, options)
     if options["as_json"]:
         from witan.service.json_output import sessions_json
@@ -135,9 +251,9 @@ def _show(count: _Count, limit: int) -> None:
         echo("\n".join(outcome_text(page, outcome, simulated=simulated)))
 
 
-command = ballot_command(
+tally_command = ballot_command(
     tally,
-    _run,
+    _tally,
     options=[
         chart_option("--plot", "Draw the standings to an .svg or .png file."),
         chart_option("--matchups", "Draw who beats whom to an .svg or .png file."),
@@ -151,5 +267,121 @@ command = ballot_command(
         ),
         limit_option(10, "Show up to this many sessions in full, more of them as one line each."),
     ],
-    examples=EXAMPLES,
+    examples=TALLY_EXAMPLES,
 )
+
+
+COMPARE_EXAMPLES = """\b
+Examples:
+  witan compare ballots.jsonl
+  witan compare last
+  witan compare ballots.jsonl --rules borda,schulze,calibrated --session q1
+"""
+
+
+def _compare(given: "CompareParameters", _: Body, options: Mapping[str, Any]) -> Status:
+    from witan.service.operations.compare import compare
+
+    found = compare.handler(None, given)
+    comparison = found.comparison
+    if options["plot"]:
+        from witan.surfaces.charts import comparison_chart
+        from witan.surfaces.charts.drawing import save_chart
+
+        save_chart(comparison_chart(comparison), options["plot"])
+    if options["as_json"]:
+        from witan.service.json_output import to_json
+
+        echo(to_json(found))
+    else:
+        from witan.surfaces.text.comparison import comparison_text
+
+        sessions = comparison.sessions
+        shown = sessions if given.sessions or len(sessions) <= options["limit"] else ()
+        echo("\n".join(comparison_text(Page.of(sys.stdout), comparison, shown)))
+    if not found.rules:
+        return Status.MISUSED
+    outcomes = [one for each in found.sessions for one in each.outcomes.values()]
+    return Status.ANSWERED if any(one.leaders for one in outcomes) else Status.NO_QUORUM
+
+
+def compare_command() -> click.Command:
+    """Make the command ``witan compare``."""
+    from witan.service.operations.compare import compare
+
+    return ballot_command(
+        compare,
+        _compare,
+        options=[
+            chart_option("--plot", "Draw the ranks under every rule to an .svg or .png file."),
+            limit_option(3, "Show the tables of single sessions if there are no more than this."),
+        ],
+        examples=COMPARE_EXAMPLES,
+    )
+
+
+EXPLAIN_EXAMPLES = """\b
+Examples:
+  witan explain last
+  witan explain ballots.jsonl --session q1
+  witan explain ballots.jsonl --session q1 --rule schulze
+"""
+
+
+def _explain(given: "ExplainParameters", _: Body, options: Mapping[str, Any]) -> Status:
+    from witan.service.operations.explain import explain
+
+    found = explain.handler(None, given)
+    if options["as_json"]:
+        from witan.service.json_output import to_json
+
+        echo(to_json(found))
+    else:
+        from witan.surfaces.text.explanation import explanation_text
+
+        echo("\n".join(explanation_text(Page.of(sys.stdout), found)))
+    return Status.ANSWERED if found.outcome.leaders else Status.NO_QUORUM
+
+
+def explain_command() -> click.Command:
+    """Make the command ``witan explain``."""
+    from witan.service.operations.explain import explain
+
+    return ballot_command(explain, _explain, options=[], examples=EXPLAIN_EXAMPLES)
+
+
+RECOUNT_EXAMPLES = """\b
+Examples:
+  witan recount last --rule schulze
+  witan recount session.json --without gpt-5
+"""
+
+
+def _recount_text(page: Page, result: "Recount") -> Iterator[str]:
+    from witan.surfaces.text.outcome import outcome_text
+
+    return outcome_text(
+        page, result.outcome, simulated=bool(result.outcome.details.get("simulated"))
+    )
+
+
+def recount_command() -> click.Command:
+    """Make the command ``witan recount``."""
+    from witan.service.operations.recount import recount
+
+    return value_command(
+        recount,
+        open_named_sessions,
+        text=_recount_text,
+        options=[
+            click.argument("session", metavar="ID|FILE"),
+            weights_option,
+            section("History", config_option, history_option),
+        ],
+        without=["session"],
+        take=take_settings,
+        status=lambda result: Status.ANSWERED if result.outcome.leaders else Status.NO_QUORUM,
+        examples=RECOUNT_EXAMPLES,
+        notes="An ID is the name of a session in the history, or a beginning of it that no other "
+        "has; `last` is the latest. A FILE exists, ends in .json or has a path.",
+    )

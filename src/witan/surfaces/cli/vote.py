@@ -21,8 +21,7 @@ from witan.service.operations.voting import (
 from witan.service.parameters import make_parameters
 from witan.service.text import Page, clean
 from witan.surfaces.cli.generated import parameter_options, with_options
-from witan.surfaces.cli.history_options import config_option, history_option
-from witan.surfaces.cli.options import json_option
+from witan.surfaces.cli.options import config_option, history_option, json_option
 from witan.surfaces.cli.stored_sessions import open_sessions
 from witan.surfaces.terminal import ask, confirm, echo, page_through
 from witan.surfaces.text.vote import paper_text, ranking_text, vote_text
@@ -57,7 +56,7 @@ with --show first; a vote is cast under the name of your login unless --as gives
 @config_option
 @history_option
 @json_option
-def command(
+def vote_command(
     config: Path | None, history: str | None, *, show: bool, as_json: bool, **given: Any
 ) -> None:
     """Print a paper, or cast a vote: by `--ranking`, or asked for on a terminal."""

@@ -1,4 +1,4 @@
-"""Files as one body of ballots: what could not be read is said, what was read is counted."""
+"""Files and stored sessions as one body of ballots, read once."""
 
 import sys
 import time
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.errors import NothingToCount, UnknownName
-from witan.service.ballots import Unread
+from witan.service.ballots import SECTION, BallotFormat, Unread
 from witan.service.text import clean, counted, listed
 from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.generated import parameter_options
+from witan.surfaces.cli.options import section, strict_option
 from witan.surfaces.terminal import console, echo, styled
 
 if TYPE_CHECKING:
@@ -23,6 +25,18 @@ if TYPE_CHECKING:
     from witan.core.settings import Settings
     from witan.deliberation.imported_session import Imported
     from witan.files.ballots import Problem
+
+
+files_argument = click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE|ID...",
+    type=click.Path(allow_dash=True),
+)
+
+format_options = section(SECTION, parameter_options(BallotFormat), strict_option)
+
 
 PROBLEMS_SHOWN = 20
 """Lines with a problem beyond this many are only counted."""

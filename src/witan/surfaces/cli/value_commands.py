@@ -1,0 +1,332 @@
+"""Commands of operations that return a value: their files, charts and examples."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from witan.service.history_access import configured
+from witan.surfaces.cli.ballot_files import format_options
+from witan.surfaces.cli.generated import value_command
+from witan.surfaces.cli.options import (
+    config_option,
+    history_option,
+    section,
+    stacked,
+)
+from witan.surfaces.cli.stored_sessions import LocalSessions, open_sessions
+from witan.surfaces.terminal import echo
+
+if TYPE_CHECKING:
+    from witan.analytics.sources import Source
+    from witan.service.config.configuration import Config
+    from witan.service.operations.rubrics import RubricList
+    from witan.service.sessions import Profile
+
+
+lake_option = click.option(
+    "--lake",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Read this folder of Parquet files instead of a history.",
+)
+
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["duckdb", "spark"]),
+    help="What sums a lake; DuckDB by default.",
+)
+
+
+source_options = stacked(
+    click.argument("files", nargs=-1, metavar="[FILE|ID]...", type=click.Path(allow_dash=True)),
+    format_options,
+    section("History", history_option, lake_option, engine_option, config_option),
+)
+"""Where sessions are read: a history, files, or a lake and the engine that sums it."""
+
+
+@contextmanager
+def opened_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]]":
+    """Open what the options of `source_options` mean, for the time of the block.
+
+    Raises
+    ------
+    HistoryError
+        If it is not there, or cannot be read.
+    """
+    lake, engine = options["lake"], options["engine"]
+    if lake is not None and options["history"] is not None:
+        raise click.UsageError("choose --history or --lake, not both")
+    if options["files"] and lake is not None:
+        raise click.UsageError("choose files or --lake, not both")
+    if not options["files"]:
+        for option in ("format", "columns", "scale", "strict"):
+            if options[option]:
+                name = option.removesuffix("s")
+                raise click.UsageError(f"--{name} is for files: name one")
+    if engine is not None and lake is None:
+        raise click.UsageError("--engine sums a lake: name its folder with --lake")
+    from witan.analytics.sources import HistorySource, open_lake
+    from witan.service.history_access import configured
+    from witan.surfaces.cli.stored_sessions import open_history
+
+    config = configured(options["config"], options["history"])
+    if options["files"]:
+        with _of_files(options, config) as source:
+            yield source, config
+        return
+    if lake is not None:
+        with open_lake(lake, "duckdb" if engine is None else engine) as source:
+            yield source, config
+        return
+    with open_history(config, reading=True) as history:
+        yield HistorySource(history), config
+
+
+@contextmanager
+def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]":
+    """What files and sessions come to, summed in a history that lasts as long as the block."""
+    from tempfile import TemporaryDirectory
+
+    from witan.analytics.sources import FilesSource
+    from witan.history import History
+    from witan.surfaces.cli.ballot_files import Body
+
+    body = Body.of(options)
+    with (
+        TemporaryDirectory(prefix="witan-") as folder,
+        History.open(Path(folder) / "history.sqlite") as history,
+    ):
+        history.aliases = config.aliases
+        history.add(body.imported(), body.name, "files")
+        yield FilesSource(history, body.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reports:
+    """The service of one command that sums over sessions."""
+
+    opened: "Source"
+    config: "Config"
+
+    @contextmanager
+    def source(self) -> "Iterator[Source]":
+        """The history, lake or files that the options name."""
+        yield self.opened
+
+    @property
+    def families(self) -> "Mapping[str, Collection[str]]":
+        """The configured ones."""
+        return self.config.families
+
+    def aliases(self, _: "Source") -> Mapping[str, str]:
+        """The configured ones: whoever types commands may see every name."""
+        return self.config.aliases
+
+    def note(self, text: str) -> None:
+        """Say it on standard error."""
+        echo(text, err=True)
+
+
+@contextmanager
+def open_reports(options: Mapping[str, Any]) -> Iterator[_Reports]:
+    """Open what the options of `source_options` mean as the service of one command."""
+    with opened_source(options) as (source, config):
+        yield _Reports(source, config)
+
+
+SOURCE_NOTES = """With FILE..., count the sessions of these files in place of the history; an ID
+is a session of the history. Exit status: 0 answered, 2 misuse, 3 no session to count, 7 output not
+written.
+"""
+
+LEADERBOARD_EXAMPLES = """\b
+Examples:
+  witan leaderboard --since 30d --category coding
+  witan leaderboard votes.csv --min-sessions 3
+  witan leaderboard --order-by rating --plot leaderboard.svg
+  witan leaderboard --lake history.lake --engine duckdb --json
+"""
+
+
+def leaderboard_command() -> click.Command:
+    """Make the command ``witan leaderboard``."""
+    from witan.service.operations.leaderboard import leaderboard
+    from witan.surfaces.charts import cost_chart, leaderboard_chart, strength_chart
+
+    return value_command(
+        leaderboard,
+        open_reports,
+        options=[source_options],
+        charts={
+            "--plot": (
+                "Draw the leaderboard to an .svg, .png, .pdf, .html or .json file.",
+                leaderboard_chart,
+            ),
+            "--matchups": ("Draw how surely one model is stronger than another.", strength_chart),
+            "--costs": ("Draw the score beside what an answer costs.", cost_chart),
+        },
+        examples=LEADERBOARD_EXAMPLES,
+        notes=SOURCE_NOTES,
+    )
+
+
+AUDIT_EXAMPLES = """\b
+Examples:
+  witan audit --since 90d
+  witan audit --reviewer openai:gpt-5
+  witan audit --criterion clarity
+  witan audit votes.csv --column reviewer=who
+  witan audit --lake history.lake --json
+"""
+
+
+def audit_command() -> click.Command:
+    """Make the command ``witan audit``."""
+    from witan.service.operations.audit import audit
+    from witan.surfaces.charts import audit_chart
+    from witan.surfaces.text.audit import audit_text
+
+    return value_command(
+        audit,
+        open_reports,
+        text=audit_text,
+        options=[source_options],
+        charts={
+            "--plot": (
+                "Draw the reviewers to an .svg, .png, .pdf, .html or .json file.",
+                audit_chart,
+            )
+        },
+        examples=AUDIT_EXAMPLES,
+        notes=SOURCE_NOTES,
+    )
+
+
+SESSIONS_EXAMPLES = """\b
+Examples:
+  witan sessions
+  witan sessions hash map --since 30d
+  witan sessions --status interrupted --json
+"""
+
+
+@contextmanager
+def _open_sessions(options: Mapping[str, Any]) -> Iterator[LocalSessions]:
+    with open_sessions(options["config"], options["history"]) as store:
+        yield store
+
+
+def sessions_command() -> click.Command:
+    """Make the command ``witan sessions``."""
+    from witan.service.operations.session_list import sessions
+    from witan.surfaces.text.sessions import sessions_remarks, sessions_text
+
+    return value_command(
+        sessions,
+        _open_sessions,
+        text=sessions_text,
+        remarks=sessions_remarks,
+        options=[config_option, history_option],
+        examples=SESSIONS_EXAMPLES,
+        notes="The first column is a name that other commands take.",
+    )
+
+
+PROFILES_EXAMPLES = """\b
+Examples:
+  witan profiles
+  witan profiles --config council.toml --json
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalProfiles:
+    """The councils of a configuration, for whoever wrote it."""
+
+    profiles: "Mapping[str, Profile]"
+
+
+@contextmanager
+def _open_profiles(options: Mapping[str, Any]) -> Iterator[_LocalProfiles]:
+    import anyio
+
+    from witan.service.session_service import councils_of
+
+    councils = councils_of(configured(options["config"], None), None)
+
+    async def seat() -> None:
+        async with AsyncExitStack() as stack:
+            await councils.open(stack)
+
+    anyio.run(seat)
+    yield _LocalProfiles({name: _whole(each) for name, each in councils.profiles.items()})
+
+
+def _whole(profile: "Profile") -> "Profile":
+    """The profile with all of why it cannot be asked."""
+    return profile if profile.failure is None else replace(profile, problem=str(profile.failure))
+
+
+def profiles_command() -> click.Command:
+    """Make the command ``witan profiles``."""
+    from witan.service.operations.profiles import profiles
+    from witan.surfaces.text.profiles import profiles_text
+
+    return value_command(
+        profiles,
+        _open_profiles,
+        text=profiles_text,
+        options=[config_option],
+        examples=PROFILES_EXAMPLES,
+        notes="Nobody is called. A key that is missing is a reason; `witan doctor` says more.",
+    )
+
+
+RULES_EXAMPLES = """\b
+Examples:
+  witan rules
+  witan rules schulze
+"""
+
+
+def rules_command() -> click.Command:
+    """Make the command ``witan rules``."""
+    from witan.service.operations.rules import rules
+    from witan.surfaces.text.rules import rules_text
+
+    return value_command(rules, text=rules_text, examples=RULES_EXAMPLES)
+
+
+RUBRICS_EXAMPLES = """\b
+Examples:
+  witan rubrics
+  witan rubrics coding
+  witan rubrics general --toml > mine.toml
+"""
+
+
+def _toml(found: "RubricList") -> str:
+    if len(found.rubrics) != 1:
+        raise click.UsageError("--toml prints one rubric: name it.")
+    from witan.core.rubric import find_rubric
+    from witan.files.rubric_toml import rubric_to_toml
+
+    return rubric_to_toml(find_rubric(found.rubrics[0].name)).removesuffix("\n")
+
+
+def rubrics_command() -> click.Command:
+    """Make the command ``witan rubrics``."""
+    from witan.service.operations.rubrics import rubrics
+    from witan.surfaces.text.rubrics import rubrics_text
+
+    return value_command(
+        rubrics,
+        text=rubrics_text,
+        formats={"--toml": ("Print NAME as TOML, to start your own from.", _toml)},
+        examples=RUBRICS_EXAMPLES,
+    )

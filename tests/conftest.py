@@ -35,10 +35,11 @@ DEAR = {
 """What is dear to start or to install, and what the tests that need it have in their names."""
 
 LONG = (
-    "spark", "test_stdio", "test_browser_", "test_telemetry", "test_web_browser", "test_cli_losing",
-    "test_cached", "test_history_locks", "test_history_faults", "test_proxy", "test_discretion",
-    "test_cli_ceiling", "test_schemathesis", "test_cli_history_waiting", "test_cli_resume",
-    "test_cli_demo", "test_openai_page", "test_circles", "test_charts", "test_study",
+    "test_uncertainty", "test_cached", "aimock", "test_stdio", "test_browser_",
+    "test_history_writer",
+    "test_sessions", "test_tools", "test_telemetry", "test_faults_over_http", "test_discretion",
+    "test_secrets", "test_openai_", "test_history_locks", "test_history_faults", "test_calls",
+    "test_door", "test_http_connections", "test_cli_resume", "test_cli_ceiling", "test_study",
 )  # fmt: skip
 """Files of ten seconds and more, though their tests are few: what is begun last ends it all."""
 

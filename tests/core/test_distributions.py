@@ -30,12 +30,12 @@ def test_the_distribution_is_scipy_s(df):
 
 
 @pytest.mark.parametrize("df", FREEDOMS)
-@pytest.mark.parametrize("probability", [1e-4, 0.025, 0.5, 0.8, 0.975, 0.9999])
-def test_its_quantile_is_scipy_s(df, probability):
+def test_its_quantile_is_scipy_s(df):
     """The quantile agrees to 1e-6 of itself."""
-    expected = special.stdtrit(df, probability)
+    for probability in (1e-4, 0.025, 0.5, 0.8, 0.975, 0.9999):
+        expected = special.stdtrit(df, probability)
 
-    assert t_quantile(probability, df) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+        assert t_quantile(probability, df) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_infinite_freedom_is_normal():

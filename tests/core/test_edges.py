@@ -60,19 +60,19 @@ class TestDeadHeats:
 class TestWeights:
     """Weights compare reviewers; their unit means nothing."""
 
-    @pytest.mark.parametrize("unit", [1e-200, 1e-3, 7.0, 1e160])
     @pytest.mark.parametrize("rule", [r.name for r in RULES.values() if r.needs != "history"])
-    def test_their_unit_changes_nothing(self, rule, unit):
+    def test_their_unit_changes_nothing(self, rule):
         """All weights times anything give the same scores and probabilities."""
         one = [replace(b, weight=w) for b, w in zip(LATIN, (1.0, 2.0, 3.0), strict=True)]
-        many = [replace(b, weight=b.weight * unit) for b in one]
+        first = tally(one, rule)
 
-        first, second = tally(one, rule), tally(many, rule)
+        for unit in (1e-200, 1e-3, 7.0, 1e160):
+            second = tally([replace(b, weight=b.weight * unit) for b in one], rule)
 
-        for line, other in zip(first.standings, second.standings, strict=True):
-            assert (line.candidate, line.rank) == (other.candidate, other.rank)
-            assert line.score == pytest.approx(other.score, rel=1e-6, abs=1e-9)
-            assert line.p_best == pytest.approx(other.p_best, abs=0.01)
+            for line, other in zip(first.standings, second.standings, strict=True):
+                assert (line.candidate, line.rank) == (other.candidate, other.rank)
+                assert line.score == pytest.approx(other.score, rel=1e-6, abs=1e-9)
+                assert line.p_best == pytest.approx(other.p_best, abs=0.01)
 
     def test_a_reviewer_that_weighs_nothing_abstains(self):
         """A weight of 0 in the settings removes the ballot from every figure."""

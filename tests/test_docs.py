@@ -266,6 +266,18 @@ class TestLinks:
 
         assert broken == []
 
+    def test_every_module_on_the_page_about_the_house_exists(self):
+        """Whoever follows a path of the page finds a file or a folder of the package."""
+        text = (DOCS / "how-it-is-built.md").read_text(encoding="utf-8")
+        named = [
+            path
+            for path in re.findall(r"`(\w+/[\w/]*(?:\.py)?)`", text)
+            if not path.startswith("tests/")
+        ]
+
+        assert len(named) > 15
+        assert [path for path in named if not (ROOT / "src" / "witan" / path).exists()] == []
+
     def test_the_site_has_every_page_once_and_asks_nobody_else(self):
         """The navigation names each page of docs/ once; fonts and scripts stay at home."""
         site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]

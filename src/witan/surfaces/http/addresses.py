@@ -1,4 +1,4 @@
-"""What stands in an address: names of sessions, whatever they hold, and known parameters."""
+"""Addresses of requests: quoted names of sessions, and known parameters."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, get_args, get_origin
@@ -11,17 +11,15 @@ from starlette.convertors import StringConvertor, register_url_convertor
 
 from witan.errors import InvalidParameter, UnknownName
 
-__all__ = ["known_parameters", "matched_path", "shown_path"]
-
 SLASH = "\ud800"
-"""Stands for a quoted slash while a path is matched; no path that is read has this character."""
+"""Stands for a quoted slash in a matched path."""
 
 
 class _Quoted(StringConvertor):
-    """One segment of a path, which may have been sent with slashes in it, quoted."""
+    """A segment of a path, which may contain quoted slashes."""
 
     def convert(self, value: str) -> str:
-        """The segment as it was meant."""
+        """Return the segment with its slashes."""
         return value.replace(SLASH, "/")
 
 
@@ -29,7 +27,7 @@ register_url_convertor("quoted", _Quoted())
 
 
 def matched_path(scope: Mapping[str, Any]) -> str:
-    """The path of a request, in which a quoted slash is told apart from one that is none."""
+    """Return the path of a request with quoted slashes marked."""
     raw: bytes = scope.get("raw_path") or b""
     path: str = scope["path"]
     if b"%2f" not in raw.lower() or not path.startswith("/api/"):
@@ -38,12 +36,12 @@ def matched_path(scope: Mapping[str, Any]) -> str:
 
 
 def shown_path(path: str) -> str:
-    """A path that was matched, as it may be written."""
+    """Write a matched path as clients may send it."""
     return path.replace(SLASH, "%2F")
 
 
 class _UnknownParameter(UnknownName):
-    """A parameter of an address that means nothing there; all that do are named."""
+    """An unknown parameter of an address; its message lists the known ones."""
 
     def __str__(self) -> str:
         known = ", ".join(self.known) or "none"
@@ -51,14 +49,14 @@ class _UnknownParameter(UnknownName):
 
 
 class _Repeated(InvalidParameter):
-    """A parameter of an address that is given more than once; its value is how often."""
+    """A parameter of an address that is repeated."""
 
     def __str__(self) -> str:
         return f"{self.name} is given {self.value} times; give it once"
 
 
 async def known_parameters(request: Request) -> None:
-    """Refuse a parameter of the address that would change nothing, unsaid.
+    """Refuse parameters of the address that would have no effect.
 
     Raises
     ------
@@ -86,5 +84,5 @@ def check_parameters(request: Request, known: Collection[str], several: Collecti
 
 
 def _holds_many(annotation: Any) -> bool:
-    """Whether a parameter of this type may be given several times."""
+    """Return true if a parameter of this type may be repeated."""
     return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))

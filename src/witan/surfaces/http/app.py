@@ -1,4 +1,4 @@
-"""The server: one service, and every door to it."""
+"""The application: one service with every route to it."""
 
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -51,7 +51,7 @@ def create_app(
     environment: Mapping[str, str] = NOTHING,
     metrics: Metrics | None = None,
 ) -> FastAPI:
-    """The application that serves an open service.
+    """Make the application that serves an open service.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def create_app(
 
 
 def mount(app: FastAPI, service: Service, settings: ServeSettings) -> None:
-    """Have the protocol spoken at its path, for the lifespan of the application."""
+    """Serve the Model Context Protocol at its path, if it is installed."""
     app.state.model_context = None
     if find_spec("mcp") is None:
         app.router.routes.append(Route(MCP_PATH, _missing, methods=["GET", "POST", "DELETE"]))
@@ -117,7 +117,7 @@ async def _missing(request: Request) -> Response:  # noqa: ARG001 - as every rou
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
-    """Keep what the protocol needs while the application is served."""
+    """Run the Model Context Protocol while the application is served."""
     mounted = app.state.model_context
     if mounted is None:
         yield

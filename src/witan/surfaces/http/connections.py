@@ -1,4 +1,4 @@
-"""Connections of the server: a limit to their number, and deadlines for what clients send and take.
+"""Connections of the server: their limit, and deadlines for their clients.
 
 A connection is a file, and a client that sends half a request, or takes nothing of its answer,
 would keep it for ever. Each therefore has a deadline while the server waits for its client, and
@@ -24,8 +24,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from witan.service.config.serve import ServeSettings
 from witan.surfaces.http.door import App, Receive, Scope, Send, refusal
 
-__all__ = ["Connection", "Connections", "Reason"]
-
 Reason = Literal[
     "header_timeout",
     "body_timeout",
@@ -37,7 +35,7 @@ Reason = Literal[
     "refused",
     "out_of_files",
 ]
-"""Why the server closed a connection; `dropped` made room for another, `refused` found no room."""
+"""Reason for closing a connection; `dropped` made room, `refused` found none."""
 
 HEALTH = "/healthz"
 
@@ -48,27 +46,27 @@ MOST_PIPELINED = 16
 """Requests that a client may send ahead of the answer to its first."""
 
 MOST_SURPLUS = 16
-"""Connections beyond the limit, which can ask whether the server is well, and nothing else."""
+"""Connections beyond the limit, which may only check the server's health."""
 
 SURPLUS_SECONDS = 2.0
 """Deadline for the headers of a surplus connection."""
 
 LINGER_SECONDS = 2.0
-"""How long the rest of a refused request is read, so that its client sees the refusal."""
+"""Seconds for reading the rest of a refused request."""
 
 SETTLED_SECONDS = 1.0
 """Silence after which a connection may be dropped to make room."""
 
 MOST_LOOKED_AT = 64
-"""Silent connections that are looked at to find one which still has nothing to take."""
+"""Silent connections to examine when looking for one to drop."""
 
 SWEEP_SECONDS = 0.25
 
 LEAST_RATE = 1024
-"""Bytes a second that a client takes while something is unsent; a slower one is let go."""
+"""Least bytes a second that a client must take."""
 
 BEHIND_SECONDS = 5.0
-"""How far a client is behind that rate before it may be dropped to make room."""
+"""Bytes by which a droppable client lags behind that rate."""
 
 REPORT_SECONDS = 10.0
 """Connections that were closed are logged together, at most this often."""
@@ -87,7 +85,7 @@ _log = logging.getLogger("witan.server")
 
 @dataclass(slots=True)
 class _Spare:
-    """A file held open, to be given up for a connection when no other is left."""
+    """A spare open file, released when a connection finds no other."""
 
     open: Callable[[], Any]
     file: Any = None
@@ -163,7 +161,7 @@ class Connections:
             group.pop(connection, None)
 
     def await_client(self, connection: "Connection") -> None:
-        """Note that the server waits for something from this client, from now on."""
+        """Note that the server now waits for this client."""
         self._silent.pop(connection, None)
         if connection in self._open:
             self._silent[connection] = None
@@ -180,7 +178,7 @@ class Connections:
             self._behind.setdefault(connection)
 
     def make_room(self, but: "Connection | None" = None) -> bool:
-        """Drop a client that is behind, else the one silent longest; False: there is none."""
+        """Drop a slow client, else the longest silent; False: there is none."""
         for slowest in self._behind:
             self.close(slowest, "dropped")
             return True
@@ -193,7 +191,7 @@ class Connections:
         return False
 
     def find_file(self) -> None:
-        """Free a file for the next connection: a silent client's, or the one held in reserve."""
+        """Free a file for the next connection."""
         self.note("out_of_files")
         if not self.make_room():
             self._spare.release()
@@ -251,7 +249,7 @@ class _CountingTransport:
 
 
 class Connection(HttpToolsProtocol):
-    """One connection, which is closed when its client keeps the server waiting too long."""
+    """A connection, closed when its client keeps the server waiting too long."""
 
     def __init__(self, connections: Connections, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
@@ -337,7 +335,7 @@ class Connection(HttpToolsProtocol):
         self._await("body", self._limits.body_seconds)
 
     def on_body(self, body: bytes) -> None:
-        """Add a piece of the body: what was read since the last one was no trailer."""
+        """Add a piece of the body, which is no trailer."""
         self._trailer_bytes = 0
         super().on_body(body)
 
@@ -349,7 +347,7 @@ class Connection(HttpToolsProtocol):
         self._all.await_server(self)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request; for the rest of this one only so long."""
+        """Wait for the next request."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._deadline = inf  # what is left to take has a deadline of its own
@@ -379,7 +377,7 @@ class Connection(HttpToolsProtocol):
             self._expire()
 
     def _is_too_slow(self, now: float) -> bool:
-        """Whether the client is as far behind the least rate as it may be.
+        """Return true if the client lags behind the least rate too far.
 
         It falls behind while something is unsent, catches up by what it takes, and has caught up
         once it has taken everything: a byte now and then keeps nobody waiting for long.
@@ -394,7 +392,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _answered(self) -> bool:
-        """Whether every request so far has its answer."""
+        """Return true if every request so far is answered."""
         return self._last is None or (self._last.response_complete and not self.pipeline)
 
     def _await(self, what: Literal["header", "body"], seconds: float) -> None:
@@ -417,7 +415,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _refuse(self, status: int, reason: Reason, detail: str) -> None:
-        """Answer what did not become a request, and read past the rest of it."""
+        """Answer a malformed request, and discard the rest of it."""
         if self._refused:
             return
         self._all.note(reason)
@@ -434,13 +432,13 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _unanswered_alone(self) -> bool:
-        """Whether the last request is the only one without an answer, or any beginning of one."""
+        """Return true if only the last request is unanswered."""
         begun = self._last is None or self._last.response_started
         return not begun and not self.pipeline
 
     @property
     def _last(self) -> RequestResponseCycle | None:
-        """The latest request and its answer; None: there was none yet."""
+        """Return the latest request and its answer; None: there was none."""
         return self.cycle
 
     def _leave(self) -> None:
@@ -452,7 +450,7 @@ class Connection(HttpToolsProtocol):
 
 
 def _reply(status: int, detail: str, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """A whole answer as problem details, for what did not become a request."""
+    """Write a problem as a whole response to a malformed request."""
     title = _REPLIES[status]
     body = json.dumps({"title": title, "status": status, "detail": detail}).encode()
     lines = [b"HTTP/1.1 %d %s" % (status, title.encode())]

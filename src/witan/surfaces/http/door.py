@@ -1,4 +1,4 @@
-"""The door: what every request passes before anything looks at what it asks for."""
+"""The door: checks of every request before it reaches a route."""
 
 import hmac
 import logging
@@ -33,8 +33,6 @@ from witan.surfaces.http.problems import TITLES, problem
 from witan.surfaces.openai.errors import openai_problem
 from witan.surfaces.web.responses import problem_page, wants_page
 
-__all__ = ["App", "Door", "Passed", "Receive", "Scope", "Send", "refusal"]
-
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -46,18 +44,18 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 PUBLIC = ("/healthz", "/assets/", "/sign-in")
-"""What is there for whoever reaches the server."""
+"""Paths that need no token."""
 
 GONE = 499
-"""As servers log it: whoever asked did not wait for an answer."""
+"""The status logged for a client that disconnected before the answer."""
 
 MISTAKE = "a mistake within Witan; the log of the server says more"
 
 STRANGER_BYTES = 16 * 1024
-"""The longest body of a request that anybody may make: signing in."""
+"""Longest body of a request without a token, which only signs in."""
 
 REQUESTS_A_SESSION = 100
-"""How many requests of any kind an client may make for each session that it may begin."""
+"""Requests a client may make for each session it may start."""
 
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -83,7 +81,7 @@ FAILURES_PER_MINUTE = 20
 """Wrong tokens from one address, beyond which it waits."""
 
 MOST_GUESSERS = 10_000
-"""Addresses whose wrong tokens are counted; beyond them the one that was silent longest is not."""
+"""Most addresses whose wrong tokens are counted."""
 
 MINUTE_SECONDS = 60.0
 
@@ -91,7 +89,7 @@ _log = logging.getLogger("witan.server")
 
 
 class Clients:
-    """Who may ask, by token or by the cookie that a browser was given for one.
+    """Clients by token, or by the cookie of a browser.
 
     A cookie is drawn afresh when somebody signs in, and is worth nothing once the server stops.
 
@@ -119,16 +117,16 @@ class Clients:
 
     @property
     def open(self) -> bool:
-        """Whether nobody needs a token."""
+        """True if no client needs a token."""
         return not self._digests
 
     @property
     def local(self) -> Client:
-        """Who asks where nobody needs one."""
+        """The client of a server without tokens."""
         return self._local
 
     def by_token(self, token: str) -> Client | None:
-        """Whose token it is; None: nobody's. It takes as long whoever's it is."""
+        """Return the owner of a token, in constant time."""
         digest = sha256(token.encode()).digest()
         found = None
         for name, held in self._digests.items():
@@ -137,7 +135,7 @@ class Clients:
         return None if found is None else self._clients[found]
 
     def guessed(self, address: str) -> bool:
-        """Note a wrong token from an address; say whether those were too many."""
+        """Count a wrong token from an address; return true if too many."""
         now, network = monotonic(), _network(address)
         guesses = self._guesses.pop(network, None) or deque(maxlen=FAILURES_PER_MINUTE + 1)
         if len(self._guesses) >= MOST_GUESSERS:
@@ -147,12 +145,12 @@ class Clients:
         return len(guesses) > FAILURES_PER_MINUTE and guesses[0] > now - MINUTE_SECONDS
 
     def by_cookie(self, cookie: str) -> Client | None:
-        """Who has signed in under it; None: nobody."""
+        """Return the client that signed in with a cookie; None: nobody."""
         name = self._signed_in.get(sha256(cookie.encode()).digest())
         return None if name is None else self._clients[name]
 
     def sign_in(self, client: Client) -> str:
-        """Draw a cookie for somebody whose token was right."""
+        """Draw a cookie for a client whose token was right."""
         if len(self._signed_in) >= MOST_SIGNED_IN:
             del self._signed_in[next(iter(self._signed_in))]
         cookie = secrets.token_urlsafe(32)
@@ -165,7 +163,7 @@ class Clients:
 
 
 def _network(address: str) -> str:
-    """The address, or of IPv6 the network that commonly belongs to one subscriber."""
+    """Return the address, or for IPv6 the network of one subscriber."""
     try:
         if isinstance(ip_address(address), IPv6Address):
             return str(ip_network(f"{address.partition('%')[0]}/64", strict=False))
@@ -176,7 +174,7 @@ def _network(address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A request that is over, as logs and metrics hear of it."""
+    """A finished request, for logs and metrics."""
 
     request: str
     method: str
@@ -188,11 +186,11 @@ class Passed:
 
 
 class _TooLarge(Exception):
-    """A body that is longer than it said, or than is taken."""
+    """The body is longer than it declared, or than the limit."""
 
 
 class Door:
-    """Passes requests on to the application, or says why not.
+    """Pass requests on to the application, or refuse them.
 
     Parameters
     ----------
@@ -303,7 +301,7 @@ class Door:
             await instead(scope, receive, send)
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
-        """Why a request is not passed on; None: it is, and who asks stands in its scope."""
+        """Refuse a request, or note its client in the scope."""
         return (
             self._strange_host(scope, headers)
             or self._strange_origin(scope, headers)
@@ -314,7 +312,7 @@ class Door:
         )
 
     def _strange_host(self, scope: Scope, headers: Headers) -> Response | None:
-        """A page elsewhere could have its own name point at this machine."""
+        """Refuse strange names: a page elsewhere could point its name here."""
         given = headers.getlist("host")
         if len(given) != 1 and (given or scope["http_version"] == "1.1"):
             return refusal(scope, 400, f"a request has one Host header; this one has {len(given)}")
@@ -325,7 +323,7 @@ class Door:
         return refusal(scope, 403, detail)
 
     def _strange_origin(self, scope: Scope, headers: Headers) -> Response | None:
-        """What changes something is asked for by pages of this server alone, or by no page."""
+        """Refuse changes that pages of other servers request."""
         origin = headers.get("origin")
         if scope["method"] in SAFE or origin is None:
             return None
@@ -343,7 +341,7 @@ class Door:
         return None
 
     def _most_bytes(self, scope: Scope) -> int:
-        """The longest body that is taken of this client."""
+        """Return the longest body that this client may send."""
         most = self._settings.body_bytes
         return most if scope.get("witan.client") is not None else min(most, STRANGER_BYTES)
 
@@ -383,7 +381,7 @@ class Door:
         return refusal(scope, 401, f"{detail}; send one: Authorization: Bearer TOKEN", told)
 
     def _sign_in(self, scope: Scope) -> str:
-        """Where a browser gives its token, and is led back from to what it asked for."""
+        """Return the address of the sign-in page, with the way back."""
         base = urlsplit(self._settings.public_url or "").path.rstrip("/")
         query = scope["query_string"].decode("latin-1")
         to = quote(f"{base}{quote(scope['path'])}{'?' if query else ''}{query}", safe="")
@@ -416,19 +414,19 @@ class Door:
 
 
 def _wants_sign_in(scope: Scope, headers: Headers) -> bool:
-    """Whether a browser loads a page; a page that reads a stream is to hear that it may not."""
+    """Return true if a browser loads a page, and no stream."""
     accept = headers.get("accept", "")
     page = "text/html" in accept and "text/event-stream" not in accept
     return page and scope["method"] in SAFE
 
 
 def _like(method: str) -> str:
-    """The method that a request is answered like."""
+    """Return GET for HEAD, else the method itself."""
     return "GET" if method == "HEAD" else method
 
 
 def _headers_alone(send: Send) -> Send:
-    """Send an answer up to where its body begins."""
+    """Send an answer without its body."""
     answered = False
 
     async def sending(message: Message) -> None:
@@ -444,7 +442,7 @@ def _headers_alone(send: Send) -> Send:
 def refusal(
     scope: Scope, status: int, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """A refusal in the form that clients of this path understand."""
+    """Write a refusal in the form that clients of this path read."""
     if wants_page(scope):
         return problem_page(TITLES.get(status, "Refused"), detail, status, headers)
     if scope["path"].startswith("/v1/"):
@@ -453,7 +451,7 @@ def refusal(
 
 
 def _host(header: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     host = header.strip().lower()
     if host.startswith("["):
         return host.partition("]")[0] + "]"

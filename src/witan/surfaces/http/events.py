@@ -10,39 +10,28 @@ from starlette.responses import Response, StreamingResponse
 from witan.errors import Busy
 from witan.service.sessions import RunningSession, StreamMessage
 
-__all__ = [
-    "AFTER",
-    "HEARTBEAT",
-    "Streams",
-    "admitted",
-    "check_room",
-    "event_frame",
-    "frames",
-    "streamed",
-]
-
 MEDIA_TYPE = "text/event-stream"
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""Neither kept, nor gathered by a proxy."""
+"""Keep streams out of caches, and proxies from gathering them."""
 
 AFTER = "^[0-9]{1,18}(-[0-9a-f]{8})?$"
-"""An event as a reader names it: by its number, with its mark or without."""
+"""The name of an event: its number, with or without its mark."""
 
 PIECE_BYTES = 64 * 1024
-"""What is gathered for a reader at a time: one that is slow costs no more."""
+"""Bytes gathered for a reader at a time."""
 
 HEARTBEAT = b": still here\n\n"
 
 
 def event_frame(told: StreamMessage) -> bytes:
-    """One event: its number and mark, its kind, and itself as JSON."""
+    """Write an event as a frame: id, kind, and itself as JSON."""
     kind = told.event.kind.encode()
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (told.id.encode(), kind, told.json)
 
 
 def streamed(request: Request, told: AsyncGenerator[bytes, None]) -> Response:
-    """A response that is told piece by piece, one of so many at a time.
+    """Stream a response, one of a limited number at a time.
 
     Raises
     ------
@@ -54,7 +43,7 @@ def streamed(request: Request, told: AsyncGenerator[bytes, None]) -> Response:
 
 
 def admitted(request: Request, told: AsyncGenerator[bytes, None]) -> Response:
-    """The same for what `check_room` has let in, and cannot be refused any more."""
+    """Stream a response for which `check_room` found room."""
     counted = request.app.state.streams.counted(told)
     return StreamingResponse(counted, media_type=MEDIA_TYPE, headers=HEADERS)
 
@@ -74,13 +63,13 @@ def check_room(request: Request) -> None:
 
 
 class Streams:
-    """How many streams are being read now."""
+    """Count of the streams that are being read."""
 
     def __init__(self) -> None:
         self.open = 0
 
     async def counted(self, told: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """The same, counted from its first piece to its last, or until the reader is gone."""
+        """Count a stream while it is read."""
         self.open += 1
         try:
             async with aclosing(told):
@@ -98,7 +87,7 @@ async def frames(
     frame: Callable[[StreamMessage], bytes] = event_frame,
     ending: Callable[[RunningSession], bytes] = lambda _: b"",
 ) -> AsyncGenerator[bytes, None]:
-    """Yield what was told since `after`, what is told next, and what there is to say at the end.
+    """Yield the messages since `after`, those that follow, and the ending.
 
     What is told at one moment goes out together, in pieces that wait for a slow reader one by one.
     Where nothing goes out for a while, a comment shows both sides that the other is there: a frame

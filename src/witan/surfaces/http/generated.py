@@ -29,7 +29,7 @@ TOKEN = HTTPBearer(
     description="Where the server has tokens: one of them. `X-Api-Key` takes it, too.",
     auto_error=False,
 )
-"""How clients identify themselves; the door has checked it before."""
+"""The token by which clients identify themselves, checked by the door."""
 
 
 # Coroutines: FastAPI runs a plain function that a route depends on in a thread.
@@ -55,7 +55,7 @@ Hops = Annotated[tuple[str, ...], Depends(_hops)]
 
 
 def api_router() -> APIRouter:
-    """Make a router of the native API; any of its requests may be refused."""
+    """Make a router of the native API, which documents its refusals."""
     return APIRouter(
         prefix="/api",
         dependencies=[Depends(TOKEN), Depends(known_parameters)],
@@ -69,7 +69,7 @@ def reply(value: object) -> Response:
 
 
 async def while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
-    """Do some work for a client, and cancel it when the client disconnects.
+    """Do some work for a client; cancel it when the client disconnects.
 
     The body of the request has to be read before.
 
@@ -167,7 +167,7 @@ def add_session_route(
 
 
 def _parameters(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:
-    """Make the parameters of an operation from those in its path, its query and its body."""
+    """Make the parameters of an operation from path, query and body."""
     if (body := given.pop(BODY, None)) is not None:
         given |= {each.name: getattr(body, each.name) for each in fields(body)}
     return operation.parameters(**given)
@@ -179,7 +179,7 @@ Wait = Annotated[
 
 
 def _file_route(operation: Operation[Any, Any], file: Declared) -> type[APIRoute]:
-    """A route that also takes the bytes of a file as its body, and then the rest as a query."""
+    """Make a route whose body may also be a file."""
     declared = operation.parameters
     others = [each for each in parameters_of(declared) if each is not file]
 
@@ -214,7 +214,7 @@ FILES = {
 
 
 def _file_document(declared: type[Parameters]) -> dict[str, Any]:
-    """Document a body that is a file, with the other parameters in the address.
+    """Document a body that is a file, with a query.
 
     Without their defaults: a client that sends those would send them beside a JSON body, too.
     """
@@ -252,7 +252,7 @@ BODY = "body"
 
 
 def _signature(operation: Operation[Any, Any], endpoint: Callable[..., Any]) -> Signature:
-    """The signature of an endpoint whose parameters are the fields of a dataclass."""
+    """Make the signature of an endpoint from the fields of a dataclass."""
     ours = get_type_hints(endpoint, include_extras=True)
     fixed = [
         each.replace(kind=Parameter.KEYWORD_ONLY, annotation=ours[each.name])
@@ -291,7 +291,7 @@ def _default(each: Field[Any]) -> Any:
 def _body_argument(
     operation: Operation[Any, Any], others: list[Field[Any]], hints: dict[str, Any]
 ) -> Parameter:
-    """The JSON body: a dataclass of the parameters that do not stand in the path."""
+    """Declare the JSON body: a dataclass of parameters outside the path."""
     body: Any = make_dataclass(
         f"{operation.name.title().replace('_', '')}Body",
         [(each.name, hints[each.name], _copy_field(each)) for each in others],

@@ -1,4 +1,4 @@
-"""What a server writes down: a line for each request, and for each session."""
+"""Logs of a server: a line for each request and each session."""
 
 import logging
 import sys
@@ -10,16 +10,14 @@ from witan.service.sessions import RunningSession
 from witan.surfaces.http.door import Passed
 from witan.surfaces.log_lines import JsonLine, TextLine
 
-__all__ = ["SessionLog", "log_to_stderr", "passed", "said"]
-
 QUIET = ("/assets/", "/healthz", "/metrics")
-"""What is asked for so often, and means so little, that only its failure is told."""
+"""Paths requested so often that only failures are logged."""
 
 _log = logging.getLogger("witan.server")
 
 
 def log_to_stderr(kind: Literal["text", "json"]) -> None:
-    """Write what the server has to say to standard error, and what others do that is amiss."""
+    """Log the server's messages, and warnings of libraries, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLine() if kind == "json" else TextLine())
     root = logging.getLogger()
@@ -30,12 +28,12 @@ def log_to_stderr(kind: Literal["text", "json"]) -> None:
 
 
 def said(text: str) -> None:
-    """Write down what is said to whoever started the server."""
+    """Log a message to whoever started the server."""
     _log.info("%s", text.strip())
 
 
 def passed(request: Passed) -> None:
-    """Write down a request; what it asked, and what was answered, stays unsaid."""
+    """Log a request, without what it asked and what was answered."""
     if request.status < 400 and request.path.startswith(QUIET):
         return
     fields = {
@@ -50,17 +48,17 @@ def passed(request: Passed) -> None:
 
 
 def _level(request: Passed) -> int:
-    """How bad it is: a server that stops, lacks a key or is its own member has made no mistake."""
+    """Choose the level of a request: refusals on purpose are no errors."""
     if request.status < 500 or request.path == "/healthz":
         return logging.INFO
     return logging.WARNING if request.status in (503, 508) else logging.ERROR
 
 
 class SessionLog:
-    """Writes down that a session was opened, and what became of it."""
+    """Log sessions when they open and when they end."""
 
     def watch(self, running: RunningSession) -> Listener:
-        """A listener for one session."""
+        """Return a listener for one session."""
 
         def told(event: e.Event) -> None:
             if isinstance(event, e.SessionOpened):
@@ -79,7 +77,7 @@ class SessionLog:
         return told
 
     def over(self, running: RunningSession) -> None:
-        """Write down that a session was interrupted, or that its record is elsewhere."""
+        """Log that a session was interrupted, or not recorded."""
         if not running.named:
             return
         if running.stream.interrupted:

@@ -1,4 +1,4 @@
-"""What a server counts, as Prometheus reads it."""
+"""Counters of a server, for Prometheus."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,10 @@ from witan.deliberation.recorder import Listener
 from witan.service.sessions import RunningSession
 from witan.surfaces.http.door import Passed
 
-__all__ = ["MEDIA_TYPE", "Metrics"]
-
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""Those that have a counter: whoever makes up others would fill the memory with them."""
+"""Methods with a counter; made-up ones share one, to bound memory."""
 
 REQUEST_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0)
 
@@ -26,13 +24,13 @@ _ENDED = (
     e.SynthesisDone,
     e.SynthesisFailedOver,
 )
-"""What ends a call, and says what it cost."""
+"""Events that end a call and have its cost."""
 
 SESSION_SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 
 
 class Metrics:
-    """Counters of one server: its requests, its streams, and what its sessions came to.
+    """Counters of one server: requests, streams and sessions.
 
     Attributes
     ----------
@@ -128,7 +126,7 @@ class Metrics:
             self._unknown.labels(client).inc()
 
     def text(self, under_way: int, streams: int) -> bytes:
-        """All of them, as Prometheus reads them."""
+        """Write all counters in the text format of Prometheus."""
         self._streams.set(streams)
         self._under_way.set(under_way)
         self._connections.set(self.connections())

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what answers are beside the types that routes return."""
+"""The OpenAPI document: shared responses, streams, and simpler schemas."""
 
 import re
 from collections.abc import Mapping
@@ -119,7 +119,7 @@ DETAILS: Mapping[int, str] = {
 
 
 def event_stream(*data: str, example: Mapping[str, str]) -> dict[str, Any]:
-    """Describe a stream of server-sent events whose data are JSON of one of these components."""
+    """Describe a stream of events whose data are one of these components."""
     shapes = [reference(name) for name in data]
     content = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
     data_field = {
@@ -175,7 +175,7 @@ def openai_error_responses(*statuses: int) -> Responses:
 
 
 def complete_document(document: dict[str, Any]) -> dict[str, Any]:
-    """Add components that no route names, and descriptions of fields; simplify the rest."""
+    """Complete the document of the routes with components and descriptions."""
     components = document["components"]["schemas"]
     for name, kind in COMPONENTS.items():
         schema = TypeAdapter(kind).json_schema(
@@ -192,7 +192,7 @@ def complete_document(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_fields(schema: Any) -> Any:
-    """Move what numpydoc says of the fields of a class to the properties of its schema."""
+    """Describe the properties of schemas by the docstrings of their classes."""
     if isinstance(schema, list):
         return [describe_fields(each) for each in schema]
     if not isinstance(schema, dict):
@@ -247,7 +247,7 @@ def _simplify(schema: Any) -> None:
 
 
 def _share_refusals(paths: Mapping[str, Any]) -> dict[str, Any]:
-    """Have operations refer to refusals, which are the same for all; return those by name."""
+    """Replace refusals of operations by references; return the refusals by name."""
     shared: dict[str, Any] = {}
     for operation in (each for methods in paths.values() for each in methods.values()):
         for status, response in operation["responses"].items():

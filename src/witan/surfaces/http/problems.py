@@ -1,4 +1,4 @@
-"""Errors as HTTP tells them: problem details (RFC 9457), in the words of the error."""
+"""Errors as problem details (RFC 9457), in the words of the error."""
 
 import logging
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ STATUSES: Mapping[type[WitanError], int] = {
     MissingExtra: 501,
     ModelError: 502,
 }
-"""What kind of error it is to whoever asked."""
+"""Error to the status that clients receive."""
 
 TITLES: Mapping[int, str] = {
     400: "Bad request",
@@ -83,7 +83,7 @@ METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
 """Methods that operations take."""
 
 SESSIONS = "/api/sessions/"
-"""Behind it, the name of a session, and what is asked of it."""
+"""The path before the name of a session."""
 
 
 _log = logging.getLogger("witan.server")
@@ -105,7 +105,7 @@ class Fault(TypedDict):
 
 
 class Problem(TypedDict):
-    """Why a request is refused (RFC 9457).
+    """A problem: a refused request, with its reason (RFC 9457).
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Problem(TypedDict):
 
 
 def status_of(error: Exception) -> int:
-    """The status that tells an error."""
+    """Return the status of an error."""
     if isinstance(error, UnknownName) and error.kind == "session":
         return 404
     if isinstance(error, WitanError):
@@ -149,7 +149,7 @@ def problem(
 
 
 async def tell_error(request: Request, error: Exception) -> Response:
-    """Tell an error that was foreseen; what a server that stops refuses, another may take."""
+    """Respond to an expected error; a stopping server answers 503."""
     headers, status, words = {}, status_of(error), said_of(request, error)
     if isinstance(error, Busy) and request.app.state.service.draining:
         status = 503
@@ -168,7 +168,7 @@ async def tell_error(request: Request, error: Exception) -> Response:
 
 
 def said_of(request: Request, error: Exception) -> str:
-    """An error in the words for who asked; the log has it where these do not say all of it."""
+    """Word an error for clients; log what they may not see."""
     words = refusal(error)
     if words != str(error):
         fields = {"request": request.scope.get("request"), "problem": str(error)}
@@ -178,7 +178,7 @@ def said_of(request: Request, error: Exception) -> str:
 
 
 async def tell_invalid(request: Request, error: Exception) -> Response:
-    """Tell which fields of a request are not accepted, and why."""
+    """Respond with the fields of a request that are not accepted."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
     if (inner := refusal_in(error.errors())) is not None:
         return await tell_error(request, inner)
@@ -192,7 +192,7 @@ async def tell_invalid(request: Request, error: Exception) -> Response:
 
 
 async def tell_refused(request: Request, error: Exception) -> Response:
-    """Tell what the server itself refused: a path, a method."""
+    """Respond to an unknown path or method."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
     headers = _taken_at(request, error)
     detail = _where_to_look(request, error.status_code, error.detail, headers or {})
@@ -205,7 +205,7 @@ async def tell_refused(request: Request, error: Exception) -> Response:
 
 
 def _where_to_look(request: Request, status: int, detail: str, headers: Mapping[str, str]) -> str:
-    """What is wrong with a path or a method, and where those are that are not."""
+    """Word an unknown path or method, and where to look."""
     path, look = shown_path(request.scope["path"]), "GET /openapi.json lists every operation"
     if status == 404:
         slash = "; a slash in the name of a session is written %2F" if _parted(path) else ""
@@ -218,12 +218,12 @@ def _where_to_look(request: Request, status: int, detail: str, headers: Mapping[
 
 
 def _parted(path: str) -> bool:
-    """Whether there is more behind the name of a session than belongs there."""
+    """Return true if a slash follows the name of a session."""
     return path.startswith(SESSIONS) and "/" in path.removeprefix(SESSIONS)
 
 
 def _taken_at(request: Request, error: HTTPException) -> Mapping[str, str] | None:
-    """The headers of a refusal; a method that is not taken is told those of every operation."""
+    """Return the headers of a refusal; a 405 lists the allowed methods."""
     if error.status_code != 405:
         return error.headers
     taken = [method for method in METHODS if _is_taken(request, method)]
@@ -242,7 +242,7 @@ def _page(
 
 
 def first_fault(error: RequestValidationError) -> str:
-    """The first thing that is wrong with a request, in a sentence."""
+    """Say in a sentence what is wrong first with a request."""
     [first, *others] = error.errors()
     where, words = fault_of(first)
     more = f" (and {len(others)} more)" if others else ""

@@ -51,7 +51,7 @@ SessionNamed = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SessionLinks:
-    """Where a session is read, followed, stopped and shown.
+    """Addresses at which a session is read, followed, stopped and shown.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class SessionLinks:
 
 @dataclass(frozen=True, slots=True)
 class StartedSession:
-    """A session that is under way.
+    """A session under way.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ async def follow(
 
 
 async def _started(running: RunningSession, wait: float) -> Response:
-    """Where a session is; or all of it, if it ends soon."""
+    """Reply with the record if the session ends soon, else its links."""
     with anyio.move_on_after(wait):
         return _record(await running.ended(), running)
     page = f"/sessions/{quote(running.id, safe='')}"
@@ -194,7 +194,7 @@ def _record(session: Session, running: RunningSession) -> Response:
 
 
 async def _kept(session: Session, last: str) -> AsyncGenerator[bytes, None]:
-    """The events of a session that is over, after what was heard last."""
+    """Yield the events of a finished session after the last one received."""
     told = [StreamMessage(event, simulated=session.simulated) for event in session.events]
     after = heard(told, last)
     for each in told:
@@ -225,7 +225,7 @@ async def export(
     service: ServiceOf,
     reveal: Annotated[bool, Query(description="Say who wrote what.")] = True,
 ) -> Response:
-    """Give a session as a page that stands alone: its own styles, no script, nothing fetched."""
+    """Return a session as a self-contained page without scripts."""
     imported = await imported_of(service, session)
     if imported is not None:
         html = await anyio.to_thread.run_sync(export_imported_html, imported)
@@ -259,7 +259,7 @@ def _file(html: str, session: str) -> Response:
     responses=HEALTH,
 )
 async def health(service: ServiceOf) -> Response:
-    """Answer 200 while questions are taken, 503 once the server is about to stop."""
+    """Answer 200 while questions are accepted, 503 while the server stops."""
     status: Any = "stopping" if service.draining else "ok"
     answer = reply(ServerHealth(status, __version__, len(service.under_way)))
     answer.status_code = 503 if service.draining else 200
@@ -274,7 +274,7 @@ async def health(service: ServiceOf) -> Response:
     responses=METRICS,
 )
 async def metrics(request: Request, service: ServiceOf) -> Response:
-    """Give every counter in the text format of Prometheus."""
+    """Return every counter in the text format of Prometheus."""
     state = request.app.state
     text = state.metrics.text(len(service.under_way), state.streams.open)
     return Response(text, media_type=MEDIA_TYPE)

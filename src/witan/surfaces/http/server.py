@@ -1,4 +1,4 @@
-"""A running server: its socket, the connections that it accepts, and how it stops."""
+"""A running server: its socket, accepted connections, and its end."""
 
 import asyncio
 import ctypes
@@ -29,13 +29,13 @@ from witan.surfaces.http.connections import MOST_SURPLUS, Connection, Connection
 from witan.surfaces.http.metrics import Metrics
 
 M_ARENA_MAX, MOST_ARENAS = -8, 2
-"""The option of glibc's `mallopt`, and its value."""
+"""Option of glibc's `mallopt`, and its value."""
 
 MOST_NAMED = 10
 """Sessions that are said by name to have been interrupted."""
 
 COUNTING_SECONDS = 5.0
-"""What is counted still is told to stop, and given so long to hear it."""
+"""Seconds for counts to heed that the server stops."""
 
 Say = Callable[[str], None]
 
@@ -44,13 +44,13 @@ BACKLOG = 2048
 OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 NOT_SENT_BYTES = 16 * 1024
-"""What the kernel holds of a connection beyond what is under way to its client."""
+"""Unsent bytes that the kernel buffers for a connection."""
 
 RETRY_SECONDS = 0.02
-"""When to accept again, after there was no file for it."""
+"""Seconds until the next attempt to accept, when files run out."""
 
 FILES_A_SESSION = 8
-"""Files for a session under way: its calls, and its part of the history."""
+"""Files for a session under way: its calls, and its history."""
 
 FILES_BESIDE = 64
 """Files for everything else: the history, logs, programs."""
@@ -131,7 +131,7 @@ class Server(uvicorn.Server):
 
 
 def _hold_little(accepted: socket.socket) -> None:
-    """Have the kernel hold little unsent, so that what a client takes is seen as it takes it."""
+    """Let the kernel buffer little, so that slow clients are noticed."""
     option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
     if option is not None:
         with suppress(OSError):
@@ -139,12 +139,12 @@ def _hold_little(accepted: socket.socket) -> None:
 
 
 def _is_not_of_a_client(record: logging.LogRecord) -> bool:
-    """Drop what uvicorn says of each bad request: connections count them, and log them together."""
+    """Drop uvicorn's line for each bad request; connections log them together."""
     return record.levelno != logging.WARNING
 
 
 def connection_room(settings: ServeSettings) -> int:
-    """Give the number of connections that the limit of open files allows, as far as is wanted.
+    """Return how many connections the limit of open files allows.
 
     The soft limit is raised as far as it has to be and may be. Sessions keep files for their calls.
     """
@@ -170,7 +170,7 @@ def connection_room(settings: ServeSettings) -> int:
 
 
 def bound(settings: ServeSettings) -> socket.socket:
-    """The socket that the server listens on.
+    """Bind the socket that the server listens on.
 
     Raises
     ------
@@ -206,7 +206,7 @@ async def serve(
     *,
     option: str = "",
 ) -> None:
-    """Serve until a signal says to stop; then let sessions end, and break off what lasts longer.
+    """Serve until a signal; then let sessions end, or interrupt them.
 
     A second signal stops everything at once. What was interrupted is said, and how to go on.
 
@@ -240,13 +240,13 @@ async def serve(
 
 
 def _limit_arenas() -> None:
-    """Have glibc share few arenas among threads: each keeps what was freed in it to itself."""
+    """Limit the arenas of glibc, each of which keeps freed memory."""
     if sys.platform == "linux" and hasattr(allocator := ctypes.CDLL(None), "mallopt"):
         allocator.mallopt(M_ARENA_MAX, MOST_ARENAS)
 
 
 def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
-    """Say that fewer connections are taken than is configured, and why."""
+    """Say why fewer connections are accepted than configured."""
     most = server.open_connections.most
     if most < settings.max_connections:
         say(
@@ -256,7 +256,7 @@ def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
 
 
 async def _heed(service: Service, grace_seconds: float, say: Say) -> Sequence[RunningSession]:
-    """Wait for a signal to stop, then bring everything to its end; give what was under way."""
+    """Wait for a signal, then end every session; return those under way."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             break
@@ -281,7 +281,7 @@ async def _heed(service: Service, grace_seconds: float, say: Say) -> Sequence[Ru
 
 
 def _broken_off(under_way: Sequence[RunningSession], option: str | None) -> Iterator[str]:
-    """What is said of sessions that did not end; None: they are kept nowhere."""
+    """Word what became of sessions that did not end."""
     left = [running.id for running in under_way if running.stream.interrupted]
     if option is None and left:
         yield f"interrupted, and kept nowhere: {counted(len(left), 'session')}"

@@ -27,14 +27,14 @@ KINDS: Mapping[int, str] = {
 }
 
 LASTING = frozenset({402, 409, 501, 502, 508})
-"""Statuses that clients may take for passing ones: members were tried again before it was said."""
+"""Statuses that clients must not retry: members were retried before."""
 
 MOST_TOLD = 5
 """Faults of one request that are told."""
 
 
 class ErrorObject(TypedDict):
-    """What went wrong, as OpenAI's protocol says it.
+    """An error, as OpenAI's protocol has it.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class OpenAIError(TypedDict):
 
 
 def speaks_openai(path: str) -> bool:
-    """Whether who asks for this path reads errors in this shape."""
+    """Return true if clients of this path read errors in this shape."""
     return path == "/v1" or path.startswith("/v1/")
 
 
@@ -86,7 +86,7 @@ def openai_problem(
     code: str | None = None,
     param: str | None = None,
 ) -> Response:
-    """An error as a response."""
+    """Make the response of an error."""
     told = dict(headers or {})
     if status in LASTING:
         told["X-Should-Retry"] = "false"  # as the official client reads it
@@ -97,7 +97,7 @@ def openai_problem(
 def openai_error(
     error: WitanError, words: str, status: int, headers: Mapping[str, str]
 ) -> Response:
-    """An error of ours; what is not accepted has the one status that the protocol has for it."""
+    """Respond to one of our errors with a status of the protocol."""
     if isinstance(error, UnknownName) and error.kind == "model":
         return openai_problem(404, words, headers, "model_not_found", "model")
     if isinstance(error, UnknownName | InvalidParameter):
@@ -111,7 +111,7 @@ def openai_error(
 
 
 def openai_invalid(error: RequestValidationError) -> Response:
-    """What is wrong with a request, in a sentence for each field."""
+    """Respond with a sentence for each field that is not accepted."""
     faults = [fault_of(each) for each in error.errors()]
     told = "; ".join(f"{where}: {words}" if where else words for where, words in faults[:MOST_TOLD])
     param = faults[0][0].partition(".")[0] or None
@@ -119,7 +119,7 @@ def openai_invalid(error: RequestValidationError) -> Response:
 
 
 def fault_of(fault: Mapping[str, Any]) -> tuple[str, str]:
-    """Where a fault is, and what it is."""
+    """Return the place of a fault, and its words."""
     if fault["type"] == "json_invalid":
         return "", f"the body is no JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"
     if len(fault["loc"]) == 1:

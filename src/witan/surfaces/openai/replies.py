@@ -319,7 +319,7 @@ class CompletionChunk(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no reply."""
+    """A reason for no reply."""
 
     status: int
     message: str
@@ -342,7 +342,7 @@ class Ending:
     legend: bool = False
 
     def of(self, session: Session) -> str:
-        """The paragraphs of this session; empty if there are none."""
+        """Return the paragraphs of a session; empty: there are none."""
         legend = legend_text(session) if self.legend else ""
         lacking = session.status != "complete" or session.simulated
         trust = f"[{session_trust(session)}]" if self.legend or (self.mark and lacking) else ""
@@ -382,7 +382,7 @@ def completion(
 
 
 def refusal(running: RunningSession) -> Refusal | None:
-    """Why there is no text; None: there is one."""
+    """Return why a session has no text; None: it has one."""
     session, failure = running.session, running.failure
     if failure is not None:
         ours = isinstance(failure, WitanError)
@@ -414,7 +414,7 @@ def finish_reason(session: Session) -> FinishReason:
 
 
 def usage_of(session: Session) -> TokenUsage | None:
-    """The tokens of all calls, with what they cost where that is known; None: they are not."""
+    """Sum the tokens and cost of all calls; None: unknown."""
     spent = [event.spent for event in session.events if isinstance(event, SPENDING)]
     made = [each.usage for each in spent if each.calls]
     read, written = (
@@ -495,11 +495,11 @@ class Frames:
         self._created = int(running.session.opened.at.timestamp())
 
     def opening(self) -> bytes:
-        """The chunk that comes first."""
+        """Write the first chunk."""
         return self._chunk({"role": "assistant", "content": ""})
 
     def frame(self, told: StreamMessage) -> bytes:
-        """What there is to say of an event: of progress, of the text, or nothing."""
+        """Write the chunks of an event: progress, text, or nothing."""
         said = self._progress.after(told.event)
         chunks = [self._chunk({"reasoning_content": f"{said}\n"})] if said else []
         if text := self._voice.after(told.event):
@@ -507,7 +507,7 @@ class Frames:
         return b"".join(chunks)
 
     def ending(self, running: RunningSession) -> bytes:
-        """The rest of the text, why it ended, and what it took; or the error that ended it."""
+        """Write the last chunks, or an error."""
         refused = refusal(running)
         if refused is not None:
             return _data(error_object(refused.status, refused.message, refused.code))
@@ -547,13 +547,13 @@ class Frames:
 
 
 class _Voice:
-    """Says the final answer as it is written; what was said cannot be taken back."""
+    """The final answer as it is streamed, which cannot be taken back."""
 
     def __init__(self) -> None:
         self._said = ""
 
     def after(self, event: e.Event) -> str:
-        """What to say next."""
+        """Return the text to add after an event."""
         match event:
             case e.SynthesisDelta():
                 self._said += event.text
@@ -570,7 +570,7 @@ class _Voice:
                 return ""
 
     def rest(self, text: str) -> str:
-        """What of the text that counts was not said yet."""
+        """Return the rest of the final text."""
         said, self._said = self._said, text
         if text.startswith(said):
             return text[len(said) :]

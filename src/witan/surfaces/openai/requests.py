@@ -1,4 +1,4 @@
-"""What a chat completion is asked for with: OpenAI's protocol becomes a question to a council."""
+"""Requests of OpenAI's protocol, as questions to a council."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ from witan.service.settings import CouncilSettings
 from witan.service.stored_sessions import Name, Text
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "refusal": "refusal"}
-"""Kind of a part of a message to the field that holds its text."""
+"""Kind of a part to the field with its text."""
 
 CALLS_NOTHING = "the council calls no tools and no functions; leave this out"
 
@@ -52,7 +52,7 @@ class CouncilModel:
 
 
 def _joined(content: object) -> object:
-    """The text of a message, which may be written as a list of parts."""
+    """Join the text of a message that is a list of parts."""
     if content is None:
         return ""
     if not isinstance(content, list):
@@ -93,7 +93,7 @@ Content = Annotated[
 
 
 def _only(accepted: Any) -> WithJsonSchema:
-    """Say in the schema what is accepted, where a validator refuses the rest in its own words."""
+    """Describe what is accepted, where a validator words the refusal."""
     return WithJsonSchema(TypeAdapter(accepted).json_schema())
 
 
@@ -112,7 +112,7 @@ TextFormat = Annotated[
 
 
 class _Lenient(BaseModel):
-    """What clients send back of earlier replies holds more than the protocol says."""
+    """A part of earlier replies, which may hold more than the protocol."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
@@ -142,14 +142,14 @@ class MessageBody(_Lenient):
 
 
 class StreamOptionsBody(_Lenient):
-    """What a stream holds beside the text."""
+    """Options of a stream."""
 
     include_usage: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CouncilBody(CouncilRequest):
-    """Who sits, how they deliberate, and what comes with the question."""
+    """A council, its deliberation, and what comes with the question."""
 
     category: Category = None
     files: Files = field(default_factory=dict)
@@ -163,7 +163,7 @@ class CouncilBody(CouncilRequest):
 
 
 class ChatBody(BaseModel):
-    """A chat completion, as OpenAI's protocol asks for it, and `witan` beside it."""
+    """A request for a chat completion, with `witan` beside it."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -242,7 +242,7 @@ class ChatBody(BaseModel):
 
     @property
     def ignored(self) -> list[str]:
-        """What was asked for and changes nothing: how each member is called is configured."""
+        """Parameters of the request that have no effect on a council."""
         return sorted(name for name, value in (self.model_extra or {}).items() if value is not None)
 
     def question_for(self, model: CouncilModel) -> QuestionRequest:
@@ -268,7 +268,7 @@ class ChatBody(BaseModel):
         )
 
     def _said(self) -> tuple[str, tuple[Message, ...]]:
-        """The question, which is what the user said last, and everything else, which is before it.
+        """Split off the last message of the user.
 
         What follows the question, such as the result of a tool, was found on its behalf.
         """
@@ -284,7 +284,7 @@ def _check(value: object, accepted: bool, words: str) -> object:
 
 
 def _turns(messages: list[MessageBody]) -> Iterator[Message]:
-    """The conversation as a council knows it: who can only be told of is told of in words."""
+    """Convert the conversation; calls of tools become text."""
     called: dict[str, str] = {}
     for message in messages:
         calls = [] if message.tool_calls is None else message.tool_calls

@@ -122,7 +122,7 @@ COMPLETION: Responses = {
 async def complete(
     request: Request, body: ChatBody, service: ServiceOf, client: ClientOf, hops: Hops
 ) -> Response:
-    """Put the last message of the user to the council, after the conversation before it.
+    """Put the last message of the user to the council.
 
     Streamed, what the council does comes as `reasoning_content`, then the final answer as it is
     written. Who goes away before the end breaks the session off.
@@ -143,7 +143,7 @@ async def complete(
 
 
 async def _ended(request: Request, running: RunningSession) -> None:
-    """Wait for the end of a session, and break it off if whoever asked goes away."""
+    """Wait for a session; cancel it if the client disconnects."""
     async with anyio.create_task_group() as group:
 
         async def attend() -> None:
@@ -176,7 +176,7 @@ async def _chunks(
 
 
 class _Followed(Response):
-    """A stream whose session is interrupted once its reader is gone."""
+    """A stream that cancels its session when the reader disconnects."""
 
     def __init__(self, stream: Response, running: RunningSession) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""The page: a session, stored or under way, as HTML. Nothing here decides anything."""
+"""The page: sessions and reports as HTML, and forms."""

@@ -1,4 +1,4 @@
-"""What the page is made of beside its HTML: found in the package, named by content."""
+"""Assets of the page, in the package, named by their content."""
 
 import hashlib
 from base64 import b64encode
@@ -6,8 +6,6 @@ from functools import lru_cache
 from importlib.resources import files
 
 from witan.errors import UnknownName
-
-__all__ = ["ASSETS", "STYLES", "asset", "asset_href", "style_source", "styles"]
 
 STYLES = ("base.css", "session.css", "figures.css", "reports.css")
 """In the order in which they are read."""
@@ -27,7 +25,7 @@ ASSETS = {
 
 @lru_cache(maxsize=32)
 def asset(name: str) -> bytes:
-    """The bytes of an asset.
+    """Return the bytes of an asset.
 
     Raises
     ------
@@ -41,16 +39,16 @@ def asset(name: str) -> bytes:
 
 @lru_cache(maxsize=32)
 def asset_href(name: str, base: str = "") -> str:
-    """Where an asset is asked for; what it holds is part of its address, so it may be kept."""
+    """Return the address of an asset, which names its content."""
     return f"{base}/assets/{name}?v={hashlib.sha256(asset(name)).hexdigest()[:12]}"
 
 
 @lru_cache(maxsize=1)
 def styles() -> str:
-    """All styles as one text, for a page that stands alone."""
+    """Join all styles, for a page that stands alone."""
     return "\n".join(asset(name).decode() for name in STYLES)
 
 
 def style_source(text: str) -> str:
-    """How a content security policy names exactly this style."""
+    """Return the source of this style for a content security policy."""
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""The only way into a page: text becomes HTML that can neither run nor hide anything."""
+"""Escaping: the only way for text into a page."""
 
 import re
 from typing import Any
@@ -8,27 +8,25 @@ from markupsafe import Markup, escape
 from witan.core.escaping import STEERING
 from witan.service.text import readable
 
-__all__ = ["exact_html", "finalize", "to_html", "trusted_html"]
-
 _STEERING = re.compile(f"[{STEERING}]")
 
 
 def to_html(text: str) -> Markup:
-    """Escape a text to be read: its markup, and the characters that steer or hide."""
+    """Escape a text for reading: markup, and characters that steer or hide."""
     return escape(readable(text))
 
 
 def exact_html(value: object) -> Markup:
-    """Escape a text that a form sends back: what steers or hides is a reference (``&#x1b;``)."""
+    """Escape the value of a field, which the form sends back unchanged."""
     escaped = str(escape(value))
     return Markup(_STEERING.sub(lambda found: f"&#x{ord(found[0]):x};", escaped))  # noqa: S704
 
 
 def trusted_html(html: str) -> Markup:
-    """Take as it is what we made of escaped text, or wrote ourselves."""
+    """Mark HTML as safe that we wrote or made of escaped text."""
     return Markup(html)  # noqa: S704 - the caller's word
 
 
 def finalize(value: Any) -> Any:
-    """Make the value of an expression in a template readable, before it is escaped."""
+    """Make the value of a template's expression readable before escaping."""
     return readable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,4 +1,4 @@
-"""Forms: fields made from the catalogue's declarations, and what browsers send in them."""
+"""Forms: fields from the catalogue's declarations, and submitted values."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,7 +79,7 @@ def form_fields(
     unchosen: str = "any",
     without: Collection[str] = (),
 ) -> tuple[Field, ...]:
-    """Make a field for each parameter that a dataclass declares, filled in with its value.
+    """Make a filled-in field for each parameter that a dataclass declares.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _placeholder(parameter: Parameter) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A form as somebody filled it in, shown again with what is wrong or what it would cost.
+    """A form as it was filled in, to be shown again.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ BLANK = Filled()
 
 
 def read_query(operation: Operation[Any, Any], query: Mapping[str, str]) -> Any:
-    """Read the parameters of an operation out of an address; an empty field gives nothing.
+    """Read the parameters of an operation from an address.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def read_query(operation: Operation[Any, Any], query: Mapping[str, str]) -> Any:
 def takes_query(
     operation: Operation[Any, Any],
 ) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
-    """Let a page take the parameters of an operation as text, beside its own."""
+    """Let a page accept the parameters of an operation as text."""
 
     def declare(page: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         hints = get_type_hints(page, include_extras=True)
@@ -236,24 +236,24 @@ def takes_query(
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a browser sent: the texts of each field, and the bytes of each file by its name."""
+    """A submitted form: texts of each field, bytes of each file."""
 
     texts: Mapping[str, tuple[str, ...]]
     contents: Mapping[str, bytes]
 
     @property
     def fields(self) -> dict[str, str]:
-        """The last text of each field, as it was sent."""
+        """Field to its last text."""
         return {name: texts[-1] for name, texts in self.texts.items()}
 
     @property
     def values(self) -> dict[str, str]:
-        """All texts of each field, a line each; of files the names, as no page can hold more."""
+        """Field to its texts, a line each; of files the names."""
         values = {name: "\n".join(texts) for name, texts in self.texts.items()}
         return {**values, "files": "\n".join(self.contents)}
 
     def get(self, name: str) -> str:
-        """Return the text of a field without spaces around it; empty: it was not filled in."""
+        """Return the stripped text of a field; empty: there is none."""
         return self.texts.get(name, ("",))[-1].strip()
 
     def read_files(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A session under way as a page: its state so far, and what changes in it, as HTML partials.
+"""Pages of sessions under way: their state, and patches of it.
 
 A page is rendered at some event and patched from there on, so that a lost connection is taken up
 again at the last patch that came through. A text grows by what is new of it; it is rendered once
@@ -29,28 +29,28 @@ from witan.surfaces.web.markdown import rendered
 from witan.surfaces.web.rendering import SITE, Site, part, render
 
 FRAME_SECONDS = 0.05
-"""How long what changes is gathered before it is sent: the least time between two patches."""
+"""Least seconds between two patches, while changes are gathered."""
 
 HELD = 32
-"""Patches that are held for readers that are behind; one further behind gets a patch of its own."""
+"""Patches kept for readers that are behind."""
 
 LIVE_SECONDS = 5.0
-"""How often a page hears of its server: after twice as long it says that the server is lost."""
+"""Seconds between heartbeats; a page misses two before it gives up."""
 
 HEARTBEAT = b"event: here\ndata: here\n\n"
-"""An event and no comment, of which scripts hear nothing."""
+"""An event, because scripts do not see comments."""
 
 END = b"event: end\ndata: end\n\n"
 
 CLOSING = ""
-"""What the final answer is known by among those of the seats."""
+"""The key of the final answer among the seats' answers."""
 
 LIVE, RANKING, BALLOTS = "parts/live.html", "parts/ranking.html", "parts/ballots.html"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a session in a few words; `unsaved`: said where the history lacks some of it."""
+    """The state of a session in a few words."""
 
     doing: str
     news: tuple[str, ...]
@@ -121,7 +121,7 @@ class LiveSession:
         self._take_text(event)
 
     def _take_text(self, event: e.Event) -> None:
-        """What the event adds to a text, or makes of it."""
+        """Apply an event to the text that it changes."""
         changes = self._changes
         match event:
             case e.SessionOpened():
@@ -169,7 +169,7 @@ class LiveSession:
         self._changes.void.add(seat)
 
     def seen(self) -> None:
-        """The page shows everything so far."""
+        """Mark everything so far as shown."""
         self._changes = _Changes()
         self._shown = self.status.doing
         self._labels = self.naming.labels
@@ -178,7 +178,7 @@ class LiveSession:
 
     @property
     def over(self) -> bool:
-        """Whether the session was closed."""
+        """True if the session was closed."""
         return self._over
 
     @property
@@ -188,14 +188,14 @@ class LiveSession:
 
     @property
     def naming(self) -> Naming:
-        """What the seats are called at present."""
+        """The current names of the seats."""
         if self._naming is None:
             self._naming = Naming.of(self.session, veiled=not self._revealed)
         return self._naming
 
     @property
     def status(self) -> Status:
-        """What is going on."""
+        """The current status."""
         board = self._board
         doing = {
             "opening": "seating the council",
@@ -224,13 +224,13 @@ class LiveSession:
 
     @property
     def judged(self) -> bool:
-        """Whether the answers come from an earlier session."""
+        """True if the answers come from an earlier session."""
         first = self._kept[0]
         return isinstance(first, e.SessionOpened) and bool(first.answers)
 
     @property
     def address(self) -> str:
-        """Where the patches of this page come from."""
+        """The address of the patches of this page."""
         revealed = "&reveal=1" if self._revealed else ""
         name = self._kept[0].session if isinstance(self._kept[0], e.SessionOpened) else ""
         shown = f"{self.seq}-{self._mark}" if self._mark else self.seq
@@ -259,7 +259,7 @@ class LiveSession:
         return tuple(held[seat] for seat in self.naming.ordered(held))
 
     def writer(self) -> Lane | None:
-        """Who writes the final answer; None: nobody yet."""
+        """The seat that writes the final answer; None: nobody yet."""
         line = self._board.writer
         if line is None:
             return None
@@ -267,11 +267,11 @@ class LiveSession:
         return replace(shown, name=CHAIRMAN) if self.naming.veiled else shown
 
     def verdict_text(self) -> str:
-        """What there is of the final answer."""
+        """The final answer so far."""
         return readable(self.naming.quoted_so_far(self._synthesis))
 
     def patch(self) -> str:
-        """What changed since the last patch, as partials; empty: nothing."""
+        """Return what changed since the last patch, as partials."""
         if not self._kept:
             return ""
         changes, self._changes = self._changes, _Changes()
@@ -288,7 +288,7 @@ class LiveSession:
         )
 
     def ended(self, problem: str = "") -> str:
-        """The whole page in place of the live one: the session is over, or was interrupted."""
+        """Return a patch that replaces the live page by the final one."""
         view = session_view(self.session, revealed=self._revealed, councils=self._site.councils)
         body = render(
             "parts/body.html",
@@ -344,7 +344,7 @@ class LiveSession:
             yield from self._grown("verdict-text", CLOSING, self._synthesis)
 
     def _grown(self, target: str, of: str, text: str) -> Iterator[tuple[str, str, str]]:
-        """What a text under way is more than what was told of it."""
+        """Return the part of a growing text that was not sent."""
         before, now = self._told.get(of, ""), self.naming.quoted_so_far(text)
         self._told[of] = now
         if not now.startswith(before):  # what was told of it shows to be a name by what follows
@@ -361,7 +361,7 @@ class LiveSession:
 
 
 class _Changes:
-    """What is to be patched."""
+    """Parts of the page to patch."""
 
     def __init__(self) -> None:
         self.lanes: set[str] = set()
@@ -373,7 +373,7 @@ class _Changes:
 
 
 def _at_rest(board: Board) -> object:
-    """Who writes, without how much, which changes with every word."""
+    """Return who writes, without the amount, which changes with every word."""
     return board.writer and replace(board.writer, words=0, inside_word=False)
 
 
@@ -382,7 +382,7 @@ def _partial(target: str, swap: str, content: str) -> str:
 
 
 class Feed:
-    """The patches of one page, for all who read it.
+    """The patches of one page, for all its readers.
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ class Feed:
         self.end: bytes | None = None
 
     def lags(self, stream: Stream) -> bool:
-        """Whether something was told that it has not taken yet."""
+        """Return true if the stream has messages that it has not applied."""
         return stream.ended or bool(stream.told_after(self._heard))
 
     async def ready(self, stream: Stream) -> None:
@@ -442,23 +442,23 @@ class Feed:
 
     @property
     def rests(self) -> bool:
-        """Whether there was a patch just now."""
+        """Return true if it made a patch just now."""
         return anyio.current_time() < self._due
 
     @property
     def made(self) -> int:
-        """How many patches there were so far."""
+        """The number of patches so far."""
         return self._made
 
     def since(self, seen: int) -> bytes | None:
-        """The patches that a reader of so many lacks; None: they are not held any more."""
+        """Return the patches after so many; None: they are gone."""
         lacks = self._made - seen
         if lacks > len(self._held):
             return None
         return b"".join([*self._held][len(self._held) - lacks :])
 
     def missed(self, stream: Stream, after: int) -> bytes:
-        """What a page that shows the events up to `after` lacks of what the feed has come to."""
+        """Return a patch for a page that shows events up to `after`."""
         if after >= self.seq:
             return b""
         live = self._page()
@@ -476,13 +476,13 @@ class Feed:
 
 
 class Feeds:
-    """The feeds of the sessions that are read; each goes with its session."""
+    """The feeds of sessions with readers, dropped with their sessions."""
 
     def __init__(self) -> None:
         self._of: WeakKeyDictionary[Stream, dict[bool, Feed]] = WeakKeyDictionary()
 
     def of(self, stream: Stream, page: Callable[[], LiveSession], *, revealed: bool) -> Feed:
-        """The feed of a session whose names are shown or hidden."""
+        """Return the feed of a session, with names shown or hidden."""
         held = self._of.setdefault(stream, {})
         if revealed not in held:
             held[revealed] = Feed(page)
@@ -490,14 +490,14 @@ class Feeds:
 
 
 def frame(last: str, patch: str) -> bytes:
-    """A patch as one server-sent event; `last` is where a lost connection is taken up again."""
+    """Write a patch as a server-sent event; `last` becomes its id."""
     # A bare carriage return would end the line, too.
     lines = patch.replace("\r", "").split("\n")
     return "\n".join([f"id: {last}", *(f"data: {line}" for line in lines), "", ""]).encode()
 
 
 async def last_patch(live: LiveSession) -> AsyncGenerator[bytes, None]:
-    """Yield the whole page of a session that is not under way, and the event ``end``."""
+    """Yield the whole page of a finished session, and the event ``end``."""
     yield frame(str(live.seq), live.ended()) + END
 
 
@@ -509,7 +509,7 @@ async def follow_live(
     heartbeat_seconds: float = LIVE_SECONDS,
     problem: Callable[[], str] = lambda: "",
 ) -> AsyncGenerator[bytes, None]:
-    """Yield what happens as server-sent events, until the stream ends; then the event ``end``.
+    """Yield patches as server-sent events until the stream ends; then ``end``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Models' text as HTML that can do nothing: no markup of its own, no pictures, no odd links."""
+"""Models' text as harmless HTML: no markup, pictures or odd links."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -13,20 +13,18 @@ from markupsafe import Markup
 from witan.service.text import readable
 from witan.surfaces.web.escaping import trusted_html
 
-__all__ = ["rendered"]
-
 _CITATION = re.compile(r"\[([A-Z]{1,3}\d{0,3})\]")
 
 _SAFE_LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 
 _SHIFT = 3
-"""A text stands under headings of ours; its own first level is our fourth."""
+"""Levels by which headings of a text are lowered below ours."""
 
 
 def rendered(
     text: str, cited: Mapping[str, str] | None = None, unresolved: Collection[str] = ()
 ) -> Markup:
-    """A text as HTML; the labels in `cited` become links to where it points.
+    """Render a text as HTML, with the labels in `cited` as links.
 
     Labels in `unresolved` are marked as naming no answer.
     """
@@ -59,7 +57,7 @@ def _may_link(url: str) -> bool:
 
 
 def _align(token: Token) -> None:
-    """Say by class what would be said by a style, which no page of ours may hold."""
+    """Replace inline styles, which our policy forbids, by classes."""
     style = str(token.attrs.pop("style", ""))
     if style.endswith(("right", "center")):
         token.attrs["class"] = style.rpartition(":")[2]
@@ -68,7 +66,7 @@ def _align(token: Token) -> None:
 def _linked(
     children: Sequence[Token], cited: Mapping[str, str], unresolved: Collection[str]
 ) -> list[Token]:
-    """The pieces of a paragraph, its citations turned into links, but not inside links."""
+    """Turn citations of a paragraph into links, except inside links."""
     out: list[Token] = []
     depth = 0
     for token in children:
@@ -113,7 +111,7 @@ def _link_open(
 
 
 def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
-    """A picture is never fetched: it stands as a link to where it is."""
+    """Write a picture as a link, so that none is fetched."""
     token = tokens[at]
     said = renderer.renderInlineAsText(token.children or [], options, env) or "picture"
     link = Token("link_open", "a", 1, attrs={"href": str(token.attrs.get("src", ""))})

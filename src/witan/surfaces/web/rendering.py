@@ -1,4 +1,4 @@
-"""Views to HTML: whole pages, a page that stands alone, and the parts that live pages patch."""
+"""Views as HTML: pages, files, and parts of live pages."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,14 +34,14 @@ PAGE_POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "object-src 'none'"
 )
-"""The content security policy that every page of the server is sent with."""
+"""The content security policy of every page of the server."""
 
 Children = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the pages stand.
+    """The place of the pages: their base path, client and councils.
 
     Parameters
     ----------
@@ -69,18 +69,18 @@ class Site:
         return tuple(each.name for each in self.councils)
 
     def at(self, *parts: str) -> str:
-        """The path of a page."""
+        """Return the path of a page."""
         return "/".join([self.base, *(quote(part, safe="") for part in parts)]) or "/"
 
     def asset(self, name: str) -> str:
-        """The address of an asset."""
+        """Return the address of an asset."""
         return asset_href(name, self.base)
 
 
 SITE = Site()
 
 ELSEWHERE = ("question", "profile", "conversation", "files", "category", "parent")
-"""Parameters of a question that its form asks for apart from the options."""
+"""Parameters of a question that stand apart from the options."""
 
 
 @lru_cache(maxsize=1)
@@ -127,7 +127,7 @@ def _runs(blocks: Sequence[Block]) -> list[tuple[str, list[Block]]]:
 
 
 def render(template: str, /, *, site: Site = SITE, **values: Any) -> str:
-    """A template with these values."""
+    """Render a template."""
     return _environment().get_template(template).render(site=site, **values)
 
 
@@ -137,7 +137,7 @@ def _macro(template: str, name: str) -> Any:
 
 
 def part(template: str, name: str, /, *values: Any) -> str:
-    """One macro of a template: what a live page is patched with."""
+    """Render a macro of a template for a live page."""
     return str(_macro(template, name)(*values))
 
 
@@ -153,7 +153,7 @@ def render_session(  # noqa: PLR0913 - all but one by name
     problem: str = "",
     misnamed: str = "",
 ) -> str:
-    """The page of a session that is over, or was interrupted.
+    """Render a session that is over or was interrupted.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def render_ask(
     latest: Sequence[SessionRow] = (),
     site: Site = SITE,
 ) -> str:
-    """The form that asks a question, as far as it is filled in; `planned`: what it would cost."""
+    """Render the form that asks a question, and its cost if `planned`."""
     councils = [
         replace(each, words=clean(each.words), problem=clean(each.problem)) for each in profiles
     ]
@@ -233,7 +233,7 @@ def render_ask(
 
 
 def render_live(live: "LiveSession", *, site: Site = SITE) -> str:
-    """The page of a session under way, as far as it came; it follows the rest by itself."""
+    """Render a session under way, whose page follows the rest."""
     view = live.view()
     return render("live.html", site=site, view=view, live=live)
 
@@ -245,13 +245,13 @@ def export_html(
     children: Children = (),
     votes: Sequence[Ballot] = (),
 ) -> str:
-    """A session as one file: its own styles, no script, nothing that is fetched."""
+    """Render a session as one self-contained file without scripts."""
     view = session_view(session, revealed=revealed, children=children, votes=votes)
     return _alone("session.html", view, "")
 
 
 def export_imported_html(found: "ImportedSession") -> str:
-    """A session that came in as ballots as one file likewise."""
+    """Render an imported session as one self-contained file."""
     return _alone("imported.html", imported_view(found), _not_counted(found))
 
 
@@ -264,7 +264,7 @@ def render_imported(
     misnamed: str = "",
     site: Site = SITE,
 ) -> str:
-    """The page of a session that came in as ballots.
+    """Render a session that was imported as ballots.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def render_vote(
     seen: bool = False,
     site: Site = SITE,
 ) -> str:
-    """The paper of a person: the answers under their labels, and a form to rank them.
+    """Render a voting paper: answers under labels, and a form.
 
     `problem` says what is wrong with the ranking that was `given`, label to place. `seen`: the
     person comes from the page of the session.
@@ -325,7 +325,7 @@ def render_reveal(question: str, result: "VoteResult", *, site: Site = SITE) -> 
 
 
 def render_problem(title: str, problem: str, *, status: int = 400, site: Site = SITE) -> str:
-    """What went wrong, where, and what to do."""
+    """Render an error."""
     return render(
         "problem.html", site=site, title=clean(title), problem=clean(problem), status=status
     )

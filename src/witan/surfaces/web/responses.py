@@ -1,4 +1,4 @@
-"""Pages as responses: compressed, with their policy; and who is to get a page at all."""
+"""Pages as responses: compressed, with their security policy."""
 
 from collections.abc import Mapping
 from urllib.parse import urlencode, urlsplit
@@ -11,16 +11,14 @@ from starlette.types import Receive, Scope, Send
 from witan.service.sessions import Service
 from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
 
-__all__ = ["Compressed", "Page", "problem_page", "redirect", "site_of", "wants_page"]
-
 PROGRAMS = ("/api", "/v1", "/mcp", "/metrics", "/healthz", "/openapi.json", "/assets")
-"""What programs ask for, and what pages are made of."""
+"""Paths that are requested by programs, or by pages."""
 
 FRESH = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "private, no-cache"}
 
 
 class Compressed(Response):
-    """A response that is compressed for whoever takes it so."""
+    """A response that is compressed if the client accepts it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -28,14 +26,14 @@ class Compressed(Response):
 
 
 class Page(Compressed, HTMLResponse):
-    """A page: never kept without asking whether it is still the same."""
+    """A page, revalidated by browsers every time."""
 
     def __init__(self, html: str, status: int = 200, headers: Mapping[str, str] | None = None):
         super().__init__(html, status, {**FRESH, **(headers or {})})
 
 
 def site_of(request: Request) -> Site:
-    """Where the pages stand, and who reads them."""
+    """Return the site of a request."""
     public = request.app.state.settings.public_url
     client = request.scope.get("witan.client")
     known = not request.app.state.clients.open
@@ -48,7 +46,7 @@ def site_of(request: Request) -> Site:
 
 
 def wants_page(scope: Scope) -> bool:
-    """Whether a browser asks for a page, and would be told of an error by one."""
+    """Return true if a browser requests a page."""
     path: str = scope["path"]
     if any(path == each or path.startswith(f"{each}/") for each in PROGRAMS):
         return False
@@ -64,11 +62,11 @@ def problem_page(
     headers: Mapping[str, str] | None = None,
     site: Site | None = None,
 ) -> Response:
-    """An error as a page."""
+    """Make the page of an error."""
     return Page(render_problem(title, problem, status=status, site=site or Site()), status, headers)
 
 
 def redirect(site: Site, *parts: str, **query: str) -> Response:
-    """Have the browser look at a page; what was sent is not sent again."""
+    """Redirect the browser to a page, so that reloading sends nothing again."""
     asked = f"?{urlencode(query)}" if query else ""
     return RedirectResponse(f"{site.at(*parts)}{asked}", 303)

@@ -1,4 +1,4 @@
-"""The pages: one router, of no account to programs."""
+"""The pages: assets, signing in, and the routers of all others."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from witan.surfaces.web.rendering import render
 from witan.surfaces.web.responses import Compressed, Page, redirect, site_of
 
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
-"""What an asset holds is part of its address."""
+"""Headers of an asset whose address names its content."""
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(known_parameters)])
 
@@ -87,7 +87,7 @@ def _secure(request: Request) -> bool:
 
 
 def _own(to: str) -> str:
-    """Where somebody wanted to go, if it is a page of ours; else nothing."""
+    """Return a path if it is one of our pages, else nothing."""
     there = to.startswith("/") and to[1:2] not in ("/", "\\")
     return to if there and to.isascii() and to.isprintable() else ""
 

@@ -1,4 +1,4 @@
-"""The pages that put questions to councils, have seats asked again, and say what that costs."""
+"""Pages that start sessions, and say what they would cost."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -57,7 +57,7 @@ AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName, ValidationEr
 """Errors of what is filled in: the form is shown again."""
 
 _FIELD_OF = {"session": "parent", "seat": "members"}
-"""What an error calls a thing, and the field that names it."""
+"""Kind of name in an error to the field of the form."""
 
 
 @router.get("/")
@@ -70,7 +70,7 @@ async def first(
 
 @router.post("/plan")
 async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Response:
-    """Say what the question would cost at most, above the form as it was given."""
+    """Show what the question would cost, above the form."""
     values: Mapping[str, str] = {}
     try:
         form = await read_form(request)
@@ -120,7 +120,7 @@ async def _form(
 
 
 def _councils(service: Service) -> list[Choice]:
-    """The configured councils, by whom sits in them or what they are for."""
+    """List the configured councils, by their seats or purpose."""
     found = []
     for name, profile in service.profiles.items():
         seats = listed([_seated(seat) for seat in profile.seats])
@@ -135,7 +135,7 @@ def _councils(service: Service) -> list[Choice]:
 
 
 def _named(seats: Iterable[Seat]) -> tuple[tuple[str, str], ...]:
-    """Each seat by its name, and the model beside it where that says more."""
+    """Name each seat, and its model where that differs."""
     called = ((seat.name, clean(_seated(seat))) for seat in seats)
     return tuple(
         (name, clean(name) if model == clean(name) else f"{clean(name)} ({model})")
@@ -144,7 +144,7 @@ def _named(seats: Iterable[Seat]) -> tuple[tuple[str, str], ...]:
 
 
 def _seated(seat: Seat) -> str:
-    """A model as it is written, but a script by its name: it has only a file."""
+    """Return the model of a seat, or the name of a script."""
     return seat.name if seat.simulated else seat.source or seat.name
 
 
@@ -157,7 +157,7 @@ def _latest(service: Service) -> tuple[SessionRow, ...]:
 
 @router.post("/sessions/{session:path}/resume")
 async def resume(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
-    """Take a session up again; show it as it is where that has happened meanwhile."""
+    """Resume a session, or show it if that happened meanwhile."""
     form = await read_form(request)
     whole = await service.named(session)
     try:
@@ -238,7 +238,7 @@ async def plan_rejudge(
 def _jury_page(
     request: Request, session: str, filled: Filled, planned: Sequence[str] = ()
 ) -> Response:
-    """The form that has another jury judge a session."""
+    """Show the form for another jury."""
     site = site_of(request)
     html = render(
         "rejudge.html",
@@ -253,7 +253,7 @@ def _jury_page(
 
 
 def read_retry(form: Form, session: Session) -> RetryRequest:
-    """Read which seats of a session are asked again, and for how much.
+    """Read which seats to ask again, and for how much.
 
     Raises
     ------
@@ -299,7 +299,7 @@ def read_question(form: Form) -> QuestionRequest:
 
 
 def _turns(text: str) -> list[dict[str, str]]:
-    """What was said before: a line that begins with a role and a colon begins a turn.
+    """Read turns, each of which begins with a role and a colon.
 
     Raises
     ------
@@ -322,7 +322,7 @@ def _turns(text: str) -> list[dict[str, str]]:
 def refuse_form(
     request: Request, values: Mapping[str, str], error: WitanError | ValidationError
 ) -> Filled:
-    """Return the form as it was filled in, with what is wrong with it."""
+    """Return the filled-in form with what is wrong with it."""
     if isinstance(error, ValidationError):
         wrong = [
             (_field_at(each["loc"]), fault_words(each["type"], each["msg"], each.get("ctx")))

@@ -1,4 +1,4 @@
-"""The pages that count ballots somebody sends; nothing of them is stored."""
+"""Pages that count submitted ballots, which are not stored."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -38,7 +38,7 @@ def add_counting_page(
     button: str,
     show: Callable[[Any], Mapping[str, object]],
 ) -> None:
-    """Add the page of an operation on ballots: its form, and the form with the result.
+    """Add the page of an operation on ballots.
 
     Parameters
     ----------

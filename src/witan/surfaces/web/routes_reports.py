@@ -37,11 +37,11 @@ from witan.surfaces.web.responses import Page, site_of
 router = APIRouter()
 
 PART, WHOLE = "part", "whole"
-"""What of a report the address asks for: what was counted alone, or a page that waits for it."""
+"""Values of `show`: the report alone, or a page that waits."""
 
 
 Show = Annotated[str, Query()]
-"""What of a report is asked for."""
+"""The part of a report to send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ReportPage:
     values: Mapping[str, Any]
 
     def render(self, template: str, site: Site, **values: Any) -> str:
-        """A template with everything but what is given here empty."""
+        """Render a template, with values that are not given empty."""
         empty = {"view": None, "empty": "", "problem": "", "waiting": None}
         own = {"body": self.body, "title": self.title}
         return render(template, site=site, **{**empty, **own, **self.values, **values})
@@ -74,7 +74,7 @@ class ReportPage:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Where a page that waits has the rest from: by a script, or without one."""
+    """Addresses of the rest, with a script and without."""
 
     part: str
     whole: str
@@ -154,7 +154,7 @@ async def leaderboard_page(
 async def audit_page(
     request: Request, service: ServiceOf, client: ClientOf, *, show: Show = "", **query: str
 ) -> Response:
-    """Show how reviewers judge, or how one does; all of it, or on one criterion."""
+    """Show how reviewers judge, or one of them, or on one criterion."""
 
     def check() -> AuditParameters:
         history_of(service)
@@ -187,7 +187,7 @@ async def reported(
     *,
     show: str,
 ) -> Response:
-    """Answer with the page of a report, or with what it asks for.
+    """Answer with the page of a report, or a part.
 
     Parameters
     ----------
@@ -221,5 +221,5 @@ def _waiting(request: Request, report: ReportPage, site: Site) -> Waiting:
 
 
 def _query(request: Request) -> list[tuple[str, str]]:
-    """What the report is asked for, as the address has it."""
+    """Return the parameters of the report in the address."""
     return [pair for pair in request.query_params.multi_items() if pair[0] != "show"]

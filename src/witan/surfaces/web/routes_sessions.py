@@ -1,4 +1,4 @@
-"""The pages of one session: under way, over, or imported as ballots; and a vote on it."""
+"""Pages of one session, whether running, finished or imported, and votes."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -50,15 +50,15 @@ Without = Annotated[Sequence[str], Query()]
 MOST_WITHOUT = 64
 
 MOST_CALLED = 400
-"""Letters of what is written in place of the name of a session."""
+"""Most characters shown of a mistyped name."""
 
 UNKEPT = {"Cache-Control": "no-store"}
-"""Whoever goes back to a session that was deleted does not see it again."""
+"""Keep browsers from showing a deleted session again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How the page of a session is asked for.
+    """Parameters of the page of a session.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ async def live(
 
 @router.get("/sessions/{session:path}/state")
 async def state(session: str, service: ServiceOf) -> Response:
-    """Answer the page of an interrupted session: 204, or 205 once it is out of date."""
+    """Answer 204 while a session is interrupted, else 205 to reload."""
     try:
         waiting = await _is_interrupted(service, await service.named(session))
     except UnknownName:  # it was deleted, which its page says
@@ -112,7 +112,7 @@ async def state(session: str, service: ServiceOf) -> Response:
 
 
 async def _is_interrupted(service: Service, whole: str) -> bool:
-    """Whether a session waits to be resumed; a page asks often, so its events are not read."""
+    """Return true if a session is interrupted, without reading its events."""
     running = service.running(whole)
     if running is not None and running.under_way:
         return False
@@ -125,7 +125,7 @@ async def _is_interrupted(service: Service, whole: str) -> bool:
 
 @router.post("/sessions/{session:path}/cancel")
 async def cancel(request: Request, session: str, service: ServiceOf) -> Response:
-    """Break a session off."""
+    """Stop a session."""
     whole = await service.named(session)
     running = service.running(whole)
     if running is not None:
@@ -137,7 +137,7 @@ async def cancel(request: Request, session: str, service: ServiceOf) -> Response
 
 @router.post("/sessions/{session:path}/forget")
 async def forget(request: Request, session: str, service: ServiceOf) -> Response:
-    """Delete a session wholly, and show those that are left."""
+    """Delete a session, and show those that are left."""
     form = await read_form(request)
     whole = await service.named(session)
     if (given := form.get("session")) != whole:
@@ -209,7 +209,7 @@ def _cast(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> None:
 
 
 def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:
-    """Read the ranking from the place of every label, 1 the best, equal ones tied.
+    """Read a ranking from the place of every label, 1 the best.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:
 @router.get("/sessions")
 @router.get("/sessions/")
 async def show_all(request: Request) -> Response:
-    """Lead to the list of sessions; without a history the first page has those at hand."""
+    """Redirect to the list of sessions."""
     site = site_of(request)
     return redirect(site, "history") if site.keeps else redirect(site)
 
@@ -247,13 +247,13 @@ async def show(
     reveal: bool = False,
     misnamed: Annotated[str, Query(max_length=MOST_CALLED)] = "",
 ) -> Response:
-    """Show a session: as far as it came, as it ended, or as its ballots came in."""
+    """Show a session, running, finished or imported."""
     here = Shown(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal, misnamed=misnamed)
     return await _shown(request, service, await service.named(session), here)
 
 
 async def _shown(request: Request, service: ServiceOf, whole: str, here: Shown) -> Response:
-    """The page of a session, which no browser keeps: it may be deleted."""
+    """Make the page of a session, kept in no cache."""
     site, running = site_of(request), service.running(whole)
     if running is not None and running.under_way:
         told = (each.event for each in running.stream.told_after(0))
@@ -296,7 +296,7 @@ def _same(result: Recount) -> Recount:
 async def _imported(
     service: Service, whole: str, here: Shown
 ) -> tuple[ImportedSession | None, WitanError | None]:
-    """A session of which there are only ballots, and why it is not counted as it is asked for."""
+    """Return an imported session, and why it cannot be recounted."""
     try:
         return await imported_of(service, whole, here.rule or None, without=here.without), None
     except WitanError as error:
@@ -306,7 +306,7 @@ async def _imported(
 async def _import(
     request: Request, found: ImportedSession, here: Shown, refused: WitanError | None
 ) -> Response:
-    """The page of a session of which there are only ballots."""
+    """Make the page of an imported session."""
     write = partial(
         render_imported,
         found,
@@ -321,12 +321,12 @@ async def _import(
 
 
 def _refused(request: Request, error: WitanError | None) -> str:
-    """Why a session is not counted as it is asked for; empty: it is."""
+    """Say why a session cannot be recounted; empty: it can."""
     return "" if error is None else f"It is not counted so: {said_of(request, error)}"
 
 
 def _problem(running: RunningSession | None) -> str:
-    """What became of a session beside what its record says."""
+    """Say what befell a session beside its record."""
     if running is None:
         return ""
     if running.problem is not None:

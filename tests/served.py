@@ -19,7 +19,7 @@ from witan.service.config.serve import ServeSettings
 from witan.service.sessions import Councils, Service
 from witan.surfaces.http.app import create_app
 from witan.surfaces.http.metrics import Metrics
-from witan.surfaces.http.server import Server, bound
+from witan.surfaces.http.server import Server, bind_socket
 
 __all__ = ["Served", "free_port", "served", "serving_process"]
 
@@ -50,7 +50,7 @@ def served(
 ) -> Iterator[Served]:
     """Serve these councils at a port of this machine; `more` goes to the service."""
     settings = replace(settings or ServeSettings(), port=port)
-    with bound(settings) as listening, start_blocking_portal() as portal:
+    with bind_socket(settings) as listening, start_blocking_portal() as portal:
         ready: Any = portal.start_task(
             _serve, councils, settings, listening, (environment or {}, metrics, more)
         )

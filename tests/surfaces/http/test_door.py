@@ -14,7 +14,7 @@ from services import councils, write_config
 from witan.errors import ConfigError
 from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.surfaces.http.door import Clients
-from witan.surfaces.http.server import bound
+from witan.surfaces.http.server import bind_socket
 
 ADA, BOB = "ada-has-a-long-token", "bob-has-a-long-token"
 
@@ -168,11 +168,11 @@ class TestBeyondThisMachine:
     def test_it_does_not_start(self, host):
         """It says which variable to set."""
         with pytest.raises(ConfigError, match="WITAN_TOKEN"):
-            bound(ServeSettings(host=host, port=0))
+            bind_socket(ServeSettings(host=host, port=0))
 
     def test_with_one_it_starts(self):
         """And would listen wherever it is told to."""
-        with bound(settings(host="0.0.0.0", port=0)) as listening:  # noqa: S104
+        with bind_socket(settings(host="0.0.0.0", port=0)) as listening:  # noqa: S104
             assert listening.getsockname()[0] == "0.0.0.0"  # noqa: S104
 
 

@@ -174,7 +174,7 @@ class TestPaths:
         told = client.put("/api/sessions/last/recount", json={})
 
         assert told.status_code == 405
-        assert "PUT is not taken at /api/sessions/last/recount; it takes POST" in told.text
+        assert "PUT is not allowed at /api/sessions/last/recount; it takes POST" in told.text
 
     def test_all_that_are_taken_are_told(self, client):
         """Though several operations share the path."""

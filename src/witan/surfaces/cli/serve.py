@@ -63,13 +63,13 @@ def serve_command(**options: Any) -> int:
 
     from witan.service.config.serve import token_digests
     from witan.service.history_access import configured
-    from witan.surfaces.http.logs import log_to_stderr, said
-    from witan.surfaces.http.server import bound
+    from witan.surfaces.http.logs import log_message, log_to_stderr
+    from witan.surfaces.http.server import bind_socket
 
     config = _with_options(configured(options["config"], options["history"]), options)
-    say = said if config.serve.log == "json" else _say
+    say = log_message if config.serve.log == "json" else _say
     token_digests(config.serve, os.environ)  # one that cannot be used is told before it is served
-    with bound(config.serve) as listening:
+    with bind_socket(config.serve) as listening:
         log_to_stderr(config.serve.log)
         place = recorded_by(options, say)
         try:

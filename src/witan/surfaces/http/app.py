@@ -17,12 +17,12 @@ from witan.errors import MissingExtra, WitanError
 from witan.service.config.serve import ServeSettings
 from witan.service.sessions import Service
 from witan.surfaces.http import routes
-from witan.surfaces.http.door import Clients, Door, Passed
+from witan.surfaces.http.door import Clients, Door, FinishedRequest
 from witan.surfaces.http.events import Streams
-from witan.surfaces.http.logs import passed
+from witan.surfaces.http.logs import log_request
 from witan.surfaces.http.metrics import Metrics
 from witan.surfaces.http.openapi import complete_document
-from witan.surfaces.http.problems import tell_error, tell_invalid, tell_refused
+from witan.surfaces.http.problems import respond_to_error, respond_to_invalid, respond_to_refused
 from witan.surfaces.openai import routes as openai_routes
 from witan.surfaces.web import routes as page_routes
 from witan.surfaces.web.live import Feeds
@@ -87,15 +87,17 @@ def create_app(
     app.include_router(openai_routes.router)
     mount(app, service, settings)
     app.include_router(page_routes.router)
-    app.add_exception_handler(WitanError, tell_error)
-    app.add_exception_handler(RequestValidationError, tell_invalid)
-    app.add_exception_handler(HTTPException, tell_refused)
+    app.add_exception_handler(WitanError, respond_to_error)
+    app.add_exception_handler(RequestValidationError, respond_to_invalid)
+    app.add_exception_handler(HTTPException, respond_to_refused)
 
-    def heard(request: Passed) -> None:
-        app.state.metrics.passed(request)
-        passed(request)
+    def on_finished(request: FinishedRequest) -> None:
+        app.state.metrics.count_request(request)
+        log_request(request)
 
-    app.add_middleware(Door, settings=settings, clients=clients, name=service.name, heard=heard)
+    app.add_middleware(
+        Door, settings=settings, clients=clients, name=service.name, on_finished=on_finished
+    )
     return app
 
 

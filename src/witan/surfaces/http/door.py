@@ -128,13 +128,13 @@ class Clients:
     def by_token(self, token: str) -> Client | None:
         """Return the owner of a token, in constant time."""
         digest = sha256(token.encode()).digest()
-        found = None
-        for name, held in self._digests.items():
-            if hmac.compare_digest(digest, held):
-                found = name
-        return None if found is None else self._clients[found]
+        owner = None
+        for name, known in self._digests.items():
+            if hmac.compare_digest(digest, known):
+                owner = name
+        return None if owner is None else self._clients[owner]
 
-    def guessed(self, address: str) -> bool:
+    def count_guess(self, address: str) -> bool:
         """Count a wrong token from an address; return true if too many."""
         now, network = monotonic(), _network(address)
         guesses = self._guesses.pop(network, None) or deque(maxlen=FAILURES_PER_MINUTE + 1)
@@ -173,7 +173,7 @@ def _network(address: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class FinishedRequest:
     """A finished request, for logs and metrics."""
 
     request: str
@@ -196,8 +196,8 @@ class Door:
     ----------
     name
         What this server calls itself to those it asks.
-    heard
-        Told of every request when it is over.
+    on_finished
+        Called with every request when it is over.
     """
 
     def __init__(
@@ -206,13 +206,13 @@ class Door:
         settings: ServeSettings,
         clients: Clients,
         name: str,
-        heard: Callable[[Passed], None],
+        on_finished: Callable[[FinishedRequest], None],
     ) -> None:
         self._app = app
         self._settings = settings
         self._clients = clients
         self._name = name
-        self._heard = heard
+        self._on_finished = on_finished
         self._rates = MovingWindowRateLimiter(MemoryStorage())
         hosts = {host.lower() for host in settings.hosts}
         # Beyond this machine a token is asked for, which no stranger's page has.
@@ -244,8 +244,8 @@ class Door:
         finally:
             client = scope.get("witan.client")
             route = getattr(scope.get("route"), "path_format", "")
-            self._heard(
-                Passed(
+            self._on_finished(
+                FinishedRequest(
                     scope["request"],
                     scope["method"],
                     route,
@@ -262,7 +262,7 @@ class Door:
         if refused is not None:
             await refused(scope, receive, send)
             return
-        begun = exceeded = False
+        started_body = exceeded = False
         left = self._most_bytes(scope)
 
         async def receiving() -> Message:
@@ -277,9 +277,9 @@ class Door:
             return message
 
         async def sending(message: Message) -> None:
-            nonlocal begun
-            if begun or not exceeded:  # else it tells of a body that it could not read
-                begun = True
+            nonlocal started_body
+            if started_body or not exceeded:  # else it tells of a body that it could not read
+                started_body = True
                 await send(message)
 
         # What listens writes the path of its own scope down, which is to stay as it was sent.
@@ -295,9 +295,9 @@ class Door:
             scope["route"] = within.get("route")
         if mishap.failure is not None:
             instead = refusal(scope, 500, MISTAKE)
-            if begun:
+            if started_body:
                 raise mishap.failure
-        if instead is not None and not begun:
+        if instead is not None and not started_body:
             await instead(scope, receive, send)
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
@@ -313,10 +313,10 @@ class Door:
 
     def _strange_host(self, scope: Scope, headers: Headers) -> Response | None:
         """Refuse strange names: a page elsewhere could point its name here."""
-        given = headers.getlist("host")
-        if len(given) != 1 and (given or scope["http_version"] == "1.1"):
-            return refusal(scope, 400, f"a request has one Host header; this one has {len(given)}")
-        host = _host("".join(given))
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 and (hosts or scope["http_version"] == "1.1"):
+            return refusal(scope, 400, f"a request has one Host header; this one has {len(hosts)}")
+        host = _host("".join(hosts))
         if self._hosts is None or host in self._hosts:
             return None
         detail = f"the server does not go by the name {host!r}; add it to serve.allowed_hosts"
@@ -369,16 +369,16 @@ class Door:
             return None
         if any(scope["path"].startswith(path) for path in PUBLIC):
             return None
-        given = (headers.get("authorization") or headers.get("x-api-key")) is not None
-        if given:
+        has_token = (headers.get("authorization") or headers.get("x-api-key")) is not None
+        if has_token:
             address = (scope.get("client") or ("",))[0]
-            if self._clients.guessed(address):
+            if self._clients.count_guess(address):
                 return refusal(scope, 429, "too many wrong tokens; wait", {"Retry-After": "60"})
         elif _wants_sign_in(scope, headers):
             return RedirectResponse(self._sign_in(scope), 303)
-        told = {"WWW-Authenticate": 'Bearer realm="witan"'}
-        detail = "the token is not one of this server's" if given else "a token is needed"
-        return refusal(scope, 401, f"{detail}; send one: Authorization: Bearer TOKEN", told)
+        challenge = {"WWW-Authenticate": 'Bearer realm="witan"'}
+        detail = "the token is not one of this server's" if has_token else "a token is needed"
+        return refusal(scope, 401, f"{detail}; send one: Authorization: Bearer TOKEN", challenge)
 
     def _sign_in(self, scope: Scope) -> str:
         """Return the address of the sign-in page, with the way back."""

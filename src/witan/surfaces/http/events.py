@@ -24,13 +24,13 @@ PIECE_BYTES = 64 * 1024
 HEARTBEAT = b": still here\n\n"
 
 
-def event_frame(told: StreamMessage) -> bytes:
+def event_frame(message: StreamMessage) -> bytes:
     """Write an event as a frame: id, kind, and itself as JSON."""
-    kind = told.event.kind.encode()
-    return b"id: %s\nevent: %s\ndata: %s\n\n" % (told.id.encode(), kind, told.json)
+    kind = message.event.kind.encode()
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (message.id.encode(), kind, message.json)
 
 
-def streamed(request: Request, told: AsyncGenerator[bytes, None]) -> Response:
+def stream_response(request: Request, pieces: AsyncGenerator[bytes, None]) -> Response:
     """Stream a response, one of a limited number at a time.
 
     Raises
@@ -39,12 +39,12 @@ def streamed(request: Request, told: AsyncGenerator[bytes, None]) -> Response:
         If as many are being read as the server bears.
     """
     check_room(request)
-    return admitted(request, told)
+    return stream_admitted(request, pieces)
 
 
-def admitted(request: Request, told: AsyncGenerator[bytes, None]) -> Response:
+def stream_admitted(request: Request, pieces: AsyncGenerator[bytes, None]) -> Response:
     """Stream a response for which `check_room` found room."""
-    counted = request.app.state.streams.counted(told)
+    counted = request.app.state.streams.counted(pieces)
     return StreamingResponse(counted, media_type=MEDIA_TYPE, headers=HEADERS)
 
 
@@ -68,12 +68,12 @@ class Streams:
     def __init__(self) -> None:
         self.open = 0
 
-    async def counted(self, told: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async def counted(self, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
         """Count a stream while it is read."""
         self.open += 1
         try:
-            async with aclosing(told):
-                async for piece in told:
+            async with aclosing(pieces):
+                async for piece in pieces:
                     for start in range(0, len(piece), PIECE_BYTES):
                         yield piece[start : start + PIECE_BYTES]
         finally:
@@ -96,9 +96,9 @@ async def frames(
     stream, due = running.stream, anyio.current_time() + heartbeat_seconds
     while True:
         piece = b""
-        if told := stream.told_after(after):
-            after = told[-1].seq
-            for piece in _joined(map(frame, told)):
+        if messages := stream.told_after(after):
+            after = messages[-1].seq
+            for piece in _joined(map(frame, messages)):
                 yield piece
             if piece:
                 due = anyio.current_time() + heartbeat_seconds

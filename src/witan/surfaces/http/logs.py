@@ -7,7 +7,7 @@ from typing import Literal
 from witan.deliberation import events as e
 from witan.deliberation.recorder import Listener
 from witan.service.sessions import RunningSession
-from witan.surfaces.http.door import Passed
+from witan.surfaces.http.door import FinishedRequest
 from witan.surfaces.log_lines import JsonLine, TextLine
 
 QUIET = ("/assets/", "/healthz", "/metrics")
@@ -27,12 +27,12 @@ def log_to_stderr(kind: Literal["text", "json"]) -> None:
     logging.captureWarnings(True)
 
 
-def said(text: str) -> None:
+def log_message(text: str) -> None:
     """Log a message to whoever started the server."""
     _log.info("%s", text.strip())
 
 
-def passed(request: Passed) -> None:
+def log_request(request: FinishedRequest) -> None:
     """Log a request, without what it asked and what was answered."""
     if request.status < 400 and request.path.startswith(QUIET):
         return
@@ -47,7 +47,7 @@ def passed(request: Passed) -> None:
     _log.log(_level(request), "request", extra={"fields": fields})
 
 
-def _level(request: Passed) -> int:
+def _level(request: FinishedRequest) -> int:
     """Choose the level of a request: refusals on purpose are no errors."""
     if request.status < 500 or request.path == "/healthz":
         return logging.INFO
@@ -60,7 +60,7 @@ class SessionLog:
     def watch(self, running: RunningSession) -> Listener:
         """Return a listener for one session."""
 
-        def told(event: e.Event) -> None:
+        def listen(event: e.Event) -> None:
             if isinstance(event, e.SessionOpened):
                 fields = {"session": event.session, "client": running.client.name}
                 _log.info("session opened", extra={"fields": {**fields, "seats": len(event.seats)}})
@@ -74,7 +74,7 @@ class SessionLog:
                 }
                 _log.info("session closed", extra={"fields": closed})
 
-        return told
+        return listen
 
     def over(self, running: RunningSession) -> None:
         """Log that a session was interrupted, or not recorded."""

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from witan.deliberation import events as e
 from witan.deliberation.recorder import Listener
 from witan.service.sessions import RunningSession
-from witan.surfaces.http.door import Passed
+from witan.surfaces.http.door import FinishedRequest
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -39,16 +39,16 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self._registry = held = CollectorRegistry()
+        self._registry = registry = CollectorRegistry()
 
         def counter(name: str, words: str, *labels: str) -> Counter:
-            return Counter(name, words, labels, registry=held)
+            return Counter(name, words, labels, registry=registry)
 
         def gauge(name: str, words: str) -> Gauge:
-            return Gauge(name, words, registry=held)
+            return Gauge(name, words, registry=registry)
 
         def histogram(name: str, words: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-            return Histogram(name, words, labels, buckets=buckets, registry=held)
+            return Histogram(name, words, labels, buckets=buckets, registry=registry)
 
         self._requests = counter("witan_requests", "Requests.", "method", "route", "status")
         self._request_seconds = histogram(
@@ -79,7 +79,7 @@ class Metrics:
         """Count a connection that the server closed."""
         self._connections_closed.labels(reason).inc()
 
-    def passed(self, request: Passed) -> None:
+    def count_request(self, request: FinishedRequest) -> None:
         """Count a request."""
         route = request.route or "unknown"
         method = request.method if request.method in METHODS else "other"
@@ -90,7 +90,7 @@ class Metrics:
         """Count what happens in a session."""
         simulated = False
 
-        def told(event: e.Event) -> None:
+        def listen(event: e.Event) -> None:
             nonlocal simulated
             if isinstance(event, _ENDED) and event.spent.cost_usd:
                 self._cost.labels(running.client.name).inc(event.spent.cost_usd)
@@ -108,7 +108,7 @@ class Metrics:
                 case _:
                     pass
 
-        return told
+        return listen
 
     def over(self, running: RunningSession) -> None:
         """Count a session that was interrupted."""

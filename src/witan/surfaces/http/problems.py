@@ -148,9 +148,9 @@ def problem(
     return Response(to_json(body), status, dict(headers or {}), "application/problem+json")
 
 
-async def tell_error(request: Request, error: Exception) -> Response:
+async def respond_to_error(request: Request, error: Exception) -> Response:
     """Respond to an expected error; a stopping server answers 503."""
-    headers, status, words = {}, status_of(error), said_of(request, error)
+    headers, status, words = {}, status_of(error), word_error(request, error)
     if isinstance(error, Busy) and request.app.state.service.draining:
         status = 503
     if isinstance(error, Busy) and error.retry_seconds is not None:
@@ -167,7 +167,7 @@ async def tell_error(request: Request, error: Exception) -> Response:
     return problem(status, words, headers)
 
 
-def said_of(request: Request, error: Exception) -> str:
+def word_error(request: Request, error: Exception) -> str:
     """Word an error for clients; log what they may not see."""
     words = refusal(error)
     if words != str(error):
@@ -177,24 +177,24 @@ def said_of(request: Request, error: Exception) -> str:
     return words
 
 
-async def tell_invalid(request: Request, error: Exception) -> Response:
+async def respond_to_invalid(request: Request, error: Exception) -> Response:
     """Respond with the fields of a request that are not accepted."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for it
     if (inner := refusal_in(error.errors())) is not None:
-        return await tell_error(request, inner)
+        return await respond_to_error(request, inner)
     if speaks_openai(request.url.path):
         return openai_invalid(error)
     if wants_page(request.scope):
         return _page(request, 422, first_fault(error))
-    told = map(fault_of, error.errors())
-    faults: list[Fault] = [{"where": where, "problem": words} for where, words in told]
+    named = map(fault_of, error.errors())
+    faults: list[Fault] = [{"where": where, "problem": words} for where, words in named]
     return problem(422, first_fault(error), faults=faults)
 
 
-async def tell_refused(request: Request, error: Exception) -> Response:
+async def respond_to_refused(request: Request, error: Exception) -> Response:
     """Respond to an unknown path or method."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
-    headers = _taken_at(request, error)
+    headers = _refusal_headers(request, error)
     detail = _where_to_look(request, error.status_code, error.detail, headers or {})
     if speaks_openai(request.url.path):
         return openai_problem(error.status_code, detail, headers)
@@ -211,9 +211,9 @@ def _where_to_look(request: Request, status: int, detail: str, headers: Mapping[
         slash = "; a slash in the name of a session is written %2F" if _parted(path) else ""
         return f"there is nothing at {path}{slash}; {look}"
     if status == 405:
-        taken = headers.get("Allow")
-        other = f"; it takes {taken}" if taken else ""
-        return f"{request.method} is not taken at {path}{other}; {look}"
+        allowed = headers.get("Allow")
+        other = f"; it takes {allowed}" if allowed else ""
+        return f"{request.method} is not allowed at {path}{other}; {look}"
     return detail
 
 
@@ -222,15 +222,15 @@ def _parted(path: str) -> bool:
     return path.startswith(SESSIONS) and "/" in path.removeprefix(SESSIONS)
 
 
-def _taken_at(request: Request, error: HTTPException) -> Mapping[str, str] | None:
+def _refusal_headers(request: Request, error: HTTPException) -> Mapping[str, str] | None:
     """Return the headers of a refusal; a 405 lists the allowed methods."""
     if error.status_code != 405:
         return error.headers
-    taken = [method for method in METHODS if _is_taken(request, method)]
-    return {**(error.headers or {}), "Allow": ", ".join(taken)} if taken else error.headers
+    allowed = [method for method in METHODS if _is_allowed(request, method)]
+    return {**(error.headers or {}), "Allow": ", ".join(allowed)} if allowed else error.headers
 
 
-def _is_taken(request: Request, method: str) -> bool:
+def _is_allowed(request: Request, method: str) -> bool:
     scope = {**request.scope, "method": "GET" if method == "HEAD" else method}
     return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 

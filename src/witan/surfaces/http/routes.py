@@ -15,7 +15,7 @@ from witan.service.operations.sessions import imported_of
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import RunningSession, StreamMessage, heard
 from witan.service.stored_sessions import describe_session
-from witan.surfaces.http.events import AFTER, event_frame, frames, streamed
+from witan.surfaces.http.events import AFTER, event_frame, frames, stream_response
 from witan.surfaces.http.generated import (
     ServiceOf,
     add_session_route,
@@ -170,10 +170,10 @@ async def follow(
     whole = await service.named(session)
     running = service.running(whole)
     if running is None:
-        return streamed(request, _kept(await service.session(whole), last))
+        return stream_response(request, _stored_events(await service.session(whole), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
-    begun = running.stream.heard(last)
-    return streamed(request, frames(running, begun, heartbeat, ending=_ending))
+    start = running.stream.heard(last)
+    return stream_response(request, frames(running, start, heartbeat, ending=_ending))
 
 
 async def _started(running: RunningSession, wait: float) -> Response:
@@ -193,11 +193,11 @@ def _record(session: Session, running: RunningSession) -> Response:
     return reply(CouncilSession(session, under_way=running.under_way, record_problem=problem))
 
 
-async def _kept(session: Session, last: str) -> AsyncGenerator[bytes, None]:
+async def _stored_events(session: Session, last: str) -> AsyncGenerator[bytes, None]:
     """Yield the events of a finished session after the last one received."""
-    told = [StreamMessage(event, simulated=session.simulated) for event in session.events]
-    after = heard(told, last)
-    for each in told:
+    messages = [StreamMessage(event, simulated=session.simulated) for event in session.events]
+    after = heard(messages, last)
+    for each in messages:
         if each.seq > after:
             yield event_frame(each)
     yield _end(session, None)
@@ -230,14 +230,14 @@ async def export(
     if imported is not None:
         html = await anyio.to_thread.run_sync(export_imported_html, imported)
         return _file(html, imported.about.session)
-    found = await service.session(session)
+    record = await service.session(session)
 
     def write() -> str:
-        about = describe_session(service.history, found)
+        about = describe_session(service.history, record)
         children = [*about.children.items()]
-        return export_html(found, revealed=reveal, children=children, votes=about.votes)
+        return export_html(record, revealed=reveal, children=children, votes=about.votes)
 
-    return _file(await anyio.to_thread.run_sync(write), found.id)
+    return _file(await anyio.to_thread.run_sync(write), record.id)
 
 
 def _file(html: str, session: str) -> Response:

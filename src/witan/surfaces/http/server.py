@@ -169,7 +169,7 @@ def connection_room(settings: ServeSettings) -> int:
     return max(1, min(settings.max_connections, room))
 
 
-def bound(settings: ServeSettings) -> socket.socket:
+def bind_socket(settings: ServeSettings) -> socket.socket:
     """Bind the socket that the server listens on.
 
     Raises

@@ -29,7 +29,7 @@ KINDS: Mapping[int, str] = {
 LASTING = frozenset({402, 409, 501, 502, 508})
 """Statuses that clients must not retry: members were retried before."""
 
-MOST_TOLD = 5
+MOST_FAULTS = 5
 """Faults of one request that are told."""
 
 
@@ -87,11 +87,11 @@ def openai_problem(
     param: str | None = None,
 ) -> Response:
     """Make the response of an error."""
-    told = dict(headers or {})
+    fields = dict(headers or {})
     if status in LASTING:
-        told["X-Should-Retry"] = "false"  # as the official client reads it
+        fields["X-Should-Retry"] = "false"  # as the official client reads it
     body = to_json(error_object(status, message, code, param))
-    return Response(body, status, told, "application/json")
+    return Response(body, status, fields, "application/json")
 
 
 def openai_error(
@@ -113,9 +113,11 @@ def openai_error(
 def openai_invalid(error: RequestValidationError) -> Response:
     """Respond with a sentence for each field that is not accepted."""
     faults = [fault_of(each) for each in error.errors()]
-    told = "; ".join(f"{where}: {words}" if where else words for where, words in faults[:MOST_TOLD])
+    message = "; ".join(
+        f"{where}: {words}" if where else words for where, words in faults[:MOST_FAULTS]
+    )
     param = faults[0][0].partition(".")[0] or None
-    return openai_problem(400, told, code="invalid_value", param=param)
+    return openai_problem(400, message, code="invalid_value", param=param)
 
 
 def fault_of(fault: Mapping[str, Any]) -> tuple[str, str]:

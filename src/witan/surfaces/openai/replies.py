@@ -405,10 +405,10 @@ def refusal(running: RunningSession) -> Refusal | None:
 
 def finish_reason(session: Session) -> FinishReason:
     """Say whether the text is whole."""
-    held = session.synthesis
-    if held is not None and held.chairman is not None:
-        return "length" if held.cut else "stop"
-    shown = session.answers if held is None else {*held.labels.values()}
+    closing = session.synthesis
+    if closing is not None and closing.chairman is not None:
+        return "length" if closing.cut else "stop"
+    shown = session.answers if closing is None else {*closing.labels.values()}
     cut = any(answer.cut for seat, answer in session.answers.items() if seat in shown)
     return "length" if cut else "stop"
 
@@ -498,11 +498,11 @@ class Frames:
         """Write the first chunk."""
         return self._chunk({"role": "assistant", "content": ""})
 
-    def frame(self, told: StreamMessage) -> bytes:
+    def frame(self, message: StreamMessage) -> bytes:
         """Write the chunks of an event: progress, text, or nothing."""
-        said = self._progress.after(told.event)
-        chunks = [self._chunk({"reasoning_content": f"{said}\n"})] if said else []
-        if text := self._voice.after(told.event):
+        progress = self._progress.after(message.event)
+        chunks = [self._chunk({"reasoning_content": f"{progress}\n"})] if progress else []
+        if text := self._voice.after(message.event):
             chunks.append(self._chunk({"content": text}))
         return b"".join(chunks)
 
@@ -550,13 +550,13 @@ class _Voice:
     """The final answer as it is streamed, which cannot be taken back."""
 
     def __init__(self) -> None:
-        self._said = ""
+        self._sent = ""
 
     def after(self, event: e.Event) -> str:
         """Return the text to add after an event."""
         match event:
             case e.SynthesisDelta():
-                self._said += event.text
+                self._sent += event.text
                 return event.text
             case e.SynthesisFailedOver():
                 return self._start_again(f"{event.chairman} failed: {event.reason}")
@@ -571,16 +571,16 @@ class _Voice:
 
     def rest(self, text: str) -> str:
         """Return the rest of the final text."""
-        said, self._said = self._said, text
-        if text.startswith(said):
-            return text[len(said) :]
-        if text.strip() == said.strip():
+        sent, self._sent = self._sent, text
+        if text.startswith(sent):
+            return text[len(sent) :]
+        if text.strip() == sent.strip():
             return ""
         return f"{_broken_off('the text that counts follows')}{text}"
 
     def _start_again(self, why: str) -> str:
-        said, self._said = self._said, ""
-        return _broken_off(f"{why}; it starts again") if said else ""
+        sent, self._sent = self._sent, ""
+        return _broken_off(f"{why}; it starts again") if sent else ""
 
 
 def _broken_off(why: str) -> str:

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from witan.errors import UnknownName
 from witan.service.sessions import DEMO, Profile, RunningSession, Service
-from witan.surfaces.http.events import admitted, check_room, frames
+from witan.surfaces.http.events import check_room, frames, stream_admitted
 from witan.surfaces.http.generated import TOKEN, ClientOf, Hops, ServiceOf, reply
 from witan.surfaces.http.openapi import Responses, event_stream, openai_error_responses
 from witan.surfaces.openai.errors import openai_problem
@@ -132,7 +132,7 @@ async def complete(
         check_room(request)
     running = await service.ask(question, client, hops)
     if body.stream:
-        return _Followed(admitted(request, _chunks(request, running, body)), running)
+        return _Followed(stream_admitted(request, _chunks(request, running, body)), running)
     await _ended(request, running)
     refused = refusal(running)
     if refused is not None:
@@ -170,8 +170,8 @@ async def _chunks(
     )
     yield made.opening()
     heartbeat: float = request.app.state.settings.heartbeat_seconds
-    async with aclosing(frames(running, 0, heartbeat, made.frame, made.ending)) as told:
-        async for piece in told:
+    async with aclosing(frames(running, 0, heartbeat, made.frame, made.ending)) as pieces:
+        async for piece in pieces:
             yield piece
 
 
@@ -224,10 +224,10 @@ async def models(request: Request, service: ServiceOf) -> Response:
 )
 async def model(request: Request, model: ModelNamed, service: ServiceOf) -> Response:
     """Show one council that can be asked."""
-    found = {each.name: each for each in _askable(service)}
-    if model not in found:
-        raise UnknownName("model", model, found)
-    return reply(_model(request, service, found[model]))
+    known = {each.name: each for each in _askable(service)}
+    if model not in known:
+        raise UnknownName("model", model, known)
+    return reply(_model(request, service, known[model]))
 
 
 def _all(service: Service) -> list[CouncilModel]:

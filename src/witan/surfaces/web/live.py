@@ -130,7 +130,7 @@ class LiveSession:
                 self._labels = self.naming.labels
             case e.AnswerDelta():
                 self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
-                changes.heard.add(event.seat)
+                changes.seats.add(event.seat)
             case e.AnswerDone():
                 self._whole[event.seat] = rendered(self.naming.quoted(event.text))
                 changes.whole.add(event.seat)
@@ -165,7 +165,7 @@ class LiveSession:
             return  # a failed round of debate leaves the answer of the round before standing
         self._texts.pop(seat, None)
         self._told.pop(seat, None)
-        self._changes.heard.discard(seat)
+        self._changes.seats.discard(seat)
         self._changes.void.add(seat)
 
     def seen(self) -> None:
@@ -255,8 +255,8 @@ class LiveSession:
 
     def _lines(self) -> tuple[Line, ...]:
         """The seats in the order of their lanes."""
-        held = {line.name: line for line in self._board.seats}
-        return tuple(held[seat] for seat in self.naming.ordered(held))
+        lines = {line.name: line for line in self._board.seats}
+        return tuple(lines[seat] for seat in self.naming.ordered(lines))
 
     def writer(self) -> Lane | None:
         """The seat that writes the final answer; None: nobody yet."""
@@ -320,7 +320,7 @@ class LiveSession:
                 continue
             if line.name in changes.void:
                 yield target, "outerHTML", part(LIVE, "stream", target, "")
-            if line.name in changes.heard:
+            if line.name in changes.seats:
                 yield from self._grown(target, line.name, self._texts[line.name])
                 amount = to_html(counted(line.words, "word"))
                 yield f"lane-{key}-amount", "textContent", amount
@@ -332,8 +332,8 @@ class LiveSession:
         if changes.ranking and session.outcome is not None:
             shown = ranking(session.outcome, self.naming)
             yield "ranking", "innerMorph", part(RANKING, "standings", shown)
-        held = matrix(session, self.naming, closed=False)
-        yield "ballots", "innerMorph", part(BALLOTS, "matrix", held, True)
+        view = matrix(session, self.naming, closed=False)
+        yield "ballots", "innerMorph", part(BALLOTS, "matrix", view, True)
 
     def _patched_closing(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
         if changes.writer:
@@ -347,7 +347,7 @@ class LiveSession:
         """Return the part of a growing text that was not sent."""
         before, now = self._told.get(of, ""), self.naming.quoted_so_far(text)
         self._told[of] = now
-        if not now.startswith(before):  # what was told of it shows to be a name by what follows
+        if not now.startswith(before):  # what was sent turns out to be a name
             yield target, "outerHTML", part(LIVE, "stream", target, now)
         elif len(now) > len(before):
             yield target, "beforeend", to_html(now[len(before) :])
@@ -365,7 +365,7 @@ class _Changes:
 
     def __init__(self) -> None:
         self.lanes: set[str] = set()
-        self.heard: set[str] = set()
+        self.seats: set[str] = set()
         self.whole: set[str] = set()
         self.void: set[str] = set()
         self.closing = self.closing_void = False
@@ -411,7 +411,7 @@ class Feed:
         return stream.ended or bool(stream.told_after(self._heard))
 
     async def ready(self, stream: Stream) -> None:
-        """Wait until something was told, and what comes with it.
+        """Wait for a message, and for those that come with it.
 
         Whatever begins at one moment is shown at one: in what order it begins is that of the seats.
         """
@@ -420,13 +420,13 @@ class Feed:
         await anyio.sleep_until(max(self._due, anyio.current_time() + FRAME_SECONDS))
 
     def take(self, stream: Stream, problem: Callable[[], str]) -> None:
-        """Render what was told since the last time, if anything was."""
+        """Render the messages since the last patch, if there are any."""
         if self.end is not None:
             return
-        over = stream.ended  # before what was told is heard: nothing follows it then
-        for told in stream.told_after(self._heard):
-            self._heard = told.seq
-            self._live.take(told.event)
+        over = stream.ended  # before the messages are read: nothing follows them then
+        for message in stream.told_after(self._heard):
+            self._heard = message.seq
+            self._live.take(message.event)
         self.seq = self._live.seq
         if over:
             whole = self._live.ended(problem())
@@ -462,15 +462,15 @@ class Feed:
         if after >= self.seq:
             return b""
         live = self._page()
-        known = [told for told in stream.told_after(0) if told.seq <= self.seq]
-        for told in known:
-            if told.seq <= after:
-                live.take(told.event)
+        known = [message for message in stream.told_after(0) if message.seq <= self.seq]
+        for message in known:
+            if message.seq <= after:
+                live.take(message.event)
         if live.seq:
             live.seen()
-        for told in known:
-            if told.seq > after:
-                live.take(told.event)
+        for message in known:
+            if message.seq > after:
+                live.take(message.event)
         patch = "" if live.over else live.patch()
         return frame(f"{self.seq}-{stream.mark}", patch) if patch else b""
 
@@ -483,10 +483,10 @@ class Feeds:
 
     def of(self, stream: Stream, page: Callable[[], LiveSession], *, revealed: bool) -> Feed:
         """Return the feed of a session, with names shown or hidden."""
-        held = self._of.setdefault(stream, {})
-        if revealed not in held:
-            held[revealed] = Feed(page)
-        return held[revealed]
+        feeds = self._of.setdefault(stream, {})
+        if revealed not in feeds:
+            feeds[revealed] = Feed(page)
+        return feeds[revealed]
 
 
 def frame(last: str, patch: str) -> bytes:

@@ -274,8 +274,8 @@ def render_imported(
         What was written in place of its name, to delete it.
     """
     view = imported_view(found, recounted=recounted, without=without)
-    said = clean(problem or _not_counted(found))
-    return render("imported.html", site=site, view=view, problem=said, misnamed=misnamed)
+    words = clean(problem or _not_counted(found))
+    return render("imported.html", site=site, view=view, problem=words, misnamed=misnamed)
 
 
 def _not_counted(found: "ImportedSession") -> str:
@@ -308,11 +308,11 @@ def render_vote(
     `problem` says what is wrong with the ranking that was `given`, label to place. `seen`: the
     person comes from the page of the session.
     """
-    held = given or {}
+    places = given or {}
     texts = [(label, rendered(text)) for label, text in paper.texts.items()]
-    said = clean(problem)
+    words = clean(problem)
     return render(
-        "vote.html", site=site, paper=paper, texts=texts, problem=said, given=held, seen=seen
+        "vote.html", site=site, paper=paper, texts=texts, problem=words, given=places, seen=seen
     )
 
 
@@ -320,8 +320,8 @@ def render_reveal(question: str, result: "VoteResult", *, site: Site = SITE) -> 
     """Render who wrote what, and the panel's ranking beside the person's."""
     from witan.surfaces.text.vote import agreement_text
 
-    said = agreement_text(result.agreement)
-    return render("reveal.html", site=site, question=question, result=result, agreement=said)
+    words = agreement_text(result.agreement)
+    return render("reveal.html", site=site, question=question, result=result, agreement=words)
 
 
 def render_problem(title: str, problem: str, *, status: int = 400, site: Site = SITE) -> str:

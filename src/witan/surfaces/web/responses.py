@@ -68,5 +68,5 @@ def problem_page(
 
 def redirect(site: Site, *parts: str, **query: str) -> Response:
     """Redirect the browser to a page, so that reloading sends nothing again."""
-    asked = f"?{urlencode(query)}" if query else ""
-    return RedirectResponse(f"{site.at(*parts)}{asked}", 303)
+    query_text = f"?{urlencode(query)}" if query else ""
+    return RedirectResponse(f"{site.at(*parts)}{query_text}", 303)

@@ -49,7 +49,7 @@ async def sign_in(request: Request) -> Response:
     to = _own(form.get("to"))
     client = clients.by_token(form.get("token"))
     if client is None:
-        waits = clients.guessed(request.client.host if request.client else "")
+        waits = clients.count_guess(request.client.host if request.client else "")
         problem = "too many wrong tokens; wait a minute" if waits else "that is no token of anybody"
         html = render("sign_in.html", site=site, problem=problem, to=to)
         return Page(html, 429 if waits else 401, {"Retry-After": "60"} if waits else None)

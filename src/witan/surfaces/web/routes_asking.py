@@ -30,7 +30,7 @@ from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeReques
 from witan.service.sessions import DEMO, Service
 from witan.service.text import clean, listed
 from witan.surfaces.http.generated import ClientOf, Hops, ServiceOf
-from witan.surfaces.http.problems import said_of, status_of
+from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.text.plan import plan_sentences
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.views.sessions import SessionRow, latest_rows
@@ -331,7 +331,7 @@ def refuse_form(
         problem = clean("; ".join(f"{name}: {words}" for name, words in wrong))
         faults = {name: _sentence(words) for name, words in reversed(wrong)}
         return Filled(values, problem, faults, 422)
-    words = said_of(request, error)
+    words = word_error(request, error)
     name = _field_of(error, values)
     fault = words
     if isinstance(error, InvalidParameter):

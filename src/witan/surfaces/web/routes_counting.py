@@ -19,7 +19,7 @@ from witan.service.request_texts import read_texts
 from witan.service.text import Page as TextPage
 from witan.service.text import clean
 from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
-from witan.surfaces.http.problems import said_of, status_of
+from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.text.comparison import compared_text
 from witan.surfaces.text.explanation import explained_text
 from witan.surfaces.views.tally import tally_view
@@ -83,7 +83,7 @@ def add_counting_page(
 
             return Page(await while_connected(request, work))
         except WitanError as error:
-            problem = clean(as_form(said_of(request, error)))
+            problem = clean(as_form(word_error(request, error)))
             return Page(write(request, values, problem=problem), status_of(error))
 
     path = f"/{operation.name}"

@@ -25,7 +25,7 @@ from witan.service.operations.sessions import history_of
 from witan.service.text import clean
 from witan.service.worker_pool import once
 from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
-from witan.surfaces.http.problems import said_of, status_of
+from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.leaderboard import leaderboard_report
 from witan.surfaces.views.audit import audit_view
 from witan.surfaces.views.session import session_rules
@@ -104,7 +104,7 @@ async def history_page(
         latest=_link(site, searched),
         paged=bool(query["after"]),
         searched=bool(searched),
-        problem="" if refused is None else clean(said_of(request, refused)),
+        problem="" if refused is None else clean(word_error(request, refused)),
     )
     return Page(html, 200 if refused is None else status_of(refused))
 
@@ -146,7 +146,7 @@ async def leaderboard_page(
         "with_trend": f"?{urlencode({**known, 'trend': '1'})}#h-trend",
     }
     report = ReportPage("leaderboard", "parts/leaderboard.html", "Leaderboard", values)
-    return await reported(request, report, check, count, show=show)
+    return await answer_report(request, report, check, count, show=show)
 
 
 @router.get("/audit")
@@ -176,10 +176,10 @@ async def audit_page(
         "fields": form_fields(audit.parameters, query),
     }
     report = ReportPage("audit", f"parts/{part}.html", title, values)
-    return await reported(request, report, check, count, show=show)
+    return await answer_report(request, report, check, count, show=show)
 
 
-async def reported(
+async def answer_report(
     request: Request,
     report: ReportPage,
     check: Callable[[], object],
@@ -208,9 +208,9 @@ async def reported(
         view = await while_connected(request, lambda: once(wanted, count))
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:
-        return Page(report.render(template, site, empty=clean(said_of(request, error))))
+        return Page(report.render(template, site, empty=clean(word_error(request, error))))
     except WitanError as error:
-        html = report.render(template, site, problem=clean(said_of(request, error)))
+        html = report.render(template, site, problem=clean(word_error(request, error)))
         return Page(html, status_of(error))
     return Page(html)
 

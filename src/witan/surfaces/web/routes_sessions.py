@@ -24,9 +24,9 @@ from witan.service.operations.voting import cast_vote, check_unvoted, paper_for,
 from witan.service.redaction import public_error
 from witan.service.sessions import LOCAL, RunningSession, Service
 from witan.service.stored_sessions import SessionStore, describe_session
-from witan.surfaces.http.events import AFTER, streamed
+from witan.surfaces.http.events import AFTER, stream_response
 from witan.surfaces.http.generated import ClientOf, ServiceOf
-from witan.surfaces.http.problems import said_of, status_of
+from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.live import LIVE_SECONDS, LiveSession, follow_live, last_patch
@@ -90,15 +90,15 @@ async def live(
     page = partial(LiveSession, revealed=reveal, site=replace(site_of(request), client=""))
     if running is None:
         # It ended long ago, or the server was restarted: the page shows what is recorded.
-        return streamed(request, last_patch(page((await service.session(whole)).events)))
+        return stream_response(request, last_patch(page((await service.session(whole)).events)))
     following = follow_live(
         running.stream,
         request.app.state.feeds.of(running.stream, page, revealed=reveal),
         after=running.stream.heard(last_event_id or after),
         heartbeat_seconds=min(LIVE_SECONDS, request.app.state.settings.heartbeat_seconds),
-        problem=lambda: _problem(running),
+        problem=lambda: _running_problem(running),
     )
-    return streamed(request, following)
+    return stream_response(request, following)
 
 
 @router.get("/sessions/{session:path}/state")
@@ -140,10 +140,10 @@ async def forget(request: Request, session: str, service: ServiceOf) -> Response
     """Delete a session, and show those that are left."""
     form = await read_form(request)
     whole = await service.named(session)
-    if (given := form.get("session")) != whole:
+    if (name := form.get("session")) != whole:
         # An address of its own: whoever goes back to it later is asked to send nothing again.
         shown = {"reveal": "1"} if form.get("reveal") else {}
-        called = given[:MOST_CALLED] or "nothing"
+        called = name[:MOST_CALLED] or "nothing"
         return redirect(site_of(request), "sessions", whole, **shown, misnamed=called)
     await service.forget(whole)
     return redirect(site_of(request), "history")
@@ -218,13 +218,13 @@ def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:
     """
     places: dict[int, list[str]] = {}
     for label in sheet.labels:
-        given = fields.get(f"{PLACE}{label}", "").strip()
-        if not given:
+        place = fields.get(f"{PLACE}{label}", "").strip()
+        if not place:
             raise InvalidBallot(sheet.reviewer, f"gives {label} no place; every answer needs one")
-        if not (given.isascii() and given.isdigit() and 1 <= int(given[:6]) <= len(sheet.labels)):
+        if not (place.isascii() and place.isdigit() and 1 <= int(place[:6]) <= len(sheet.labels)):
             expected = f"a place is a whole number from 1 to {len(sheet.labels)}"
-            raise InvalidBallot(sheet.reviewer, f"gives {label} the place {given!r}; {expected}")
-        places.setdefault(int(given), []).append(label)
+            raise InvalidBallot(sheet.reviewer, f"gives {label} the place {place!r}; {expected}")
+        places.setdefault(int(place), []).append(label)
     return read_ranking(" > ".join(" = ".join(places[p]) for p in sorted(places)), sheet)
 
 
@@ -256,8 +256,8 @@ async def _shown(request: Request, service: ServiceOf, whole: str, here: Shown) 
     """Make the page of a session, kept in no cache."""
     site, running = site_of(request), service.running(whole)
     if running is not None and running.under_way:
-        told = (each.event for each in running.stream.told_after(0))
-        live = LiveSession(told, revealed=here.reveal, site=site, mark=running.stream.mark)
+        events = (each.event for each in running.stream.told_after(0))
+        live = LiveSession(events, revealed=here.reveal, site=site, mark=running.stream.mark)
         return Page(render_live(live, site=site), headers=UNKEPT)
     imported, refused = await _imported(service, whole, here)
     if imported is not None:
@@ -282,7 +282,7 @@ async def _shown(request: Request, service: ServiceOf, whole: str, here: Shown) 
         children=[*about.children.items()],
         votes=about.votes,
         site=site,
-        problem=_refused(request, refused) or _problem(running),
+        problem=_refused(request, refused) or _running_problem(running),
         misnamed=here.misnamed,
     )
     html = await anyio.to_thread.run_sync(write)
@@ -322,10 +322,10 @@ async def _import(
 
 def _refused(request: Request, error: WitanError | None) -> str:
     """Say why a session cannot be recounted; empty: it can."""
-    return "" if error is None else f"It is not counted so: {said_of(request, error)}"
+    return "" if error is None else f"It is not counted so: {word_error(request, error)}"
 
 
-def _problem(running: RunningSession | None) -> str:
+def _running_problem(running: RunningSession | None) -> str:
     """Say what befell a session beside its record."""
     if running is None:
         return ""

@@ -29,7 +29,7 @@ from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sums import WindowSums
 from witan.core.entries import SessionEntry
 from witan.core.stats.leaderboard import Terms
-from witan.core.stats.leaderboard import leaderboard as board_of
+from witan.core.stats.leaderboard_builder import leaderboard as board_of
 from witan.core.stats.sums import AnswerSums, MatchupSums, StandingSums
 from witan.core.window import Window
 from witan.history import History

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from leaderboard_sums import NAMES, standing_sums
-from witan.core.stats.leaderboard import Terms, leaderboard
+from witan.core.stats.leaderboard import Terms
+from witan.core.stats.leaderboard_builder import leaderboard
 
 ALL = Terms(min_sessions=1)
 

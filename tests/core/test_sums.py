@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from leaderboard_sums import NAMES, code, matchup_sums, shuffled, standing_sums
-from witan.core.stats.leaderboard import Terms, leaderboard
+from witan.core.stats.leaderboard import Terms
+from witan.core.stats.leaderboard_builder import leaderboard
 from witan.core.stats.ratings import rate_sums
 from witan.core.stats.sums import (
     HumanSums,

@@ -118,7 +118,12 @@ def write_lake(
             for (day,) in database.rows(_DAYS):
                 tables = _day(database, day)
                 sessions += len(tables["sessions"]["session"])
-                written += _write_day(root, tables, _date(day), name)
+                written += _write_day(
+                    root,
+                    tables,
+                    (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date(),
+                    name,
+                )
         write_list(root, name, written)
         _remove_others(root, name, {root / one.file for one in written})
     except OSError as error:
@@ -192,10 +197,6 @@ def _remove_others(root: Path, source: str, written: set[Path]) -> None:
         for path in (root / table).glob(f"day=*/{source}.parquet"):
             if path not in written:
                 path.unlink()
-
-
-def _date(day: int) -> date:
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date()
 
 
 def _day(database: Database, day: int) -> dict[str, Columns]:

@@ -22,7 +22,7 @@ from witan.analytics.sources import (
 from witan.analytics.spark_engine import SparkLake
 from witan.analytics.sums import WindowSums
 from witan.core.rules.elo import Match, rate_matches
-from witan.core.stats import leaderboard as core
+from witan.core.stats import leaderboard_builder as core
 from witan.core.stats.leaderboard import Leaderboard, Terms
 from witan.core.stats.sums import (
     AnswerSums,

@@ -128,7 +128,7 @@ def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading
         None if late else by_reviewer.get(name)
         for name, late in zip(names, superseded, strict=True)
     ]
-    return Reading(ballots, superseded, votes, own, _weighed(counted, settings.weights))
+    return Reading(ballots, superseded, votes, own, counted.reweighted(settings.weights))
 
 
 def close_gaps(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
@@ -235,13 +235,3 @@ def _remove(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate)
         kind=vote.kind,
         omitted=vote.omitted,
     )
-
-
-def _weighed(electorate: Electorate, weights: Mapping[str, float]) -> Electorate:
-    if not weights:
-        return electorate
-    weighed = [
-        replace(vote, weight=vote.weight * weights.get(vote.reviewer, 1.0))
-        for vote in electorate.votes
-    ]
-    return replace(electorate, votes=tuple(vote for vote in weighed if vote.weight > 0))

@@ -5,7 +5,7 @@ which is arrays. Every liberty it takes is a warning that names the ballot.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import chain
@@ -182,6 +182,21 @@ class Electorate:
     def reviewers(self) -> tuple[str, ...]:
         """Reviewers with a counted ballot, each once, in ballot order."""
         return tuple(dict.fromkeys(vote.reviewer for vote in self.votes))
+
+    def reweighted(self, weights: Mapping[str, float]) -> "Electorate":
+        """Multiply votes by weights per reviewer; a weight of 0 makes an abstention."""
+        if not weights:
+            return self
+        weighed = [
+            replace(vote, weight=vote.weight * weights.get(vote.reviewer, 1.0))
+            for vote in self.votes
+        ]
+        silent = {vote.reviewer: "weighs nothing" for vote in weighed if vote.weight == 0}
+        return replace(
+            self,
+            votes=tuple(vote for vote in weighed if vote.weight > 0),
+            abstentions={**self.abstentions, **silent},
+        )
 
 
 def interpret(

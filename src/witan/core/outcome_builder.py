@@ -344,7 +344,7 @@ def report(counted: Counted, column: int, why: str) -> Outcome:
         why=_why(view, why),
         interpretation=interpretation(lines, can_tell=_can_tell(view), disputed_by=disputed_by),
         standings=lines,
-        p_beats=_p_beats(view),
+        p_beats=tuple(tuple(row) for row in rows_without_nan(view.in_order(view.beats))),
         unresolved=_unresolved_pairs(view, above | above.T),
         disputed_by=disputed_by,
         condorcet_winner=_condorcet_winner(view),
@@ -360,7 +360,7 @@ def report(counted: Counted, column: int, why: str) -> Outcome:
         ties=settings.ties,
         level=settings.level,
         fit=view.unit,
-        df=_df(view),
+        df=None if view.uncertainty is None else known(view.uncertainty.df),
         prior=_prior(view),
         recusal=settings.counting.recusal,
         unranked=settings.counting.unranked,
@@ -379,10 +379,6 @@ def report(counted: Counted, column: int, why: str) -> Outcome:
 def _flip_is_exact(view: View) -> bool | None:
     exact = view.counted.flips_exact
     return bool(exact[view.column]) if exact is not None and _flips(view) is not None else None
-
-
-def _df(view: View) -> float | None:
-    return None if view.uncertainty is None else known(view.uncertainty.df)
 
 
 def _rho(view: View) -> float | None:
@@ -423,10 +419,6 @@ def _can_tell(view: View) -> bool | None:
     if view.settings.ties == "intervals":
         return True
     return view.uncertainty is not None and view.uncertainty.can_tell
-
-
-def _p_beats(view: View) -> tuple[tuple[float | None, ...], ...]:
-    return tuple(tuple(row) for row in rows_without_nan(view.in_order(view.beats)))
 
 
 def _unresolved_pairs(view: View, apart: NDArray[np.bool_]) -> tuple[tuple[str, str], ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
@@ -155,23 +155,8 @@ def _electorates(
             remedy = "leave the session out, or put fewer candidates to one vote"
             on_unsuitable(UnsuitableBallots(settings.rule, str(error), remedy, session))
         else:
-            everyone.append(_weighed(electorate, settings.weights))
+            everyone.append(electorate.reweighted(settings.weights))
     return everyone
-
-
-def _weighed(electorate: Electorate, weights: Mapping[str, float]) -> Electorate:
-    if not weights:
-        return electorate
-    weighed = [
-        replace(vote, weight=vote.weight * weights.get(vote.reviewer, 1.0))
-        for vote in electorate.votes
-    ]
-    silent = {vote.reviewer: "weighs nothing" for vote in weighed if vote.weight == 0}
-    return replace(
-        electorate,
-        votes=tuple(vote for vote in weighed if vote.weight > 0),
-        abstentions={**electorate.abstentions, **silent},
-    )
 
 
 def tally_electorates(

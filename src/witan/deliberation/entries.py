@@ -76,7 +76,9 @@ def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
         ballots=(*counted_ballots(session), *votes),
         category=session.opened.category,
         simulated=session.simulated,
-        models=_models(session),
+        models={
+            seat.name: model_of(seat) for seat in (*session.opened.jury, *session.opened.seats)
+        },
         answers=_answers(session),
         kept=session.consistency,
         repaired=_repaired_reviewers(session),
@@ -107,10 +109,6 @@ def _unreached_seats(session: Session) -> frozenset[str]:
             case e.AnswerDone() | e.BallotCast() | e.BallotRepaired():
                 reached.add(event.seat)
     return frozenset(unreached - reached)
-
-
-def _models(session: Session) -> dict[str, str]:
-    return {seat.name: model_of(seat) for seat in (*session.opened.jury, *session.opened.seats)}
 
 
 def _answers(session: Session) -> tuple[AnswerEntry, ...]:

@@ -283,7 +283,9 @@ def reveal(
         ballots = [ballot for ballot in stored.ballots if ballot.kind == "model"]
         voted = any(not ballot.abstained for ballot in ballots)
         outcome = next(iter(tally_sessions(ballots, Settings())), None) if voted else None
-        models = _authors(stored.ballots)
+        models = {
+            c: author for ballot in stored.ballots for c, author in (ballot.authors or {}).items()
+        }
     else:
         outcome = record.outcome
         models = {seat.name: seat.source for seat in record.opened.seats if seat.source}
@@ -307,10 +309,6 @@ def reveal(
         None if outcome is None else PanelResult(outcome.rule, outcome.interpretation),
         agreement(ranking, known) if known else None,
     )
-
-
-def _authors(ballots: Sequence[Ballot]) -> dict[str, str]:
-    return {c: author for ballot in ballots for c, author in (ballot.authors or {}).items()}
 
 
 _RECOUNTED = ("ballots", "standings", "matchups", "counted")

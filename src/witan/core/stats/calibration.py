@@ -316,7 +316,9 @@ def compare_with_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
                     mine[at] = right if balance > 0 else -right if balance else 0
         n_decided += len(truth)
         for confidence, matched in _sure(session, truth):
-            row = banded.setdefault((session.bucket, _band_index(confidence)), [0.0, 0.0, 0.0])
+            row = banded.setdefault(
+                (session.bucket, bisect_right(EDGES, confidence)), [0.0, 0.0, 0.0]
+            )
             row[0] += 1
             row[1] += matched
             row[2] += confidence
@@ -336,7 +338,9 @@ def _opinions(
         balances = people if ballot.human else models.setdefault(ballot.reviewer, {})
         for pair, side in _sides(ballot):
             balances[pair] = balances.get(pair, 0) + side
-    return {pair: _sign(balance) for pair, balance in people.items() if balance}, models
+    return {
+        pair: (balance > 0) - (balance < 0) for pair, balance in people.items() if balance
+    }, models
 
 
 def _sides(ballot: StoredBallot) -> Iterator[tuple[Pair, int]]:
@@ -360,14 +364,6 @@ def _sure(session: JudgedSession, truth: Mapping[Pair, int]) -> Iterator[tuple[f
         # p is that of i; what people decided is for or against the smaller code.
         for_smaller = (p > 0.5) == (i < j)
         yield max(p, 1.0 - p), for_smaller == (right > 0)
-
-
-def _band_index(confidence: float) -> int:
-    return bisect_right(EDGES, confidence)
-
-
-def _sign(number: int) -> int:
-    return (number > 0) - (number < 0)
 
 
 def _table(banded: Mapping[tuple[int, int], Sequence[float]]) -> CalibrationSums:

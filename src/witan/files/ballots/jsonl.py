@@ -1,7 +1,7 @@
 """JSON Lines: one ballot a line."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import IO, Any
 
@@ -17,9 +17,18 @@ _SCAN = json.JSONDecoder().raw_decode
 
 def read_jsonl(source: Source, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
     """Read one ballot a line; `columns` maps fields to keys."""
-    for number, record in objects(source, report):
+    return read_rows(objects(source, report), lambda record: _rename(record, columns), report)
+
+
+def read_rows(
+    rows: Iterable[tuple[int, dict[str, Any]]],
+    to_record: Callable[[dict[str, Any]], Mapping[str, Any]],
+    report: Report,
+) -> Iterator[Ballot]:
+    """Read numbered rows as ballots, reporting flaws and doubts."""
+    for number, row in rows:
         try:
-            ballot = read_record(_rename(record, columns) if columns else record)
+            ballot = read_record(to_record(row))
         except Unreadable as flaw:
             report(number, flaw)
             continue
@@ -67,6 +76,8 @@ def _is_text(record: dict[str, Any]) -> bool:
 
 
 def _rename(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    if not columns:
+        return record
     renamed = {}
     for field, key in columns.items():
         if key in record:

@@ -8,12 +8,13 @@ from types import ModuleType
 from typing import IO, Any, cast
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_records import FIELDS, Unreadable, read_record, scale_record
+from witan.core.ballot_records import FIELDS, Unreadable, scale_record
 from witan.errors import BallotFileError, MissingExtra
 from witan.files.ballots.cells import text_of
 from witan.files.ballots.columns import join_columns
+from witan.files.ballots.jsonl import read_rows
 from witan.files.ballots.opening import Source
-from witan.files.ballots.problems import Report, doubt_of
+from witan.files.ballots.problems import Report
 
 _BATCH = 10_000
 
@@ -66,17 +67,8 @@ def cells(table: Any, path: str) -> Iterator[tuple[int, list[str]]]:
 
 def read_parquet(table: Any, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
     """Read one ballot a row; a problem's line is its row, from 1."""
-    for number, row in enumerate(_rows(table, report.path), start=1):
-        for field, column in columns.items():
-            row[field] = _column(row, column)
-        try:
-            ballot = read_record(_to_record(row))
-        except Unreadable as flaw:
-            report(number, flaw)
-            continue
-        if report.doubting:
-            report.doubt(number, doubt_of(ballot))
-        yield ballot
+    rows = records(table, report.path)
+    return read_rows(rows, lambda row: _to_record(row, columns), report)
 
 
 def _column(row: Mapping[str, Any], column: str) -> Any:
@@ -85,9 +77,9 @@ def _column(row: Mapping[str, Any], column: str) -> Any:
     return join_columns(text_of(row.get(part.strip())) for part in column.split("+"))
 
 
-def _to_record(row: Mapping[str, Any]) -> dict[str, Any]:
+def _to_record(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     """A row as JSON record: maps for Arrow's lists of pairs."""
-    record = dict(row)
+    record = {**row, **{field: _column(row, column) for field, column in columns.items()}}
     for field in ("positions", "authors", "ranking", "grades"):
         value = record.get(field)
         if isinstance(value, list) and all(isinstance(each, tuple) for each in value):

@@ -238,7 +238,10 @@ class LongRows:
             row["rank"] = ranks[candidate]
         grade = ballot.grades.get(candidate)
         if isinstance(grade, Mapping):
-            row |= {_column(criterion): _cell(one) for criterion, one in grade.items()}
+            row |= {
+                criterion if criterion in CRITERIA else CRITERION_PREFIX + criterion: _cell(one)
+                for criterion, one in grade.items()
+            }
         elif grade is not None:
             row["grade"] = _cell(grade)
         if candidate in (ballot.positions or {}):
@@ -270,10 +273,6 @@ def _ranks(ballot: Ballot) -> dict[str, int]:
         ranks |= dict.fromkeys(group, placed + 1)
         placed += len(group)
     return ranks
-
-
-def _column(criterion: str) -> str:
-    return criterion if criterion in CRITERIA else CRITERION_PREFIX + criterion
 
 
 def _cell(grade: Any) -> Any:

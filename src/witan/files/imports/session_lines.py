@@ -96,7 +96,10 @@ def _imported_session(record: Mapping[str, Any]) -> Imported:
             *_ballots(VOTES, record.get(VOTES, []), session),
         ),
         answers=_map("answers", record.get("answers", {}), str),
-        lengths={c: length("lengths", n) for c, n in _lengths(record).items()},
+        lengths={
+            c: length("lengths", n)
+            for c, n in _map("lengths", record.get("lengths", {}), int).items()
+        },
         simulated=simulated,
         closing=_text("closing", record.get("closing")),
         models=_map("models", record.get("models", {}), str),
@@ -107,10 +110,6 @@ def _imported_session(record: Mapping[str, Any]) -> Imported:
         repaired=_names("repaired", record.get("repaired", [])),
         took=_took(record.get("took", [])),
     )
-
-
-def _lengths(record: Mapping[str, Any]) -> dict[str, int]:
-    return _map("lengths", record.get("lengths", {}), int)
 
 
 def _order_count(pair: list[Any]) -> tuple[int, int]:

@@ -1,0 +1,678 @@
+"""Build the leaderboard: mean scores, ratings, order, and differences beyond noise."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.outcome import Confidence, Interval
+from witan.core.rules import RULES
+from witan.core.rules.registry import Rule
+from witan.core.stats.leaderboard import (
+    Change,
+    Effort,
+    Leaderboard,
+    LeaderboardLine,
+    Terms,
+    conclusion,
+)
+from witan.core.stats.measures import MIN_BUCKETS
+from witan.core.stats.ratings import Ratings, rate_sums
+from witan.core.stats.sums import AnswerSums, MatchupSums, Names, StandingSums, places
+from witan.core.window import ALWAYS
+from witan.errors import InvalidParameter, NothingToCount
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+DUST = 1e-12
+"""A sum of squared deviations this small, relative to the squares, is rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanScores:
+    """Means of M models; NaN where there is no number.
+
+    Parameters
+    ----------
+    sessions, appearances, votes, offered : integer arrays, shape (M,)
+        As in `StandingSums`, over all buckets.
+    wins : float array, shape (M,)
+    mean : float array, shape (M,)
+        Σ score / sessions.
+    std_error : float array, shape (M,)
+        s / √sessions with s the sample deviation of a session's score. NaN for one session, and
+        where all sessions gave one score: that says nothing of how scores vary.
+    constant : bool array, shape (M,)
+        Two sessions or more gave one and the same score.
+    z : float array, shape (M,)
+        Mean standardised grade.
+    pulls : float array, shape (B, M)
+        How far each bucket moves the mean: (Σ score − mean · sessions) of the bucket, over all
+        sessions. The sum over buckets is 0.
+    filled : bool array, shape (B, M)
+        The bucket has a score of the model.
+    """
+
+    sessions: Counts
+    appearances: Counts
+    votes: Counts
+    offered: Counts
+    wins: Array
+    mean: Array
+    std_error: Array
+    constant: NDArray[np.bool_]
+    z: Array
+    pulls: Array
+    filled: NDArray[np.bool_]
+
+    def ahead(self, level: float) -> NDArray[np.bool_]:
+        r"""True where model i's mean exceeds model j's beyond noise, (M, M).
+
+        With u_bi the pull of bucket b on model i, B_i the buckets that hold it, and
+        v_bi = u_bi · √(B_i/(B_i − 1)),
+
+            error² = Σ_b (v_bi − v_bj)²,        |t| = difference / error,
+
+        over all buckets, so that what two models share in a bucket cancels. The sum falls into
+        that over the buckets that hold both, only i, and only j; with P the size of a part and n
+        its buckets, Student's t is two-sided at `level` on Satterthwaite's degrees of freedom
+
+            error⁴ / Σ_parts P²/(n − 1).
+
+        A model of one and the same score is given the spread per session of its rival: a few equal
+        scores are no proof that there are no others. Where neither spreads, or the difference is
+        the same in every bucket, the signs decide: n equal ones in the buckets that hold both come
+        by chance with probability 2^(1 − n). Nothing is above a model that fills fewer than
+        `MIN_BUCKETS` buckets, nor is that above anything.
+
+        References
+        ----------
+        Cochran, Sampling Techniques, 3rd edition 1977, section 6.4 (ratio of two sums, by
+        cluster). Satterthwaite, "An approximate distribution of estimates of variance components",
+        Biometrics Bulletin 2 (1946) 110–114. Dixon and Mood, "The statistical sign test", Journal
+        of the American Statistical Association 41 (1946) 557–566.
+        """
+        from scipy.special import stdtrit
+
+        holds = self.filled.astype(np.float64)
+        n = holds.sum(axis=0)
+        scaled = self.pulls * np.sqrt(n / np.maximum(n - 1, 1))
+        both = holds.T @ holds
+        gap = self.mean[:, np.newaxis] - self.mean
+        shared, apart = _shared_and_apart(scaled, holds)
+        squares = shared + apart + apart.T
+        own = (scaled**2).sum(axis=0)
+        exact = squares <= DUST * np.maximum(gap**2, own[:, np.newaxis] + own)
+        lent = self._lent(own)
+        parts = [
+            (shared, both), (apart, n[:, np.newaxis] - both), (apart.T, n - both),
+            (lent, n[:, np.newaxis] + 0 * both), (lent.T, n + 0 * both),
+        ]  # fmt: skip
+        squares = squares + lent + lent.T
+        doubt = sum(part**2 / np.maximum(count - 1, 1) for part, count in parts)
+        degrees = np.divide(squares**2, doubt, out=np.ones_like(squares), where=doubt > 0)
+        reach = stdtrit(np.maximum(degrees, 1.0), 0.5 + level / 2) * np.sqrt(squares)
+        beyond = np.where(exact, 2.0 ** (1 - both) < 1 - level, gap > reach)
+        enough = n >= MIN_BUCKETS
+        return np.asarray(beyond & (gap > 0) & enough & enough[:, np.newaxis])
+
+    def _lent(self, own: Array) -> Array:
+        """Squares from model i for a j of constant scores, (M, M)."""
+        varies = ~self.constant & (own > 0)
+        spread = np.where(varies, own * self.sessions, 0.0)
+        rate = spread[:, np.newaxis] / np.maximum(self.sessions, 1)
+        return np.where(self.constant, rate, 0.0)
+
+
+def _shared_and_apart(scaled: Array, holds: Array) -> tuple[Array, Array]:
+    """Sums of (v_i − v_j)² over shared buckets, and v_i² over the others."""
+    squares = scaled**2
+    together = squares.T @ holds
+    shared = together + together.T - 2 * (scaled.T @ scaled)
+    apart = squares.sum(axis=0)[:, np.newaxis] - together
+    return np.maximum(shared, 0.0), np.maximum(apart, 0.0)
+
+
+def mean_scores(sums: StandingSums, place: Counts, n_models: int) -> MeanScores:
+    """Add up standings.
+
+    Parameters
+    ----------
+    sums : StandingSums
+        Rows in any order; a key may stand in several.
+    place : integer array
+        Which of the `n_models` models each row is of.
+    """
+
+    def added(column: NDArray[np.integer] | Array) -> Array:
+        return np.asarray(np.bincount(place, column, minlength=n_models), dtype=np.float64)
+
+    def counted(column: Counts) -> Counts:
+        return np.rint(added(column)).astype(np.int64)
+
+    _, bucket = np.unique(sums.bucket, return_inverse=True)
+    shape = (int(bucket.max(initial=-1)) + 1, n_models)
+    cell, cells = bucket * n_models + place, shape[0] * n_models
+    by_bucket = np.bincount(cell, sums.total, minlength=cells).reshape(shape)
+    n_by_bucket = np.bincount(cell, sums.sessions, minlength=cells).reshape(shape)
+    n, squares = counted(sums.sessions), added(sums.squares)
+    mean = _ratio(added(sums.total), n)
+    deviations = squares - mean * mean * n
+    constant = (n > 1) & (deviations <= DUST * squares)
+    variance = _ratio(deviations, np.where(constant, 0, n * (n - 1)))
+    pulls = np.where(n > 0, (by_bucket - np.nan_to_num(mean) * n_by_bucket) / np.maximum(n, 1), 0.0)
+    return MeanScores(
+        sessions=n,
+        appearances=counted(sums.appearances),
+        votes=counted(sums.votes),
+        offered=counted(sums.offered),
+        wins=added(sums.wins),
+        mean=mean,
+        std_error=np.sqrt(variance),
+        constant=constant,
+        z=_ratio(added(sums.z_total), counted(sums.z_sessions)),
+        pulls=pulls,
+        filled=n_by_bucket > 0,
+    )
+
+
+def _ratio(total: Array, n: NDArray[np.integer]) -> Array:
+    """Total / n; NaN where n is 0."""
+    ratio: Array = np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0)
+    return ratio
+
+
+DIGITS = 10
+"""Numbers that agree to this many digits of the largest are equal: what sums in floats leave."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Board:
+    """Sums of a window for M models.
+
+    Parameters
+    ----------
+    models : tuple of str
+        In alphabetical order; so is everything below.
+    ratings : Ratings, optional
+        None: no ballot compares two models.
+    rated : integer array, shape (M,)
+        Place of each model in `ratings`; −1: not there.
+    """
+
+    models: tuple[str, ...]
+    means: MeanScores
+    efforts: tuple[Effort, ...]
+    ratings: Ratings | None
+    rated: Counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """Models of a board in order.
+
+    Parameters
+    ----------
+    rows, apart : integer arrays
+        Models with a rank, and those without, group by group and best first.
+    rank : integer array, shape (M,)
+        In its group; 0 for those apart.
+    group : integer array, shape (M,)
+        From 1; 0 for those that no ballot compares.
+    elo : float array, shape (M,)
+        NaN where unknown.
+    ahead : bool array, shape (M, M), optional
+        Whether model i is above model j of its group beyond noise; None: the order states no
+        noise.
+    """
+
+    rows: Counts
+    apart: Counts
+    rank: Counts
+    group: Counts
+    elo: Array
+    ahead: Flags | None
+
+
+def gather(
+    standings: StandingSums,
+    matchups: MatchupSums | None,
+    answers: AnswerSums | None,
+    names: Names,
+    terms: Terms,
+) -> Board:
+    """Add the sums of a window up by model."""
+    none = np.empty(0, dtype=np.int64)
+    columns = [
+        standings.model,
+        none if answers is None else answers.model,
+        none if matchups is None else matchups.first,
+        none if matchups is None else matchups.second,
+    ]
+    models, (stood, answered, *_) = places(names, *columns)
+    ratings = None if matchups is None else _ratings(matchups, names, terms)
+    where = {} if ratings is None else {name: row for row, name in enumerate(ratings.models)}
+    return Board(
+        models=models,
+        means=mean_scores(standings, stood, len(models)),
+        efforts=_efforts(answers, answered, len(models)),
+        ratings=ratings,
+        rated=np.array([where.get(model, -1) for model in models], dtype=np.int64),
+    )
+
+
+def put_in_order(board: Board, rule: Rule, terms: Terms, elo: Mapping[str, float]) -> Order:
+    """Rank the eligible models by rating or mean score.
+
+    Models can be compared within a group that chains of comparisons join: a score says how a model
+    fared in its company, and ratings are centred in their group. Each group is ranked by itself.
+
+    Parameters
+    ----------
+    elo : mapping of str to float
+        By the names of models.
+
+    Raises
+    ------
+    NothingToCount
+        If no model has a number to be ordered by.
+    """
+    by_elo = np.array([elo.get(model, np.nan) for model in board.models])
+    ahead: Flags | None = None
+    if terms.order_by == "score":
+        sign = -1.0 if rule.lower_is_better else 1.0
+        key = sign * board.means.mean
+        ahead = board.means.ahead(terms.level)
+        ahead = ahead.T.copy() if rule.lower_is_better else ahead
+    elif terms.order_by == "rating":
+        key, ahead = _order_by_rating(board)
+    else:
+        key = by_elo
+    if np.isnan(key).all():
+        raise NothingToCount(
+            f"no model has a {terms.order_by} {terms.window}; order by "
+            f"{'rating' if terms.order_by == 'score' else 'score'}, or widen the window"
+        )
+    key = _round_noise(key)
+    may = (board.means.sessions >= terms.min_sessions) & ~np.isnan(key)
+    group = _groups(board, may)
+    if board.ratings is not None:
+        may &= group > 0
+    together = group[:, np.newaxis] == group
+    last = np.where(np.isnan(key), -np.inf, key)
+    # Alphabetical where equal; whoever met nobody comes last.
+    order = np.lexsort((-last, np.where(group > 0, group, len(group) + 1)))
+    higher = (key > key[:, np.newaxis]) & may & together
+    rank = np.where(may, 1 + higher.sum(axis=1), 0)
+    if ahead is not None:
+        ahead &= together
+    return Order(order[may[order]], order[~may[order]], rank, group, by_elo, ahead)
+
+
+def _ratings(matchups: MatchupSums, names: Names, terms: Terms) -> Ratings | None:
+    """Ratings of the window; None where no ballot compares two models."""
+    try:
+        return rate_sums(matchups, names, ghost_wins=terms.ghost_wins, level=terms.level)
+    except NothingToCount:
+        return None
+
+
+def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[Effort, ...]:
+    """Add up the cost and time of each model's answers."""
+    if answers is None:
+        return (Effort(),) * n_models
+
+    def added(column: NDArray[Any]) -> list[float]:
+        total: list[float] = np.bincount(place, column, minlength=n_models).tolist()
+        return total
+
+    columns = (
+        answers.answers, answers.failed, answers.cost_usd, answers.costed, answers.seconds,
+        answers.timed,
+    )  # fmt: skip
+    return tuple(
+        Effort(
+            answers=round(attempts),
+            failure_rate=failed / attempts if attempts else None,
+            cost_usd=cost / costed if costed else None,
+            costed=round(costed),
+            seconds=seconds / timed if timed else None,
+            timed=round(timed),
+        )
+        for attempts, failed, cost, costed, seconds, timed in zip(*map(added, columns), strict=True)
+    )
+
+
+def _order_by_rating(board: Board) -> tuple[Array, Flags]:
+    """Ratings in board order, and pairs ahead of each other."""
+    n_models = len(board.models)
+    key, ahead = np.full(n_models, np.nan), np.zeros((n_models, n_models), dtype=np.bool_)
+    if board.ratings is not None:
+        rows = np.flatnonzero(board.rated >= 0)
+        key[rows] = board.ratings.rating[board.rated[rows]]
+        ahead[np.ix_(rows, rows)] = board.ratings.ahead[
+            np.ix_(board.rated[rows], board.rated[rows])
+        ]
+    return key, ahead
+
+
+def _groups(board: Board, may: Flags) -> Counts:
+    """Connected groups of models, shape (M,); 0: no comparisons.
+
+    The first has the most models that may be ranked, then the most comparisons, then the
+    alphabetically first model.
+    """
+    numbered = np.zeros(len(board.models), dtype=np.int64)
+    ratings = board.ratings
+    if ratings is None:
+        return numbered
+    met = (ratings.wins + ratings.losses + ratings.ties)[board.rated]
+    weight = np.where(board.rated >= 0, met, 0.0)
+    label = np.where(weight > 0, ratings.group[board.rated], -1)
+    _, first, place = np.unique(label, return_index=True, return_inverse=True)
+    n_ranked = np.bincount(place, may)
+    n_met = np.round(np.bincount(place, weight), DIGITS)
+    order = np.lexsort((first, -n_met, -n_ranked))
+    order = order[label[first[order]] >= 0]
+    number = np.zeros(len(first), dtype=np.int64)
+    number[order] = np.arange(1, len(order) + 1)
+    numbered[:] = number[place]
+    return numbered
+
+
+def _round_noise(key: Array) -> Array:
+    """Round away summation noise."""
+    # Never finer than the unit itself: numbers that are all but 0 differ by dust alone.
+    rounded: Array = np.round(key / np.fmax.reduce(np.abs(key), initial=1.0), DIGITS)
+    return rounded
+
+
+def leaderboard(
+    standings: StandingSums,
+    matchups: MatchupSums | None,
+    answers: AnswerSums | None,
+    names: Names,
+    *,
+    terms: Terms | None = None,
+    elo: Mapping[int, float] | None = None,
+    previous: Leaderboard | None = None,
+) -> Leaderboard:
+    r"""Order models by how they fared across sessions.
+
+    With x_s the score of a model in session s, the mean over its sessions of the mean over their
+    ballots, each session counted once,
+
+        score = Σ_s x_s / n,      std_error = √(Σ_s (x_s − score)² / (n − 1)) / √n,
+
+    and the interval is Student's t with n − 1 degrees of freedom, cut where scores of the rule
+    end. Who is above whom beyond noise is told by contrasts that allow for the sessions two
+    models share (`MeanScores.ahead`, and `Ratings.ahead` in the order of ratings), never by
+    intervals that overlap. A change against the window before is told by Welch's t: the two
+    windows share no session.
+
+    Parameters
+    ----------
+    standings : StandingSums
+        Of one rule and kind of ballot, and one window.
+    matchups : MatchupSums, optional
+        Of the same kind and window; None: no ratings.
+    answers : AnswerSums, optional
+        Of the same window; None: nothing is said of cost, time and failures.
+    names : Names
+        Of every code. Codes of one name are one model.
+    terms : Terms, optional
+        What was asked for.
+    elo : mapping of code to float, optional
+        Ratings after the last session, by `witan.core.rules.elo.rate_matches`.
+    previous : Leaderboard, optional
+        Of the window before, on the same terms otherwise.
+
+    Raises
+    ------
+    NothingToCount
+        If no model stood in any session of the window, or there is nothing to order by.
+    InvalidParameter
+        If the order is to be by Elo and no Elo ratings are given, or `previous` is on other terms.
+    UnknownName
+        If the rule is not known.
+    UnsuitableBallots
+        If ratings without a prior have no finite answer.
+
+    References
+    ----------
+    Welch, "The generalization of 'Student's' problem when several different population variances
+    are involved", Biometrika 34 (1947) 28–35.
+    """
+    terms = Terms() if terms is None else terms
+    rule = RULES[terms.rule]
+    _check(standings, elo, previous, terms)
+    board = gather(standings, matchups, answers, names, terms)
+    rated = {names[code]: rating for code, rating in ({} if elo is None else elo).items()}
+    order = put_in_order(board, rule, terms, rated)
+    lines = tuple(_line(board, order, row, rule, terms) for row in order.rows)
+    apart = tuple(_line(board, order, row, rule, terms) for row in order.apart)
+    if previous is not None:
+        before, company = previous.by_model, _models_in_same_company(lines, previous.lines)
+        lines, apart = (
+            tuple(
+                _add_change(line, before.get(line.model), terms.level, ranked=line.model in company)
+                for line in group
+            )
+            for group in (lines, apart)
+        )
+    board_now = Leaderboard(
+        terms=terms,
+        lines=lines,
+        provisional=apart,
+        contenders=_contenders(board, order),
+        p_beats=_p_beats(board, [*order.rows, *order.apart]),
+        n_comparisons=0 if board.ratings is None else board.ratings.n_comparisons,
+        compared_to=None if previous is None else previous.terms.window,
+        warnings=tuple(_warnings(board, terms)),
+    )
+    return replace(board_now, interpretation=conclusion(board_now))
+
+
+def _check(
+    standings: StandingSums,
+    elo: Mapping[int, float] | None,
+    previous: Leaderboard | None,
+    terms: Terms,
+) -> None:
+    """Refuse an empty window, an unknown order, and incomparable windows."""
+    if not standings.appearances.any():
+        ballots, others = "models' ballots", "human"
+        if terms.kind == "human":
+            ballots, others = "people's ballots", "model"
+        wider = "" if terms.window == ALWAYS else "a wider window, another category, "
+        raise NothingToCount(
+            f"no session with {ballots} is counted by {terms.rule} {terms.window}; "
+            f"choose {wider}another rule, or the ballots of kind {others!r}"
+        )
+    if terms.order_by == "elo" and elo is None:
+        raise InvalidParameter("order_by", "elo", "'score' or 'rating', for Elo was not computed")
+    if previous is None:
+        return
+    alike = replace(previous.terms, window=terms.window) == terms
+    if not alike or previous.terms.window.category != terms.window.category:
+        raise InvalidParameter(
+            "previous", str(previous.terms), f"the same terms but for the time, {terms}"
+        )
+
+
+def _line(board: Board, order: Order, row: int, rule: Rule, terms: Terms) -> LeaderboardLine:
+    """Write the line of one model, without its change."""
+    means, rank = board.means, int(order.rank[row])
+    n, offered, votes = (
+        int(column[row]) for column in (means.sessions, means.offered, means.votes)
+    )
+    score, error = _none_if_nan(means.mean[row]), _none_if_nan(means.std_error[row])
+    coverage = votes / offered if offered else None
+    low, high = (None, None) if rank == 0 else _rank_interval(order, row)
+    rating, rating_error, rating_interval = _rating(board, row)
+    return LeaderboardLine(
+        model=board.models[row],
+        rank=rank if rank else None,
+        rank_low=low,
+        rank_high=high,
+        tied_with_next=_tied_with_next(order, row) if rank else None,
+        provisional=rank == 0,
+        group=int(order.group[row]) or None,
+        score=score,
+        std_error=error,
+        interval=_interval(score, error, n - 1, terms.level, rule.bounds),
+        sessions=n,
+        appearances=int(means.appearances[row]),
+        votes=votes,
+        offered=offered,
+        wins=float(means.wins[row]),
+        coverage=coverage,
+        confidence=_confidence(coverage, n),
+        z=_none_if_nan(means.z[row]),
+        rating=rating,
+        rating_error=rating_error,
+        rating_interval=rating_interval,
+        elo=_none_if_nan(order.elo[row]),
+        change=None,
+        effort=board.efforts[row],
+    )
+
+
+def _none_if_nan(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _interval(
+    score: float | None,
+    error: float | None,
+    degrees: int,
+    level: float,
+    bounds: tuple[float, float],
+) -> Interval | None:
+    """Student's interval of a mean, cut where scores end."""
+    from scipy.special import stdtrit
+
+    if score is None or error is None:
+        return None
+    reach = float(stdtrit(degrees, 0.5 + level / 2)) * error
+    least, most = bounds
+    return Interval(max(score - reach, least), min(score + reach, most), level)
+
+
+def _confidence(coverage: float | None, n_sessions: int) -> Confidence:
+    """Coverage in a word."""
+    if coverage is None or n_sessions < 2 or coverage < 0.5:
+        return "low"
+    return "high" if coverage >= 0.8 else "medium"
+
+
+def _rank_interval(order: Order, row: int) -> tuple[int | None, int | None]:
+    """Best and worst rank of a model within noise."""
+    if order.ahead is None:
+        return None, None
+    above = int(order.ahead[order.rows, row].sum())
+    below = int(order.ahead[row, order.rows].sum())
+    return 1 + above, int((order.group[order.rows] == order.group[row]).sum()) - below
+
+
+def _tied_with_next(order: Order, row: int) -> bool | None:
+    """True if noise explains the difference to the next of its group."""
+    if order.ahead is None:
+        return None
+    place = int(np.flatnonzero(order.rows == row)[0])
+    if place + 1 == len(order.rows):
+        return False
+    below = order.rows[place + 1]
+    return bool(order.group[row] == order.group[below] and not order.ahead[row, below])
+
+
+def _contenders(board: Board, order: Order) -> tuple[str, ...]:
+    """Models possibly first in their group within noise."""
+    if order.ahead is None:
+        return ()
+    first = order.rows[order.rank[order.rows] == 1]
+    below = order.rows[order.rank[order.rows] > 1]
+    strange = order.group[first][:, np.newaxis] != order.group[below]
+    apart = (order.ahead[np.ix_(first, below)] | strange).all(axis=0)
+    return tuple(board.models[row] for row in below[~apart])
+
+
+def _rating(board: Board, row: int) -> tuple[float | None, float | None, Interval | None]:
+    """A model's rating, error and interval."""
+    ratings, place = board.ratings, int(board.rated[row])
+    if ratings is None or place < 0:
+        return None, None, None
+    low, high = _none_if_nan(ratings.low[place]), _none_if_nan(ratings.high[place])
+    interval = None if low is None or high is None else Interval(low, high, ratings.level)
+    return _none_if_nan(ratings.rating[place]), _none_if_nan(ratings.std_error[place]), interval
+
+
+def _models_in_same_company(
+    lines: Sequence[LeaderboardLine], before: Sequence[LeaderboardLine]
+) -> frozenset[str]:
+    """Models ranked among the same others in both windows, newcomers aside."""
+    both = {line.model for line in lines} & {line.model for line in before}
+    companies: list[dict[int | None, set[str]]] = []
+    for window in (lines, before):
+        groups: dict[int | None, set[str]] = {}
+        for line in window:
+            if line.model in both:
+                groups.setdefault(line.group, set()).add(line.model)
+        companies.append(groups)
+    now, then = companies
+    return frozenset().union(*(group for group in now.values() if group in then.values()))
+
+
+def _add_change(
+    line: LeaderboardLine, before: LeaderboardLine | None, level: float, *, ranked: bool
+) -> LeaderboardLine:
+    """The line with its change; `ranked`: ranks are comparable."""
+    if before is None or line.score is None or before.score is None:
+        return line
+    moved = None
+    if ranked and line.rank is not None and before.rank is not None:
+        moved = before.rank - line.rank
+    gap = line.score - before.score
+    return replace(line, change=Change(gap, moved, _is_beyond_noise(line, before, level)))
+
+
+def _is_beyond_noise(line: LeaderboardLine, before: LeaderboardLine, level: float) -> bool | None:
+    """True if two independent mean scores differ beyond noise, by Welch's t."""
+    from scipy.special import stdtrit
+
+    errors = line.std_error, before.std_error
+    if line.score is None or before.score is None or errors[0] is None or errors[1] is None:
+        return None
+    now, then = errors[0] ** 2, errors[1] ** 2
+    degrees = (now + then) ** 2 / (now**2 / (line.sessions - 1) + then**2 / (before.sessions - 1))
+    reach = float(stdtrit(degrees, 0.5 + level / 2)) * math.sqrt(now + then)
+    return abs(line.score - before.score) > reach
+
+
+def _p_beats(board: Board, rows: list[int]) -> tuple[tuple[float | None, ...], ...]:
+    """P(one model is stronger than another), in line order."""
+    if board.ratings is None:
+        return ((None,) * len(rows),) * len(rows)
+    known = board.rated[rows]
+    table = board.ratings.p_beats()[np.ix_(known, known)]
+    table[(known < 0)[:, np.newaxis] | (known < 0)] = np.nan
+    return tuple(tuple(_none_if_nan(cell) for cell in line) for line in table)
+
+
+def _warnings(board: Board, terms: Terms) -> list[str]:
+    """Warnings about the scores and the ratings."""
+    warnings = [
+        f"{model} had one and the same score in all {int(n)} sessions: its error is unknown"
+        for model, n, constant in zip(
+            board.models, board.means.sessions, board.means.constant, strict=True
+        )
+        if constant
+    ]
+    if board.ratings is None:
+        return [*warnings, f"no ballot compares two models {terms.window}: there are no ratings"]
+    return [*warnings, *(f"ratings: {line}" for line in board.ratings.warnings)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elections import ballot, ballots
 from witan.core.ballot import Ballot, Groups
 from witan.core.counting import count, group_by_shape, stack
-from witan.core.decided import OFFERED, decided, provable_settings
+from witan.core.early_stopping import OFFERED, find_decided_leader, provable_settings
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting
 from witan.core.settings import Settings
@@ -128,7 +128,7 @@ class TestNoCompletionChangesTheLeader:
         cast, missing, roster = election
         how = Settings(rule=rule)
 
-        leader = decided(cast, missing, how, roster)
+        leader = find_decided_leader(cast, missing, how, roster)
 
         if leader is not None:
             assert leaders_of_all(cast, missing, how, roster) == {(leader,)}
@@ -140,7 +140,7 @@ class TestNoCompletionChangesTheLeader:
         cast, missing, roster = election
         how = Settings(rule=rule)
 
-        leader = decided(cast, missing, how, roster)
+        leader = find_decided_leader(cast, missing, how, roster)
 
         if leader is not None:
             found = leaders_of_all(cast, missing, how, roster, possible_grades)
@@ -182,7 +182,7 @@ class TestNoCompletionChangesTheLeader:
             gates={"": Gate({failed: ("malware_hacking",)})} if failed else {},
         )
 
-        leader = decided(cast, missing, how, roster)
+        leader = find_decided_leader(cast, missing, how, roster)
 
         if leader is not None:
             assert leader != failed
@@ -196,7 +196,7 @@ def test_what_is_not_decided_can_still_change(rule, election):
     cast, missing, roster = election
     how = Settings(rule=rule)
     shown = {name for one in cast for name in one.mentioned()}
-    assume(shown == set(roster) and decided(cast, missing, how, roster) is None)
+    assume(shown == set(roster) and find_decided_leader(cast, missing, how, roster) is None)
 
     found = leaders_of_all(cast, missing, how, roster)
 
@@ -216,7 +216,7 @@ class TestHowEarly:
         decides = [
             n
             for n in range(1, 5)
-            if decided(
+            if find_decided_leader(
                 UNANIMOUS[:n],
                 {one.reviewer: one.reviewer for one in [*UNANIMOUS[n:], ballot("a:")]},
                 Settings(rule=rule),
@@ -232,21 +232,21 @@ class TestHowEarly:
         cast.append(ballot("v: a > b > c"))
         missing, roster = {"a": "a"}, ("a", "b", "c")
 
-        assert decided(cast, missing, Settings(rule="ranked_pairs"), roster) is None
-        assert decided(cast, missing, Settings(rule="schulze"), roster) == "b"
+        assert find_decided_leader(cast, missing, Settings(rule="ranked_pairs"), roster) is None
+        assert find_decided_leader(cast, missing, Settings(rule="schulze"), roster) == "b"
 
     def test_the_only_answer_that_passed_the_gate_has_won(self):
         """A candidate that cannot win holds nothing open, whatever is still to come."""
         cast = ballots("r: b > a")
         how = Settings(rule="schulze", gates={"": Gate({"b": ("self_harm",)})})
 
-        assert decided(cast, {"y": None, "z": None}, how, ("a", "b")) == "a"
+        assert find_decided_leader(cast, {"y": None, "z": None}, how, ("a", "b")) == "a"
 
     def test_a_dead_heat_is_decided_by_nobody(self):
         """Two who share the lead when all ballots are in are no one leader."""
         cast = ballots("r: a > b", "s: b > a")
 
-        assert decided(cast, {}, Settings(rule="borda"), ("a", "b")) is None
+        assert find_decided_leader(cast, {}, Settings(rule="borda"), ("a", "b")) is None
 
     def test_the_last_ballot_decides(self):
         """With nothing missing, whoever leads alone has won, under a rule that offers bounds."""
@@ -255,7 +255,7 @@ class TestHowEarly:
         for rule in RANKINGS:
             [*leaders] = tally(cast, rule).leaders
             expected = leaders[0] if len(leaders) == 1 else None
-            assert decided(cast, {}, Settings(rule=rule), ("a", "b", "c")) == expected
+            assert find_decided_leader(cast, {}, Settings(rule=rule), ("a", "b", "c")) == expected
 
 
 class TestWhatIsNotProved:
@@ -267,47 +267,54 @@ class TestWhatIsNotProved:
         missing, how, roster = {"z": None}, Settings(rule="schulze"), ("a", "b", "c")
 
         assert tally(cast, "schulze").leaders == ("b",)
-        assert decided(cast, missing, how, roster) is None
+        assert find_decided_leader(cast, missing, how, roster) is None
         assert len(leaders_of_all(cast, missing, how, roster)) > 1
 
     def test_seat_order_decides_nothing(self):
         """With seven candidates in a dead heat, a leader by seat order is no leader."""
         cast = ballots("r: a > b > c > d > e > f > g", "s: g > f > e > d > c > b > a")
 
-        assert decided(cast, {}, Settings(rule="irv"), tuple("abcdefg")) is None
+        assert find_decided_leader(cast, {}, Settings(rule="irv"), tuple("abcdefg")) is None
 
     def test_calibrated_offers_no_bound(self):
         """A rule that is not offered decides nothing, however clear the ballots are."""
         cast = [Ballot(f"r{n}", grades={"a": 10, "b": 1}) for n in range(9)]
 
-        assert decided(cast, {"z": None}, Settings(rule="calibrated"), ("a", "b")) is None
+        assert (
+            find_decided_leader(cast, {"z": None}, Settings(rule="calibrated"), ("a", "b")) is None
+        )
 
     def test_a_candidate_that_no_ballot_names_may_still_stand(self):
         """While part of the roster has not been seen, places are not known."""
         cast = ballots("9 × r: a > b")
 
-        assert decided(cast, {"z": None}, Settings(rule="borda"), ("a", "b", "c")) is None
+        assert (
+            find_decided_leader(cast, {"z": None}, Settings(rule="borda"), ("a", "b", "c")) is None
+        )
 
     def test_comparisons_of_pairs_are_not_offered(self):
         """A reviewer of pairs may cast any number of ballots."""
         cast = ballots("r: a > b", "s: a > b", "t: a > b", paired=True)
 
-        assert decided(cast, {"z": None}, Settings(rule="borda"), ("a", "b")) is None
+        assert find_decided_leader(cast, {"z": None}, Settings(rule="borda"), ("a", "b")) is None
 
     def test_a_ballot_that_may_be_revised_does_not_count(self):
         """A reviewer who is asked again may say anything again."""
         cast = ballots("r: a > b", "s: a > b", "t: a > b")
         how, roster = Settings(rule="tournament"), ("a", "b")
 
-        assert decided(cast, {"z": None}, how, roster) == "a"
-        assert decided(cast, {"z": None, "r": None}, how, roster) is None
+        assert find_decided_leader(cast, {"z": None}, how, roster) == "a"
+        assert find_decided_leader(cast, {"z": None, "r": None}, how, roster) is None
 
     def test_nothing_is_decided_by_nobody(self):
         """Without a ballot, or with none of the kind that counts, nobody leads."""
         people = [ballot("r: a > b", kind="human")]
 
-        assert decided([], {}, Settings(rule="borda"), ("a", "b")) is None
-        assert decided(people, {}, Settings(rule="borda", kind="model"), ("a", "b")) is None
+        assert find_decided_leader([], {}, Settings(rule="borda"), ("a", "b")) is None
+        assert (
+            find_decided_leader(people, {}, Settings(rule="borda", kind="model"), ("a", "b"))
+            is None
+        )
 
 
 class TestProvableSettings:
@@ -337,4 +344,4 @@ class TestProvableSettings:
         with pytest.raises(InvalidParameter, match="recusal cannot be 'after'"):
             provable_settings(late)
         cast = ballots("9 × r: a > b")
-        assert decided(cast, {"z": None}, late, ("a", "b")) is None
+        assert find_decided_leader(cast, {"z": None}, late, ("a", "b")) is None

@@ -9,7 +9,7 @@ from councils import council, member
 from juries import asked, overheard
 from loops import jumping_loop
 from witan import Ballot, tally
-from witan.core.decided import OFFERED
+from witan.core.early_stopping import OFFERED
 from witan.core.rules.registry import RULES
 from witan.deliberation import events as e
 from witan.deliberation.session import Session

@@ -138,7 +138,7 @@ class View:
                 apart = low[:, np.newaxis] >= high
             apart &= ~(np.isnan(self.std_error)[:, np.newaxis] | np.isnan(self.std_error))
         elif self.uncertainty is not None:
-            apart = self.uncertainty.told_apart(self.settings.level, self.beats)
+            apart = self.uncertainty.separated(self.settings.level, self.beats)
         else:
             apart = np.zeros((len(self.names), len(self.names)), dtype=np.bool_)
         apart &= self.ranks[:, np.newaxis] != self.ranks  # a dead heat is tied

@@ -21,8 +21,8 @@ from typing import Self
 import anyio
 import numpy as np
 
-from witan.core.decided import provable_settings
 from witan.core.display import list_names
+from witan.core.early_stopping import provable_settings
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.deliberation.calls import Caller

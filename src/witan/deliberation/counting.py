@@ -6,7 +6,7 @@ from dataclasses import replace
 import anyio
 
 from witan.core.ballot import Ballot
-from witan.core.decided import decided
+from witan.core.early_stopping import find_decided_leader
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
@@ -135,7 +135,7 @@ class Count:
         if len(self.ballots) < self.context.procedure.quorum:
             return False
         cast = [ballot for ballot in self._in_seat_order() if not ballot.abstained]
-        self.leader = decided(
+        self.leader = find_decided_leader(
             cast,
             self._outstanding,
             self.settings,

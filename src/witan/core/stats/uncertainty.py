@@ -184,7 +184,7 @@ class Uncertainty:
         probability.T[known] = 1 - above
         return probability
 
-    def told_apart(self, level: float, beats: Floats | None = None) -> NDArray[np.bool_]:
+    def separated(self, level: float, beats: Floats | None = None) -> NDArray[np.bool_]:
         """Pairs with i above j beyond noise, (C, C): two-sided, two votes each.
 
         `beats` is what `p_beats` gave, where the caller has it already.
@@ -418,7 +418,7 @@ def separation(
 ) -> Separation:
     """Return the smallest grade gap separable by a council.
 
-    Two answers are told apart as `Uncertainty.told_apart` does it: by the contrast of the additive
+    Two answers are told apart as `Uncertainty.separated` does it: by the contrast of the additive
     fit with variance max(v·s², s_own²), two-sided at `level`. Here s² is v·σ²·χ²(d)/d on the
     residual freedom d of the design, and s_own² is 2σ²/n·χ²(n − 1)/(n − 1) on the n ballots that
     have both answers; they are taken as independent, and σ² is `TYPICAL_NOISE`² plus that of

@@ -79,7 +79,7 @@ def provable_settings(settings: Settings) -> Settings:
     raise InvalidParameter("the rule", settings.rule, expected)
 
 
-def decided(
+def find_decided_leader(
     ballots: Sequence[Ballot],
     outstanding: Mapping[str, str | None],
     settings: Settings,

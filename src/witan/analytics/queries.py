@@ -1,4 +1,4 @@
-"""SQL of the sums of standings, votes and grades, the same on every engine.
+"""SQL sums of standings, votes and grades, equal on every engine.
 
 One text per table of `witan.core.stats.sums`; ``{window}`` stands for the conditions on sessions.
 Sums of whole numbers are cast: left alone they are decimals on one engine and integers of 128 bits

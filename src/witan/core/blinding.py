@@ -120,7 +120,7 @@ def _dealt(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
 
 
 def _last_quotas(degree: Sequence[int], n_rows: int) -> list[int]:
-    """Deal the last position's rows to the candidates furthest below their even share."""
+    """Deal the last position's rows to candidates below their even share."""
     quotas = [0] * len(degree)
     for _ in range(n_rows):
         short = [count - len(degree) * quota for count, quota in zip(degree, quotas, strict=True)]

@@ -1,4 +1,4 @@
-"""One rule over sessions of one shape: profile, scores, ranks, fits and recounts."""
+"""Counting of same-shaped sessions: profile, scores, ranks, fits and recounts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -325,7 +325,7 @@ class Counted:
     fits: Sequence[Fitted] | None
 
     def uncertainty(self, column: int) -> tuple[Uncertainty, Unit] | None:
-        """The fit of a session and its basis; None over a history or without votes."""
+        """Fit of a session with its basis; None over time or without votes."""
         if self.fits is None or not self.electorates[column].votes:
             return None
         fit, at, unit = self.fits[column]
@@ -431,7 +431,7 @@ def fits_of(
     *,
     of_grades: AdditiveFit | None = None,
 ) -> list[Fitted]:
-    """Fit each session on grades if these speak for the ballots, else on ranks.
+    """Fit each session, on grades if these decide, else on ranks.
 
     Grades speak for the ballots if the rule reads them, or if every ballot that ranks two
     candidates also grades two; a rule that reads rankings must not be judged by half of them.

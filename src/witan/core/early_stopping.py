@@ -85,7 +85,7 @@ def find_decided_leader(
     settings: Settings,
     roster: Sequence[str],
 ) -> str | None:
-    """Return the leader if no completion of the missing ballots can change it.
+    """Return the leader if no missing ballots can change it.
 
     A missing ballot may turn out as an abstention, or as any weak order over, and any grades for,
     any of the candidates but the reviewer's own. Whatever they turn out to be, `tally` under the

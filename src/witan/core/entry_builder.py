@@ -218,7 +218,7 @@ class Block:
     def standings(
         self, column: int, kind: Kind, model_of: ModelOf, rule: str, outcome: Outcome | None
     ) -> list[StandingEntry]:
-        """One row per model under one rule; none if the rule cannot count."""
+        """One row per model under a rule; none if uncountable."""
         electorate = self.electorates[column]
         if outcome is not None and outcome.rule == rule:
             by_name = {line.candidate: line.score for line in outcome.standings}

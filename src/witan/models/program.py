@@ -183,7 +183,7 @@ async def _read_tail(stderr: ByteReceiveStream, tail: bytearray) -> None:
 
 
 async def _await_end(process: Process) -> None:
-    """Wait for the process, then kill its children: they could hold pipes open."""
+    """Wait for the process, then kill children holding pipes open."""
     await process.wait()
     _kill(process)
 

@@ -128,7 +128,9 @@ def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading
         None if late else by_reviewer.get(name)
         for name, late in zip(names, superseded, strict=True)
     ]
-    return Reading(ballots, superseded, votes, own, counted.reweighted(settings.weights))
+    # A row of weight 0 is no abstention.
+    weighed = replace(counted.reweighted(settings.weights), abstentions=counted.abstentions)
+    return Reading(ballots, superseded, votes, own, weighed)
 
 
 def close_gaps(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:

@@ -6,12 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from math import isfinite
-from typing import Any, Protocol, runtime_checkable
+from typing import (
+    Any,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 
 from witan.core.escaping import escape_json
 from witan.core.outcome import Outcome
 from witan.service.outcome_records import outcome_fields
 from witan.version import __version__
+
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -21,6 +31,20 @@ class JsonWriter(Protocol):
     def to_json(self) -> str:
         """One line of JSON."""
         ...
+
+
+def reduce_to(kind: type[T], whole: object, **own: Any) -> T:
+    """Make a smaller result of the fields that two types share."""
+    hints = get_type_hints(kind)
+    picked = {name: _reduce(hints[name], getattr(whole, name)) for name in hints.keys() - own}
+    return kind(**picked, **own)
+
+
+def _reduce(hint: Any, value: Any) -> Any:
+    [entry, *_] = get_args(hint) or (None,)
+    if get_origin(hint) is tuple and isinstance(entry, type) and is_dataclass(entry):
+        return tuple(reduce_to(entry, each) for each in value)
+    return value
 
 
 def to_json(value: object) -> str:

@@ -1,1 +1,1 @@
-"""What every surface asks of stored sessions and of ballots, in one way: they block, briefly."""
+"""Operations of the catalogue, a module per subject."""

@@ -1,4 +1,4 @@
-"""What is asked of a service and of its history together."""
+"""The history of a service, and its imported sessions."""
 
 from collections.abc import Sequence
 from dataclasses import replace

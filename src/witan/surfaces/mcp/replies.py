@@ -1,9 +1,8 @@
 """Replies of tools: text to read, and a small typed result of the long ones."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import quote
 
 from witan.analytics.audits import AuditReport
@@ -11,6 +10,7 @@ from witan.core.outcome import Interval
 from witan.core.stats.leaderboard import Leaderboard
 from witan.deliberation.session import Session
 from witan.service.error_boundary import as_request
+from witan.service.json_output import reduce_to
 from witan.service.operations.compare import RuleComparison
 from witan.service.operations.explain import Explained
 from witan.service.operations.forget import Deletion
@@ -34,23 +34,7 @@ from witan.surfaces.text.session import legend_text, session_text
 from witan.surfaces.text.sessions import sessions_remarks, sessions_text
 from witan.surfaces.text.vote import paper_text
 
-T = TypeVar("T")
-
 Found = CouncilSession | ImportedSession
-
-
-def reduce_to(kind: type[T], whole: object, **own: Any) -> T:
-    """Make a smaller result of the fields that it shares with a larger one, entries included."""
-    hints = get_type_hints(kind)
-    picked = {name: _reduce(hints[name], getattr(whole, name)) for name in hints.keys() - own}
-    return kind(**picked, **own)
-
-
-def _reduce(hint: Any, value: Any) -> Any:
-    [entry, *_] = get_args(hint) or (None,)
-    if get_origin(hint) is tuple and isinstance(entry, type) and is_dataclass(entry):
-        return tuple(reduce_to(entry, each) for each in value)
-    return value
 
 
 def report_text(_: Page, found: object) -> Iterator[str]:

@@ -15,6 +15,7 @@ from annotated_types import Ge, Le
 from witan.deliberation import events as e
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
+from witan.service.json_output import reduce_to
 from witan.service.operations.ask import ClientService, ask, rejudge, resume, retry
 from witan.service.operations.audit import audit
 from witan.service.operations.compare import compare
@@ -178,7 +179,7 @@ def value_tool(operation: Operation[Any, Any], text: Text, brief: Brief) -> Tool
 
 
 def _renderer(text: Text, brief: Brief) -> Callable[[Any], Reply]:
-    reduce = partial(replies.reduce_to, brief) if isinstance(brief, type) else brief
+    reduce = partial(reduce_to, brief) if isinstance(brief, type) else brief
     return lambda found: Reply("\n".join(text(PAGE, found)), reduce(found))
 
 

@@ -1,16 +1,16 @@
 """Sessions as chat completions, whole or in chunks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, NotRequired, TypeVar
+from dataclasses import dataclass
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from witan.core.outcome import Interval, Outcome
+from witan.core.outcome import Interval
 from witan.deliberation import events as e
 from witan.deliberation.session import Session, State
 from witan.errors import WitanError
-from witan.service.json_output import to_json
+from witan.service.json_output import reduce_to, to_json
 from witan.service.redaction import public_error
 from witan.service.sessions import RunningSession, StreamMessage
 from witan.service.text import clean
@@ -19,8 +19,6 @@ from witan.surfaces.http.problems import status_of
 from witan.surfaces.openai.errors import error_object
 from witan.surfaces.text.progress import Progress
 from witan.surfaces.text.session import legend_text
-
-T = TypeVar("T")
 
 DONE = b"data: [DONE]\n\n"
 
@@ -100,17 +98,6 @@ class OutcomeSummary:
     ballots_to_flip: int | None
     warnings: tuple[str, ...]
     standings: tuple[StandingSummary, ...]
-
-
-def summarize_outcome(outcome: Outcome) -> OutcomeSummary:
-    """Reduce an outcome to what a reader needs first."""
-    lines = tuple(_pick(StandingSummary, line) for line in outcome.standings)
-    return _pick(OutcomeSummary, outcome, standings=lines)
-
-
-def _pick(kind: type[T], whole: object, **own: Any) -> T:
-    names = [each.name for each in fields(kind) if each.name not in own]  # type: ignore[arg-type]
-    return kind(**{name: getattr(whole, name) for name in names}, **own)
 
 
 class CompletionMessage(TypedDict):
@@ -444,7 +431,7 @@ def council_reply(running: RunningSession, ignored: list[str]) -> CouncilReply:
         "missing": session.missing,
         "trust": session_trust(session),
         "leaders": () if outcome is None else outcome.leaders,
-        "outcome": None if outcome is None else summarize_outcome(outcome),
+        "outcome": None if outcome is None else reduce_to(OutcomeSummary, outcome),
         "chairman": None if closing is None else closing.chairman,
         "labels": {} if closing is None else closing.labels,
         "approved": None if closing is None else closing.approved,

@@ -24,7 +24,7 @@ Pool = Literal["kept", "session", "brought"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is known of an operation before its module is imported.
+    """A row of the catalogue, known before its module is imported.
 
     Parameters
     ----------

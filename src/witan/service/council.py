@@ -166,7 +166,7 @@ class MemberFactory:
 
 
 def _spec(each: Seatable, key: str) -> SeatSpec:
-    """What was handed over as a seat that can be named."""
+    """A seat as a user names it."""
     if isinstance(each, SeatSpec):
         return each
     if isinstance(each, str):
@@ -473,7 +473,7 @@ def seat_council(
 
 
 def _unseated_notes(config: Config) -> Iterator[str]:
-    """What became of chairmen who were members of a council that other members replaced."""
+    """Name the chairmen who lost their seats with replaced members."""
     for name in config.unseated:
         yield f"the configured chairman {name} has no seat among these members, and is not asked"
 

@@ -92,7 +92,7 @@ class HistoryRecorder:
                     await anyio.to_thread.run_sync(history.close)
 
     def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> Learned:
-        """What the history teaches the council."""
+        """Learn what the history teaches the council."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
         return self._history.learn(reviewers, without=without)
 

@@ -11,7 +11,7 @@ SCRIPTS = Path(__file__).parent / "demo"
 MEMBERS = ("aster", "birch", "cedar", "dogwood", "elder")
 
 ABSTAINER = "dogwood"
-"""Who casts no ballot in the degraded demonstration."""
+"""The seat without a ballot in the degraded demonstration."""
 
 CHAIRMAN = "hazel"
 

@@ -88,7 +88,7 @@ class HistoryFinding:
 
     @property
     def hindrances(self) -> list[str]:
-        """What keeps a session from being recorded that is to be."""
+        """Why sessions cannot be recorded."""
         return [self.problem] if self.problem is not None and self.enabled else []
 
 
@@ -129,7 +129,7 @@ def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding
 
 
 def _is_empty(place: str) -> bool:
-    """Whether it is a file that was made and never written, with no log beside it."""
+    """Check for an empty file without a log beside it."""
     file = parse_location(place)
     return isinstance(file, Path) and file.is_file() and not (file.stat().st_size or has_log(file))
 
@@ -336,7 +336,7 @@ class Diagnosis:
 
     @property
     def can_sit(self) -> bool:
-        """Whether a council could sit."""
+        """True if a council could sit."""
         return not self.problems
 
 

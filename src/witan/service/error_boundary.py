@@ -14,7 +14,7 @@ NOTHING: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(slots=True)
 class ContainedError:
-    """What went wrong in a guarded block; None: nothing did."""
+    """The error of a guarded block; None: there was none."""
 
     failure: Exception | None = None
 

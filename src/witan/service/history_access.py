@@ -54,7 +54,7 @@ def configured(path: Path | None, url: str | None = None) -> "Config":
 
 
 def history_place(config: "Config") -> str:
-    """Where the configured history is, or would be; it may hold a password."""
+    """Return the place of the configured history; it may hold a password."""
     from witan.history import default_location
 
     url = config.history.url
@@ -62,7 +62,7 @@ def history_place(config: "Config") -> str:
 
 
 def is_there(place: str) -> bool:
-    """Whether there is a file at the place of a history; a server is taken to be there.
+    """Check for a file at the place of a history; a server is assumed to exist.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How a council deliberates, put together from options by name."""
+"""Procedures of councils, put together from options by name."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ _LIMITS = {f.name for f in fields(Limits)} - {"providers"}
 _PROCEDURE = {f.name for f in fields(Procedure)} - {"counting", "limits"}
 _TABLE_OF = {"criterion": "rubric_weights", "parameter": "rule_parameters"}
 _SETTING_OF = {"the rule": "rule", "the number of members that only rank": "members"}
-"""What an error calls a setting, and what the setting is called."""
+"""Name in an error to the name of the setting."""
 
 
 class CouncilOptions(CountOptions, total=False):

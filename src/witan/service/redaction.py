@@ -31,7 +31,7 @@ from witan.history import Imported, SessionSummary
 HIDDEN = "…"
 
 _OPEN = r"(?:~|[A-Za-z]:)?[/\\]"
-"""How a path begins that says where it is."""
+"""Beginning of an absolute or relative path."""
 
 _QUOTED = re.compile(rf"(['\"`])(?:{_OPEN})(?!api/|v1/).*?\1")
 
@@ -54,7 +54,7 @@ _SENTENCES: Mapping[str, tuple[str, ...]] = {
     e.SynthesisDone.kind: ("notes",),
     e.SynthesisFailedOver.kind: ("reason",),
 }
-"""What of an event is said by us, or by a provider, of what befell a seat."""
+"""Fields of an event in our or a provider's words about a seat."""
 
 
 def redact_words(text: str) -> str:
@@ -237,12 +237,12 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
 
 
 def _told(options: Options) -> Options:
-    """How a seat is called, without what its operator has it told: that there is something."""
+    """Redact the name of a seat."""
     return options if options.system is None else replace(options, system=HIDDEN)
 
 
 def _hidden(seat: Seat) -> Iterator[str]:
-    """What of a seat is to stand in no sentence."""
+    """List the words of a seat that no sentence may hold."""
     yield from _parts(seat.source)
     if seat.url is not None:
         yield seat.url
@@ -251,7 +251,7 @@ def _hidden(seat: Seat) -> Iterator[str]:
 
 
 def _parts(source: str) -> Iterator[str]:
-    """What of how a seat is written is to stand in no sentence, not even alone."""
+    """List the words of a written seat that no sentence may hold, not even alone."""
     kind, _, rest = source.partition(":")
     if kind in ("cmd", "script"):
         yield rest
@@ -310,7 +310,7 @@ def public_error(error: BaseException) -> str:
 
 
 def why_unseated(error: WitanError) -> str:
-    """Why a council cannot be seated, for who would ask it; its operator is told the whole."""
+    """Redact why a council cannot be seated."""
     if isinstance(error, MissingKey | NoCouncil):
         return redact_words(str(error))
     key = redact_words(error.key) if isinstance(error, ConfigError) else ""

@@ -1,4 +1,4 @@
-"""What operations that sum over sessions work on."""
+"""Sources of reports, as operations that sum over sessions need them."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping

@@ -52,7 +52,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 
 
 def fault_words(kind: str, message: str, context: Mapping[str, Any] | None = None) -> str:
-    """What is wrong; where we have no words for it, the library's."""
+    """Word a fault; where we have no words for it, by the library's."""
     words = _WORDS.get(kind)
     if words is None:
         return message[:1].lower() + message[1:]

@@ -44,12 +44,12 @@ def forget_aside(sessions: Iterable[str]) -> int:
 
 
 def is_aside(path: Path) -> bool:
-    """Whether a file is a record that was set aside, and not one of the user's own."""
+    """Check that a file is a rescued record, and not one of the user's own."""
     return path.absolute().parent == _folder().absolute()
 
 
 def _is_of(path: Path, session: str) -> bool:
-    """Whether a record is of this session, and not of one whose name reads alike as a file's."""
+    """Check that a record is of this session, and not of one with the same file name."""
     try:
         return read_session(path).id == session
     except (WitanError, OSError):

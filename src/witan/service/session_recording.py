@@ -1,4 +1,4 @@
-"""What becomes of a session's record while it is held and after: the history, else a file."""
+"""Record a session while it runs: in the history, else in a file."""
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -61,7 +61,7 @@ class TakenUp:
         return self.let_go() if self._came else ()
 
     def let_go(self) -> Sequence[Event]:
-        """What was held back until now."""
+        """The events that were held back."""
         passed, self._passed = self._passed, len(self._told)
         return self._told[passed:]
 
@@ -81,7 +81,7 @@ class TakenUp:
         return left, stood[self._passed :]
 
     def _ends(self, event: Event) -> bool:
-        """Whether an event is of the end, which is taken back."""
+        """Check for an event of the end of a session."""
         by_nobody = isinstance(event, SynthesisStarted) and event.chairman is None
         return event.seq > self.last and (by_nobody or isinstance(event, SessionClosed))
 
@@ -95,7 +95,7 @@ class TakenUp:
 
 
 def _got_on(before: Session, after: Session) -> bool:
-    """Whether there is an answer, a ballot or a final answer more than before."""
+    """Check for more answers, ballots or a final answer than before."""
     had, has = (
         (len(s.answers), sum(not ballot.abstained for ballot in s.ballots), _has_ended(s))
         for s in (before, after)
@@ -104,7 +104,7 @@ def _got_on(before: Session, after: Session) -> bool:
 
 
 def _has_ended(session: Session) -> bool:
-    """Whether it has what it is to close with: a text that somebody wrote, or an outcome."""
+    """Check for a final answer that somebody wrote, or an outcome."""
     procedure = session.opened.procedure
     if procedure.mode == "best" or not procedure.synthesis:
         return session.outcome is not None
@@ -262,7 +262,7 @@ class Record:
         return set_aside(session)
 
     def _problem(self) -> str | None:
-        """Why something of the session is not in the history; None: all of it is."""
+        """Why part of the session is not in the history; None: all of it is."""
         if self._recording is None or self.place is None:
             return None
         try:

@@ -18,7 +18,7 @@ from witan.service.telemetry import Exporting, Spans, is_configured
 
 
 def councils_of(config: Config, history: History | None, *, fast_demo: bool = False) -> Councils:
-    """Who sits by the configuration, or by a profile of it."""
+    """Make the councils of a configuration and its profiles."""
     directory = Path.cwd()
 
     def configure(profile: str, given: Mapping[str, Any]) -> Config:
@@ -29,7 +29,7 @@ def councils_of(config: Config, history: History | None, *, fast_demo: bool = Fa
 
 
 def spent_path(settings: ServeSettings) -> Path | None:
-    """Where a server keeps what clients have spent; None: none of them has a limit on it."""
+    """Return the file of clients' spending; None: no client has a limit."""
     spending = any(token.daily_usd is not None for token in settings.tokens.values())
     return user_state_path("witan") / "spent.jsonl" if spending else None
 

@@ -24,11 +24,11 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 _log = logging.getLogger("witan.telemetry")
 
 _Doing = tuple[str, str, int]
-"""Which call: stage, seat, round."""
+"""A call: stage, seat, round."""
 
 
 def is_configured(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether the standard variables name a place for spans, and nothing turns them off."""
+    """Check that the standard variables name a place for spans, and do not disable them."""
     known = os.environ if environment is None else environment
     off = known.get("OTEL_SDK_DISABLED", "").lower() == "true"
     none = known.get("OTEL_TRACES_EXPORTER", "").lower() == "none"
@@ -225,7 +225,7 @@ def _model(seat: Seat) -> str:
 
 
 def _why(event: e.AnswerFailed | e.BallotAbstained | e.SynthesisFailedOver) -> str | None:
-    """What kind of failure it was, or none; its words, which may quote what was said, stay here."""
+    """Name the kind of failure, without its text, which may quote a model."""
     if isinstance(event, e.BallotAbstained) and not event.awaited:
         return None
     return "over_budget" if event.over_budget else "failed"

@@ -13,7 +13,7 @@ from witan.core.escaping import clean as clean
 from witan.core.escaping import readable as readable
 
 UNKNOWN = "–"
-"""What stands where a number is not known."""
+"""The sign for an unknown number."""
 
 UNSAVED = "not saved yet"
 """Said of what is shown before the history has it."""
@@ -33,7 +33,7 @@ RESET = "\x1b[0m"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What text is printed on.
+    """A page to print on.
 
     Parameters
     ----------
@@ -113,13 +113,13 @@ class Folding:
         self._gap = self._word = ""
 
     def take(self, text: str) -> str:
-        """What can be printed now that this has come in."""
+        """Take text, and return what can be printed now."""
         if self._width is None:
             return text
         return "".join(map(self._taken, text))
 
     def end(self) -> str:
-        """What was still held: the text is over, or interrupted."""
+        """Return the rest of the text."""
         return self._placed()
 
     def _taken(self, char: str) -> str:
@@ -197,7 +197,7 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 def decimals(values: Iterable[float | None]) -> int:
-    """How many decimals a column of such numbers is told apart by: fewer the larger they are."""
+    """Choose the decimals of a column: fewer for larger numbers."""
     largest = max((abs(value) for value in values if value is not None), default=0.0)
     if largest < 10:
         return 3

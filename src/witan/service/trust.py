@@ -1,4 +1,4 @@
-"""How far a result can be trusted, what it cost and what it lacks, in a line."""
+"""The trust line: reliability, cost and gaps of a result."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -16,7 +16,7 @@ BROUGHT_AT_ONCE = 2
 """Threads that count ballots which somebody brings along, for which no session waits."""
 
 Of = Literal["kept", "session", "brought"]
-"""What is counted: all that are kept, one session that is read, or ballots brought along.
+"""Pools of counting threads: over the history, one session, or ballots that were sent.
 
 None of them waits for another."""
 
@@ -30,7 +30,7 @@ _under_way: RunVar["_UnderWay"] = RunVar("witan_counting_under_way")
 
 
 async def run_counting(work: Callable[[], T], of: Of = "kept") -> T:
-    """What comes of some counting, done in a thread once it is its turn.
+    """Count in a thread once a place is free, and return the result.
 
     Who is cancelled gives its place up as soon as the work heeds `check_wanted`.
 
@@ -96,7 +96,7 @@ def _limiters() -> dict[Of, anyio.CapacityLimiter]:
 
 
 def _held(variable: RunVar[T], make: Callable[[], T]) -> T:
-    """What the event loop holds, made when it is asked for first."""
+    """Return the pool of the event loop, made on first use."""
     try:
         return variable.get()
     except LookupError:
@@ -105,7 +105,7 @@ def _held(variable: RunVar[T], make: Callable[[], T]) -> T:
 
 
 async def once(key: Hashable, work: Callable[[], T]) -> T:
-    """What comes of some counting, done in turn, and once for all who want it at the same time.
+    """Count once for all who want the same at the same time, and return the result.
 
     Parameters
     ----------

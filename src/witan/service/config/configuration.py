@@ -54,12 +54,12 @@ from witan.service.config.serve import ServeSettings, serve_settings
 CEILING: Key = ("limits", "max_cost_usd")
 
 UNSAID: Mapping[Key, str] = MappingProxyType({("rule",): "auto", ("rubric",): "general"})
-"""Which rule or rubric weaker sources are about where they name none."""
+"""The rule or rubric of weaker sources that name none."""
 
 _OTHERS: Mapping[Key, Key] = MappingProxyType(
     {("rule",): ("rule_parameters",), ("rubric",): ("rubric_weights",)}
 )
-"""What is about another rule or rubric once a stronger source names one."""
+"""Settings that belong to the rule or rubric of their own source."""
 
 _SECRETS: Mapping[str, str] = MappingProxyType({"key": "sha256", "sha256": "key"})
 """The two ways to say what a token is."""
@@ -93,7 +93,7 @@ def in_order(settings: Iterable[Setting]) -> tuple[Setting, ...]:
 
 
 def _set_aside(held: Mapping[Key, Setting], setting: Setting) -> Key:
-    """What of weaker sources is about something else once this one is set; empty: nothing."""
+    """Find the weaker settings that a setting makes void; empty: none."""
     key = setting.key
     if key[:2] == TOKENS:
         return (*key[:-1], _SECRETS[key[-1]]) if key[-1] in _SECRETS else ()
@@ -116,7 +116,7 @@ def _afforded(held: Mapping[Key, Setting], setting: Setting) -> Setting:
 
 
 def _place(key: Key) -> tuple[int, int, Key]:
-    """Where a setting is listed."""
+    """Return the position of a setting in a list."""
     stems = [*fixed_keys(), *OPEN_TABLES, *NAME_TABLES]
     plain = within(key)
     after = {TOKENS: 1, (PROFILES,): 2}
@@ -134,7 +134,7 @@ _TAKEN: Mapping[str, str] = MappingProxyType({"best": "is a mode", "demo": "is b
 
 @dataclass(frozen=True, slots=True)
 class ProfileSettings:
-    """What is otherwise under one name.
+    """Settings of one profile.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _profile(name: str, settings: Iterable[Setting]) -> ProfileSettings:
 
 
 def taken_up(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
-    """What the profile of that name sets; the empty name is of none.
+    """Return the settings of a profile; of the empty name, none.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def refuse_untrusted(setting: Setting) -> None:
 
 
 def _runs(text: str) -> bool:
-    """Whether a seat starts a program; judged by what it is read as, since that is what is run."""
+    """Check whether a seat, as it is parsed, starts a program."""
     try:
         return parse_seat(text).provider == "cmd"
     except ConfigError:
@@ -246,17 +246,17 @@ def _untrusted(setting: Setting, key: str, what: str) -> ConfigError:
 FILE_NAME = "witan.toml"
 
 _KEPT_APART = ("history", "aliases", "families", "price", "serve", PROFILES)
-"""What is not about how this council deliberates."""
+"""Tables that do not concern how this council deliberates."""
 
 REACHING: Mapping[str, str] = MappingProxyType({"url": "url", "key": "key_variable"})
-"""What of a provider's table says how it is reached, and what `Reach` calls it."""
+"""Key in a provider's table to the field of `Reach`."""
 
 NO_OVERRIDES: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is configured, and where each value comes from.
+    """The configuration, with the source of each value.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class Config:
 
     @property
     def deliberative(self) -> tuple[Setting, ...]:
-        """What says who sits and how they deliberate."""
+        """Settings of the seats and of how they deliberate."""
         return tuple(s for s in self.settings if s.key[0] not in _KEPT_APART)
 
     @property
@@ -322,12 +322,12 @@ class Config:
 
     @property
     def history(self) -> HistorySettings:
-        """Where sessions are kept, and how long."""
+        """Place of the history, and how long sessions stay in it."""
         return history_settings(self.settings)
 
     @property
     def serve(self) -> ServeSettings:
-        """How the council is served, and to whom.
+        """Settings of the server.
 
         Raises
         ------
@@ -343,7 +343,7 @@ class Config:
 
     @property
     def aliases(self) -> Mapping[str, str]:
-        """What a model is called elsewhere, to what it is called."""
+        """Old or foreign name of a model to its name."""
         return {s.key[1]: s.value for s in self.settings if s.key[0] == "aliases"}
 
     def priced(self, seats: Sequence[SeatSpec], *, found: bool = False) -> tuple[SeatSpec, ...]:
@@ -490,13 +490,13 @@ def _settled(
 
 
 def _replaced(layers: Sequence[Sequence[Setting]]) -> bool:
-    """Whether the members are named by something stronger than whatever names the chairmen."""
+    """Check that a stronger source names the members than the chairmen."""
     last = {setting.key: place for place, layer in enumerate(layers) for setting in layer}
     return last.get(("members",), 0) > last.get(("chairmen",), 0)
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
-    """Where the user's own configuration would stand."""
+    """Return the path of the user's own configuration."""
     if home := environment.get("XDG_CONFIG_HOME", "").strip():
         return Path(home) / "witan" / FILE_NAME
     return platformdirs.user_config_path("witan", appauthor=False) / FILE_NAME

@@ -1,4 +1,4 @@
-"""What is configured of the history: where it is, and how long sessions stay in it."""
+"""Settings of the history: its place, and how long sessions stay in it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ FILE_SCHEME = "sqlite:///"
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """Where sessions are kept, and how long.
+    """Place of the history, and how long sessions stay in it.
 
     Parameters
     ----------
@@ -40,17 +40,17 @@ class HistorySettings:
 
     @property
     def by_option(self) -> bool:
-        """Whether the place was named on the command line."""
+        """Check that the place was named on the command line."""
         return self.where == COMMAND_LINE
 
     @property
     def own(self) -> bool:
-        """Whether it is a file of the user's own, in which nobody else can have put a session."""
+        """Check for a file of the user's own, in which nobody else can have put a session."""
         return not self.found and (self.url is None or not on_server(self.url))
 
 
 def history_settings(settings: Iterable[Setting]) -> HistorySettings:
-    """What these settings say of the history."""
+    """Collect the settings of the history."""
     given = {setting.key[1]: setting for setting in settings if setting.key[0] == "history"}
     url, enabled = given.get("url"), given.get("enabled")
     keep = given.get("keep_days")
@@ -66,7 +66,7 @@ def history_settings(settings: Iterable[Setting]) -> HistorySettings:
 
 
 def on_server(url: str) -> bool:
-    """Whether a place is anything but a file."""
+    """Check that a place is not a file."""
     return "://" in url and not url.casefold().startswith(FILE_SCHEME)
 
 
@@ -79,7 +79,7 @@ def anchored_place(setting: Setting) -> str:
 
 
 def forbidden_to_found_files(setting: Setting) -> str | None:
-    """What a setting does that a file that was only found may not; None: nothing."""
+    """Describe what a setting of an untrusted file may not do; None: it may."""
     if setting.key == ("history", "keep_days"):
         return "has sessions deleted"
     if setting.key != ("history", "url"):

@@ -1,4 +1,4 @@
-"""Where settings come from: files, variables and overrides, each read by itself.
+"""Sources of settings: files, variables and overrides, each read by itself.
 
 Reading them one by one is what lets every value, and every error, name its source.
 """
@@ -37,7 +37,7 @@ from witan.service.settings import CouncilSettings
 PREFIX = "WITAN_"
 
 COMMAND_LINE = "the command line"
-"""Who overrides, where it is the user of a command."""
+"""The source of overrides by the user of a command."""
 
 CONFIG_VARIABLE = "WITAN_CONFIG"
 """Names a file to read in place of the one found by searching."""
@@ -68,7 +68,7 @@ _EXPECTED = {
     "string": "text",
     "tuple": "a list",
 }
-"""How the types of pydantic's errors begin, and what these call for."""
+"""Beginning of a type of pydantic's errors to the expected value."""
 
 
 _SHORT: Mapping[Key, str] = MappingProxyType({("history", "url"): "WITAN_HISTORY"})
@@ -105,11 +105,11 @@ class Setting:
 
     @property
     def origin(self) -> str:
-        """Where it stands: the file or variable, and the profile if it is in one."""
+        """The file or variable, and the profile if it is in one."""
         return f"{self.where}: {dotted(self.above)}" if self.above else self.where
 
     def under(self, profile: str) -> "Setting":
-        """What a profile's setting sets once the profile is taken."""
+        """Turn a setting of a profile into the one that it sets once the profile is chosen."""
         return replace(self, key=within(self.key), above=(PROFILES, profile))
 
 
@@ -247,7 +247,7 @@ def _named(variable: str, known: Mapping[str, Key]) -> Key:
 
 
 def _value(variable: str, text: str) -> object:
-    """What a text stands for: lists as JSON or with commas between, a rule's parameters as JSON."""
+    """Read a variable: lists as JSON or with commas between, a rule's parameters as JSON."""
     if variable in _LISTS:
         if not text.startswith("["):
             return [each.strip() for each in text.split(",") if each.strip()]
@@ -337,7 +337,7 @@ def _shown(place: tuple[int | str, ...]) -> str:
 
 
 def _suggestion(place: tuple[int | str, ...]) -> str:
-    """What may have been meant by a name that is none."""
+    """Suggest the setting that an unknown name may mean."""
     name = str(place[-1])
     above = place[:2] if place[0] == PROFILES else ()
     stands = place[len(above) :]

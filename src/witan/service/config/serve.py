@@ -1,4 +1,4 @@
-"""What is configured of the server: where it listens, what it bears, and who may ask."""
+"""Settings of the server: its address, its bounds, and its clients."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class TokenSettings:
     daily_usd: float | None = None
 
     def problem(self, environment: Mapping[str, str]) -> str | None:
-        """Why nobody could ask by it, without repeating it; None: nothing is the matter."""
+        """Why the token is of no use, without repeating it; None: it is."""
         if self.key is None:
             return None
         token = environment.get(self.key, "").strip()
@@ -59,7 +59,7 @@ class TokenSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """Where the council is served, to whom, and within which bounds.
+    """Address, clients and bounds of a server.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ class ServeSettings:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the server."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
     def loopback(self) -> bool:
-        """Whether it is reached from this machine alone."""
+        """True for an address that only this machine can reach."""
         return is_loopback(self.url)
 
     @property
@@ -139,7 +139,7 @@ class ServeSettings:
 
 
 def serve_settings(settings: Iterable[Setting]) -> ServeSettings:
-    """What these settings say of the server.
+    """Collect the settings of the server.
 
     Raises
     ------

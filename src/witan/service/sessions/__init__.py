@@ -1,4 +1,4 @@
-"""What HTTP, MCP and the page share: sessions under way and kept, and no protocol."""
+"""Sessions of a server, running and stored, for every protocol."""
 
 from witan.service.sessions.councils import DEMO, Configure, Councils, Profile
 from witan.service.sessions.limits import LOCAL, Client

@@ -1,4 +1,4 @@
-"""Who can be seated in a service: the configured councils, and the demonstration."""
+"""Councils of a service: the configured ones, and the demonstration."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class Profile:
 
     @property
     def simulated(self) -> bool:
-        """Whether any seat plays a script."""
+        """True if any seat plays a script."""
         return any(seat.simulated for seat in (*self.seats, *self.jury, *self.chairmen))
 
 

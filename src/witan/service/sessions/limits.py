@@ -124,10 +124,10 @@ async def written(ledger: Ledger, reserved: ReservedAmount | None = None) -> Non
 MINUTE_SECONDS = 60.0
 
 TOMORROW_SECONDS = 3600.0
-"""When to ask again where a day's money is spent: it comes back bit by bit."""
+"""Seconds until the next attempt once a day's money is spent."""
 
 RETRY_SECONDS = 5.0
-"""When to ask again where all places are taken, or what is left of a day's money is."""
+"""Seconds until the next attempt once all places, or the day's remaining money, are reserved."""
 
 
 class ClientLimits:
@@ -193,7 +193,7 @@ class ClientLimits:
             raise self._refusal(client, client.daily_usd, least_usd)
 
     def _refusal(self, client: Client, daily_usd: float, least_usd: float | None = None) -> Busy:
-        """What is spent, and what is only held back, and when to ask again."""
+        """Sum what is spent and reserved, and say when to try again."""
         held, n_held = self._ledger.held_back(client.name)
         spent = self._ledger.spent(client.name) - held
         problem = f"{client.name} has spent ${spent:.4f} of the ${daily_usd:g} of its last 24 hours"

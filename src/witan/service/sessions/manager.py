@@ -1,4 +1,4 @@
-"""Where sessions are held for whoever asks from outside: one place for every door to it."""
+"""The service: sessions for clients of every protocol."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -278,7 +278,7 @@ class Service:
 
     @property
     def reports(self) -> HistoryReports:
-        """What leaderboards and audits are summed from."""
+        """The source of leaderboards and audits."""
         return HistoryReports(self.history, self.config)
 
     def running(self, session: str) -> RunningSession | None:
@@ -286,7 +286,7 @@ class Service:
         return self._registry.get(session)
 
     async def plan(self, asked: QuestionRequest) -> Plan:
-        """What a question would ask for, and cost at most; no call is made.
+        """Plan a question: calls and highest cost; no call is made.
 
         Raises
         ------
@@ -391,12 +391,12 @@ class Service:
     async def plan_retry(
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
     ) -> Plan:
-        """What a retry would ask for, and cost at most; errors as of `retry`."""
+        """Plan a retry; errors as of `retry`."""
         found = await self._at_rest(session)
         return retrying(self._seatings, found, seats, max_cost_usd).planned()
 
     async def plan_rejudge(self, session: str, judging: CouncilRequest) -> Plan:
-        """What another jury would ask for, and cost at most; errors as of `rejudge`."""
+        """Plan another jury; errors as of `rejudge`."""
         found = await self._registry.session(session)
         return rejudging(self._seatings, found, judging).planned()
 

@@ -50,12 +50,12 @@ class RunningSession:
 
     @property
     def named(self) -> bool:
-        """Whether it was opened."""
+        """True once it was opened."""
         return self._id is not None
 
     @property
     def failure(self) -> Exception | None:
-        """What ended it badly; None: nothing did, yet."""
+        """The error that ended it; None: there is none yet."""
         return self._failure
 
     @property
@@ -80,12 +80,12 @@ class RunningSession:
 
     @property
     def problem(self) -> str | None:
-        """What clients are told of a record that is not in the history; None: it is there."""
+        """Problem of the record, for clients; None: the history has it."""
         return None if self.unkept is None else public_error(self.unkept)
 
     @property
     def under_way(self) -> bool:
-        """Whether it goes on."""
+        """True while it runs."""
         return not self._over.is_set()
 
     def cancel(self) -> None:
@@ -156,7 +156,7 @@ _log = logging.getLogger("witan.service")
 
 
 def watched(observer: Observer, running: RunningSession) -> Listener:
-    """What an observer hears a session by; once it fails, the session goes on without it."""
+    """Make the listener of an observer; once it fails, the session goes on without it."""
     hearing: list[Listener] = []
     with _spared(observer):
         hearing.append(observer.watch(running))
@@ -188,7 +188,7 @@ LATELY, LATELY_ALONE = 64, 256
 """Sessions at hand after they have ended, with a history to find the others in, and without."""
 
 LATELY_BYTES, LATELY_ALONE_BYTES = 16 * 1024 * 1024, 64 * 1024 * 1024
-"""How long their records may be together; the latest is at hand however long it is."""
+"""Bytes that their records may have together; the latest always stays."""
 
 
 class SessionRegistry:

@@ -1,4 +1,4 @@
-"""What the sessions of each client have cost lately, so that a limit holds over restarts."""
+"""Recent costs of each client, so that a limit holds over restarts."""
 
 import json
 import os
@@ -170,7 +170,7 @@ class Ledger:
                 await self._write(self._path, dict(self._unwritten))
 
     def _waits(self, reserved: ReservedAmount | None) -> bool:
-        """Whether something is yet to be written."""
+        """True while something is yet to be written."""
         return bool(self._unwritten) if reserved is None else reserved.number in self._unwritten
 
     async def _write(self, path: Path, lines: Mapping[str, _Line]) -> None:

@@ -61,7 +61,7 @@ class StreamMessage:
 
     @property
     def mark(self) -> str:
-        """What tells it from another event that has its number."""
+        """A mark that differs from that of another event with the same number."""
         if self._mark is None:
             said = self.json
             if self.event.provisional:  # an event is the same one once it is kept
@@ -76,7 +76,7 @@ class StreamMessage:
         return f"{self.seq}-{self.mark}"
 
     def since(self, after: int) -> "StreamMessage":
-        """What of it a reader has not heard that has heard all up to a lower number."""
+        """Return the part after a lower number."""
         del after
         return self
 
@@ -145,13 +145,13 @@ def heard(told: Sequence[StreamMessage], last: str, mark: str | None = None) -> 
 
 
 PACE_SECONDS = 0.04
-"""How long the pieces of a text are gathered, after the first, before they are told together."""
+"""Seconds for which pieces of a text are gathered into one message."""
 
 RECENT = 128
 """Pieces of a text under way that stay as they were told, at least; twice as many at most."""
 
 _Text = tuple[str, str | None, int]
-"""Which text a piece belongs to: answer or synthesis, whose, in which round."""
+"""The text that a piece belongs to: answer or synthesis, seat, round."""
 
 
 @dataclass(slots=True)
@@ -214,17 +214,17 @@ class Stream:
 
     @property
     def closed(self) -> bool:
-        """Whether the session was closed."""
+        """True once the session was closed."""
         return bool(self._log) and isinstance(self._log[-1].event, e.SessionClosed)
 
     @property
     def interrupted(self) -> bool:
-        """Whether it ended before the session was closed."""
+        """True if it ended before the session was closed."""
         return self.ended and not self.closed
 
     @property
     def kept(self) -> list[e.Event]:
-        """What was told so far, pieces of texts aside."""
+        """The messages so far, without pieces of texts."""
         return [
             told.event
             for told in self._log
@@ -269,7 +269,7 @@ class Stream:
         await self._wake.wait()
 
     def told_after(self, after: int) -> tuple[StreamMessage, ...]:
-        """What was told with a number above `after`, so far."""
+        """The messages so far with a number above `after`."""
         return tuple(self._since(after))
 
     async def pace(self) -> None:

@@ -186,7 +186,7 @@ class Body:
 
     @property
     def name(self) -> str:
-        """What is read, by name."""
+        """Name the files."""
         return listed(["standard input" if path == "-" else path for path in self.files])
 
     def require(self, sessions: Sequence[str]) -> None:

@@ -87,7 +87,7 @@ session_options = stacked(
         ),
     ),
 )
-"""What is told of a session, where it is kept, and how it ends without a leader."""
+"""Options of the output of a session, its record and its exit status."""
 
 fast_demo_option = click.option(
     "--fast-demo", is_flag=True, help="Play the demonstration without its pauses."
@@ -146,20 +146,20 @@ council_options = stacked(
     section("Seats", config_option),
     price_option,
 )
-"""The question, who sits, how they deliberate, within which limits."""
+"""Options of the question, the seats, the settings and the limits."""
 
 jury_options = stacked(
     parameter_options(RejudgeRequest, without=("session",)),
     section("Seats", config_option),
     price_option,
 )
-"""Who sits as a jury, how it reviews and closes, within which limits."""
+"""Options of a jury: its seats, settings and limits."""
 
 
 def overrides(
     options: Mapping[str, Any], settings: type[JurySettings] = CouncilSettings
 ) -> dict[str, Any]:
-    """What the options of `council_options`, or of `jury_options`, set in the configuration."""
+    """Return the settings of `council_options` or `jury_options` for the configuration."""
     seats = {"members": "members", "jury": "jury", "chairmen": "chairman"}
     given = {name: options[option] for name, option in seats.items() if options[option]}
     given |= take_parameters(settings, {**options}).given()

@@ -125,7 +125,7 @@ def _piped(options: dict[str, Any]) -> bool:
 def _writer(
     options: dict[str, Any], nothing: "Counter[str]"
 ) -> tuple[str, "Callable[[Iterator[Imported], str], int]"]:
-    """What is written, and what writes it and counts why sessions give nothing."""
+    """Choose the kind of export and its writer, which counts why sessions give nothing."""
     from witan.files.exports import write_battles, write_session_ballots, write_sessions
 
     kind, format_ = options["kind"], options["format_"]
@@ -144,7 +144,7 @@ def _writer(
 
 
 def _holds_ballots(output: str | None) -> bool:
-    """Whether a file of this name can hold nothing but ballots."""
+    """Check that a file of this name can hold nothing but ballots."""
     from witan.files.ballots.preflib import PREFLIB_KINDS
 
     path = Path("-" if output is None else output)
@@ -223,7 +223,7 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What was written, and what of the sessions is not in it."""
+    """Counts of what was written and what was left out."""
 
     kind: str
     written: int

@@ -29,7 +29,6 @@ from witan.surfaces.cli.options import (
     section,
     stacked,
 )
-from witan.surfaces.report import report_of
 from witan.surfaces.terminal import echo
 
 P = TypeVar("P", bound=Parameters)
@@ -135,6 +134,7 @@ def render_report(page: Page, result: object) -> Iterator[str]:
     TypeError
         If its type has none.
     """
+    from witan.surfaces.report import report_of
     from witan.surfaces.report.text import report_text
 
     return report_text(page, report_of(result))

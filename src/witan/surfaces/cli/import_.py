@@ -146,7 +146,7 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
 
 @dataclass(slots=True)
 class _Tally:
-    """What came of a file, or of the files of a folder."""
+    """Counts of a file, or of the files of a folder."""
 
     name: str
     files: int = 0
@@ -174,7 +174,7 @@ class _Tally:
         self.by_people += taken.added.by_people
 
     def sentence(self) -> str:
-        """What is new, and what is not."""
+        """Say what is new, and what is not."""
         if not self.sessions + self.already + self.ballots:
             return f"{self.name}: nothing came in"
         if not self.sessions + self.ballots:
@@ -248,7 +248,7 @@ class _Taking:
         self._told(tally)
 
     def broken_off(self) -> str:
-        """What is kept of the files where the taking in was interrupted."""
+        """Say which files came in before the interruption."""
         said = ["interrupted"]
         if self._done:
             said.append(f"{counted(self._done, 'file')} came in")

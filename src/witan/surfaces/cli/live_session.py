@@ -142,7 +142,7 @@ class Following:
             self.panel.show(self.board)
 
     def _simulated(self, event: e.Event) -> bool:
-        """Whether any seat of this session plays a script."""
+        """Check that any seat of this session plays a script."""
         if isinstance(event, e.SessionOpened):
             self._scripted = event.simulated
         return self._scripted
@@ -235,7 +235,7 @@ class _Tracing:
 
     @classmethod
     def configured(cls, *, quiet: bool) -> "_Tracing | None":
-        """What sends them; None: they are to go nowhere, or cannot, which is said."""
+        """Open the exporter; None: it is not configured, or cannot be opened."""
         if not is_configured():
             return None
         try:
@@ -268,7 +268,7 @@ class _Voice:
         self.folding = Folding(self.page.width)
 
     def _page(self) -> Page:
-        """What is written on: the mark before every line takes its part of the width."""
+        """Make the page; the mark before every line takes its part of the width."""
         page = Page.of(sys.stdout)
         return page if page.width is None else replace(page, width=page.width - span(self.mark))
 
@@ -336,7 +336,7 @@ class _Voice:
 
 
 def session_status(session: Session, *, require_winner: bool = False) -> Status:
-    """What the exit status says of a session."""
+    """Return the exit status of a session."""
     if session.outcome is None and not session.answers_agree:
         return Status.OVER_BUDGET if session.over_budget else Status.NO_QUORUM
     if require_winner and (session.outcome is None or session.outcome.clear_leader is None):

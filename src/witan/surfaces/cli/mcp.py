@@ -111,7 +111,7 @@ def _print_config(name: str, config: "Config", options: dict[str, Any], *, http:
 
 
 def _launch(config: "Config", options: dict[str, Any]) -> "Launch":
-    """How this command is started again, from wherever."""
+    """Return the command that starts this server from any directory."""
     import shutil
     from pathlib import Path
 

@@ -153,7 +153,7 @@ no_history_option = click.option(
 )
 
 recording_options = section("History", history_option, no_history_option)
-"""Where a session is recorded, or that it is not."""
+"""Options of the history that records a session."""
 
 
 def recorded_by(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What of a session is said, and where.
+    """The output of a session.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Telling:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], save: Path | None = None, mark: str = "") -> "Telling":
-        """What the options of `telling_options` ask for; `save` where they name no file."""
+        """Read `telling_options`; `save` is the file where they name none."""
         return cls(
             as_json=options["as_json"],
             events=options["events"],

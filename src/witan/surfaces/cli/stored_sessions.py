@@ -47,11 +47,11 @@ _SUFFIXES = frozenset(
         *("soc", "soi", "toc", "toi"),
     )
 )
-"""What names of files of ballots and of sessions end in."""
+"""Endings of files of ballots and of sessions."""
 
 
 def earlier_lengths(config: "Config") -> "Lengths":
-    """How long earlier replies were; as published where there is no history to read."""
+    """Return the lengths of earlier replies; without a history, published ones."""
     from witan.deliberation.plan import TYPICAL
 
     if not config.history.enabled:
@@ -174,7 +174,7 @@ def open_sessions(config: Path | None, url: str | None) -> Iterator[LocalSession
 
 
 def is_file(name: str, config: Path | None = None, url: str | None = None) -> bool:
-    """Whether what was given for a session is a file, and not the name of a session.
+    """Check that a session is named by its file.
 
     What reads like the name of a file that is not there may be the name of a session.
     """

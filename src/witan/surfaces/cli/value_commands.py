@@ -46,7 +46,7 @@ source_options = stacked(
     format_options,
     section("History", history_option, lake_option, engine_option, config_option),
 )
-"""Where sessions are read: a history, files, or a lake and the engine that sums it."""
+"""Options of a source of sessions: a history, files, or a lake and its engine."""
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def opened_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]
 
 @contextmanager
 def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]":
-    """What files and sessions come to, summed in a history that lasts as long as the block."""
+    """Open a history of files and sessions that lasts as long as the block."""
     from tempfile import TemporaryDirectory
 
     from witan.analytics.sources import FilesSource

@@ -170,7 +170,7 @@ class TestWhole:
         places = [
             text.index(part)
             for part in (
-                "Which?", "Yes.", "Perhaps.", "Ballots", "a: a > b > c", "s1 · borda",
+                "Which?", "Yes.", "Perhaps.", "Ballots", "a: a > b > c", "outcome · s1",
                 "Final answer, written by chair", "Yes, it says [A].", "[A] a", "$0.070",
             )
         ]  # fmt: skip
@@ -235,7 +235,8 @@ class TestWhole:
         """Head, answers, ballots, final answer and trust each say that scripts played."""
         text = shown(three(simulated=True).closing("Yes.").closed())
 
-        assert text.count("simulated · ") == 9
+        assert text.count("simulated · ") == 7
+        assert "simulated outcome · s1" in text
 
 
 class TestInterrupted:

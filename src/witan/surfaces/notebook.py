@@ -5,8 +5,6 @@ from html import escape
 
 from witan.analytics.audits import AuditReport
 from witan.core.comparison import Comparison
-from witan.core.explanation import Explanation
-from witan.core.outcome import Outcome
 from witan.deliberation.plan import Plan
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra
@@ -48,18 +46,10 @@ def _framed(session: Session) -> str:
 
 def _lines(result: object) -> Iterable[str] | None:
     match result:
-        case Outcome():
-            from witan.surfaces.text.outcome import outcome_text
-
-            return outcome_text(PAGE, result)
         case Comparison():
             from witan.surfaces.text.comparison import comparison_text
 
             return comparison_text(PAGE, result, result.sessions[:SESSIONS_SHOWN])
-        case Explanation():
-            from witan.surfaces.text.explanation import explanation_text
-
-            return explanation_text(PAGE, result)
         case AuditReport():
             from witan.surfaces.text.audit import audit_text
 

@@ -243,7 +243,7 @@ class TestCounting:
 
         [told] = result.structured_content["sessions"]
         assert told["leaders"] == ["x"]
-        assert "q1 · borda" in text_of(result)
+        assert "**Outcome · q1**" in text_of(result)
         assert "90% interval" in text_of(other)
 
     async def test_columns_may_be_called_otherwise(self, client):
@@ -268,7 +268,7 @@ class TestCounting:
 
         assert not result.is_error
         assert [*result.structured_content["not_read"]] == ["5"]
-        assert "not read: " in text_of(result)
+        assert "### Not read" in text_of(result)
 
     async def test_rules_are_compared(self, client):
         """Those that are named."""
@@ -294,7 +294,7 @@ class TestCounting:
         result = await client.call_tool("explain", {"ballots": BALLOTS, "rule": "borda"})
 
         assert result.structured_content["leaders"] == ["x"]
-        assert "1. " in text_of(result)
+        assert "### 1\\. The ballots as cast" in text_of(result)
 
     async def test_a_session_is_recounted(self, client, session):
         """Under another rule, without a reviewer."""
@@ -304,7 +304,7 @@ class TestCounting:
         assert not result.is_error, text_of(result)
         assert result.structured_content["rule"] == "tournament"
         assert "2 of 2 reviewers" in text_of(result)
-        assert text_of(result).startswith("simulated")
+        assert text_of(result).startswith("**Simulated outcome")
 
     async def test_an_imported_session_is_recounted_too(self, client):
         """It has ballots and no record."""

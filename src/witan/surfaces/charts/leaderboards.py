@@ -21,7 +21,7 @@ from witan.surfaces.charts.grammar import (
     paint,
 )
 from witan.surfaces.charts.rows import boxed, cells, dots, headed
-from witan.surfaces.charts.standings import SCORES
+from witan.surfaces.report.scale import SCORES
 
 __all__ = [
     "ORDERS",

@@ -18,6 +18,7 @@ from witan.surfaces.charts.grammar import (
     two_states,
 )
 from witan.surfaces.charts.rows import boxed, cells, dots, headed
+from witan.surfaces.report.scale import SCORES
 
 __all__ = ["standings_chart"]
 
@@ -28,25 +29,6 @@ TABLE_WIDTH = 160
 
 CROSS = "M-1-.6L-.6-1L0-.4L.6-1L1-.6L.4 0L1 .6L.6 1L0 .4L-.6 1L-1 .6L-.4 0Z"
 """The mark of a candidate that the safety gate failed, in the unit square."""
-
-SCORES = {
-    "borda": "Borda score: share of rivals beaten",
-    "weighted_borda": "Weighted Borda score: share of rivals beaten",
-    "mean_rank": "Mean rank",
-    "hybrid": "Hybrid of Borda score and mean grade",
-    "range": "Mean grade",
-    "normalized_scores": "Mean standardised grade, z",
-    "calibrated": "Calibrated grade, in points from the mean",
-    "tournament": "Share of matchups won",
-    "schulze": "Share of rivals that do not beat it (Schulze)",
-    "ranked_pairs": "Share of rivals that do not beat it (ranked pairs)",
-    "kemeny": "Minus the mean place (Kemeny)",
-    "irv": "Place in the order of elimination",
-    "bradley_terry": "Bradley–Terry strength, log-odds",
-    "plackett_luce": "Plackett–Luce worth, log-odds",
-    "elo": "Elo rating",
-}
-"""What the score of each rule is, for the axis; other rules are called by their name."""
 
 
 def standings_chart(outcome: Outcome) -> Spec:

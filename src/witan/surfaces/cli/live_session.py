@@ -24,8 +24,9 @@ from witan.service.trust import missing_text, session_trust
 from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board
+from witan.surfaces.report.outcome import outcome_report
+from witan.surfaces.report.text import report_text
 from witan.surfaces.terminal import echo
-from witan.surfaces.text.outcome import outcome_text
 from witan.surfaces.text.session import legend_text
 
 if TYPE_CHECKING:
@@ -293,8 +294,8 @@ class _Voice:
         text = session.text
         if text is None:
             if session.outcome is not None:
-                lines = outcome_text(self.page, session.outcome, simulated=session.simulated)
-                self._write("\n".join(lines))
+                report = outcome_report(session.outcome, simulated=session.simulated)
+                self._write("\n".join(report_text(self.page, report)))
         elif self.said.strip() != text.strip():
             if self.said:
                 self._break_off("the text that counts follows")

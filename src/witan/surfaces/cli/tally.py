@@ -18,6 +18,7 @@ from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.generated import (
     named_options,
     parameter_options,
+    render_report,
     take_parameters,
     value_command,
     with_options,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from witan.errors import UnsuitableBallots
     from witan.service.operations.compare import CompareParameters
     from witan.service.operations.explain import ExplainParameters
-    from witan.service.operations.recount import Recount
 
 
 P = TypeVar("P", bound=BallotParameters)
@@ -231,8 +231,8 @@ class _Count:
 
 def _show(count: _Count, limit: int) -> None:
     """Print each in full, or one line each if there are more than `limit`."""
-    from witan.surfaces.text.outcome import outcome_text
-    from witan.surfaces.text.outcomes import Digest, summary_text
+    from witan.surfaces.report.tally import Digest, digests_report, outcomes_report
+    from witan.surfaces.report.text import report_text
 
     page = Page.of(sys.stdout)
     held: list[Outcome] = []
@@ -242,13 +242,10 @@ def _show(count: _Count, limit: int) -> None:
         if len(held) <= limit:
             held.append(outcome)
     if len(digests) > limit:
-        echo("\n".join(summary_text(page, digests)))
-        return
-    for number, outcome in enumerate(held):
-        if number:
-            echo()
-        simulated = outcome.session in count.body.simulated
-        echo("\n".join(outcome_text(page, outcome, simulated=simulated)))
+        echo("\n".join(report_text(page, digests_report(digests))))
+        echo(page.sentence("One session in full: --session NAME. All of them: --json.", "dim"))
+    elif held:
+        echo("\n".join(report_text(page, outcomes_report(held, simulated=count.body.simulated))))
 
 
 tally_command = ballot_command(
@@ -337,9 +334,7 @@ def _explain(given: "ExplainParameters", _: Body, options: Mapping[str, Any]) ->
 
         echo(to_json(found))
     else:
-        from witan.surfaces.text.explanation import explanation_text
-
-        echo("\n".join(explanation_text(Page.of(sys.stdout), found)))
+        echo("\n".join(render_report(Page.of(sys.stdout), found)))
     return Status.ANSWERED if found.outcome.leaders else Status.NO_QUORUM
 
 
@@ -357,14 +352,6 @@ Examples:
 """
 
 
-def _recount_text(page: Page, result: "Recount") -> Iterator[str]:
-    from witan.surfaces.text.outcome import outcome_text
-
-    return outcome_text(
-        page, result.outcome, simulated=bool(result.outcome.details.get("simulated"))
-    )
-
-
 def recount_command() -> click.Command:
     """Make the command ``witan recount``."""
     from witan.service.operations.recount import recount
@@ -372,7 +359,6 @@ def recount_command() -> click.Command:
     return value_command(
         recount,
         open_named_sessions,
-        text=_recount_text,
         options=[
             click.argument("session", metavar="ID|FILE"),
             weights_option,

@@ -27,8 +27,8 @@ from witan.service.text import Page, clean, counted, listed, readable
 from witan.service.trust import missing_text, session_trust
 from witan.surfaces.report import report_of
 from witan.surfaces.report.markdown import report_markdown
+from witan.surfaces.report.outcome import outcome_report
 from witan.surfaces.text.imported_session import imported_text
-from witan.surfaces.text.outcome import outcome_text
 from witan.surfaces.text.progress import told_in_short
 from witan.surfaces.text.session import legend_text, session_text
 from witan.surfaces.text.sessions import sessions_remarks, sessions_text
@@ -85,10 +85,10 @@ def result_text(page: Page, found: Found) -> Iterator[str]:
     elif found.under_way:
         yield from progress_text(page, found)
     else:
-        yield "\n\n".join(filter(None, _final_answer(page, found)))
+        yield "\n\n".join(filter(None, _final_answer(found)))
 
 
-def _final_answer(page: Page, found: CouncilSession) -> Iterator[str]:
+def _final_answer(found: CouncilSession) -> Iterator[str]:
     session = found.session
     yield _warning(session)
     if session.text is not None:
@@ -98,8 +98,8 @@ def _final_answer(page: Page, found: CouncilSession) -> Iterator[str]:
         if session.status == "interrupted":  # else it is among what is missing
             yield from (clean(f"{seat}: {why}") for seat, why in session.unanswered.items())
         if session.outcome is not None:
-            lines = outcome_text(page, session.outcome, simulated=session.simulated)
-            yield "\n".join(lines)
+            report = outcome_report(session.outcome, simulated=session.simulated)
+            yield report_markdown(report)
     yield legend_text(session)
     yield session_trust(session)
     if found.record_problem is not None:
@@ -248,12 +248,6 @@ def brief_explanation(found: Explained) -> LeadersBrief:
 def brief_recount(found: Recount) -> OutcomeBrief:
     """Reduce a recount."""
     return reduce_to(OutcomeBrief, found.outcome)
-
-
-def recount_text(page: Page, found: Recount) -> Iterator[str]:
-    """Write the outcome of a recount."""
-    simulated = bool(found.outcome.details.get("simulated"))
-    return outcome_text(page, found.outcome, simulated=simulated)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,6 @@ from witan.surfaces.mcp.schemas import (
 )
 from witan.surfaces.text.audit import audit_text
 from witan.surfaces.text.comparison import compared_text
-from witan.surfaces.text.explanation import explained_text
-from witan.surfaces.text.outcomes import tally_text
 from witan.surfaces.text.plan import plan_text
 from witan.surfaces.text.profiles import profiles_text
 from witan.surfaces.text.progress import Progress
@@ -306,10 +304,10 @@ _TOOLS = (
     session_tool(resume),
     session_tool(retry, plan_retry),
     session_tool(rejudge, plan_rejudge),
-    value_tool(tally, tally_text, replies.brief_tally),
+    value_tool(tally, replies.report_text, replies.brief_tally),
     value_tool(compare, compared_text, replies.brief_comparison),
-    value_tool(explain, explained_text, replies.brief_explanation),
-    value_tool(recount, replies.recount_text, replies.brief_recount),
+    value_tool(explain, replies.report_text, replies.brief_explanation),
+    value_tool(recount, replies.report_text, replies.brief_recount),
     value_tool(sessions, replies.list_text, replies.SessionsBrief),
     value_tool(leaderboard, replies.report_text, replies.brief_leaderboard),
     value_tool(audit, audit_text, replies.brief_audit),

@@ -7,7 +7,12 @@ from witan.surfaces.report.document import Report
 __all__ = ["Report", "has_report", "report_of"]
 
 _WRITERS = {
+    "Explained": "explanation",
+    "Explanation": "explanation",
     "Leaderboard": "leaderboard",
+    "Outcome": "outcome",
+    "Recount": "outcome",
+    "Tally": "tally",
 }
 """Type of a result to the module here whose function ``…_report`` writes its report."""
 

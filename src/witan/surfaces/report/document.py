@@ -5,8 +5,8 @@ passes every text through the gate of its destination. Nothing in a text is mark
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -40,9 +40,24 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A text of several lines that a model or a person wrote."""
+    """A text of several lines that a model or a person wrote; `aside`: beside what counts."""
 
     text: str
+    aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Short statements in one line."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Titled lists of sentences, side by side where there is room."""
+
+    lists: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +71,14 @@ class Note:
         ``reason``: why something is missing; ``hint``: what can be done.
     subject
         Whom it is about, where it does not say so.
+    option
+        The option that its text names, as in ``scale=0-1``; a command line has ``--scale 0-1``.
     """
 
     text: str
     kind: Literal["warning", "concern", "reason", "hint"]
     subject: str = ""
+    option: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +161,14 @@ class Table:
     ----------
     title
         Its accessible name.
+    drawing
+        What stands in its place on surfaces that draw; None: the table itself.
     """
 
     title: str
     columns: tuple[Column, ...]
     groups: tuple[Group, ...]
+    drawing: Drawing | None = None
 
     @property
     def rows(self) -> Iterator[Row]:
@@ -178,7 +199,7 @@ class Chart:
     beside: bool = False
 
 
-Block: TypeAlias = Heading | Sentence | Quote | Table | Chart | Note
+Block: TypeAlias = Heading | Sentence | Quote | Facts | Sides | Table | Chart | Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +252,7 @@ def table_of(
     breaks: Collection[int] = (),
     labels: Mapping[int, str] = NO_LABELS,
     strong: Collection[int] = (),
+    drawing: Drawing | None = None,
 ) -> Table:
     """Make a table of columns with their cells.
 
@@ -256,4 +278,24 @@ def table_of(
     groups = (
         Group(tuple(rows[start:end]), labels.get(start, "")) for start, end in pairwise(starts)
     )
-    return Table(title, tuple(column for column, _ in columns), tuple(groups))
+    return Table(title, tuple(column for column, _ in columns), tuple(groups), drawing)
+
+
+NOTES_SHOWN = 10
+
+
+def limit_notes(blocks: Sequence[Block], most: int = NOTES_SHOWN) -> Iterator[Block]:
+    """Yield blocks, only counting the notes of one kind in a row beyond `most`."""
+
+    def look(block: Block) -> str:
+        return block.kind if isinstance(block, Note) else ""
+
+    for kind, run in groupby(blocks, key=look):
+        members = list(run)
+        if not kind or len(members) <= most:
+            yield from members
+            continue
+        yield from members[:most]
+        last = members[most - 1]
+        assert isinstance(last, Note)  # noqa: S101 - chosen above
+        yield replace(last, text=f"… and {len(members) - most:,} more", subject="", option="")

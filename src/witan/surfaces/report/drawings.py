@@ -135,4 +135,68 @@ class Strips:
     strips: tuple[Strip, ...]
 
 
-Drawing: TypeAlias = Bars | Grid | Scatter | Strips
+@dataclass(frozen=True, slots=True)
+class StandingLine:
+    """One candidate of an outcome.
+
+    Parameters
+    ----------
+    anchor, link
+        Of its line and of its answer on the page; empty: none.
+    dot
+        None: it has no score.
+    was
+        Its rank before the recount, where that differs.
+    failed
+        Flags of the safety gate; empty: none.
+    """
+
+    anchor: str
+    link: str
+    name: str
+    rank: str
+    score: str
+    interval: str
+    dot: Dot | None
+    p_best: str
+    votes: str
+    grade: str
+    was: str
+    failed: str
+    leads: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Lines that are too close to call, or one that stands alone; `label`: what is said of it."""
+
+    label: str
+    lines: tuple[StandingLine, ...]
+    in_play: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """Candidates with dots and intervals, tiers boxed.
+
+    Parameters
+    ----------
+    zero
+        Place of the score 0, in percent, if it is in sight.
+    low, high
+        The numbers at the ends.
+    marks
+        What dots, bars and boxes mean.
+    """
+
+    title: str
+    level: str
+    low: str
+    high: str
+    zero: float | None
+    tiers: tuple[Tier, ...]
+    marks: str
+    graded: bool
+
+
+Drawing: TypeAlias = Bars | Grid | Scatter | Standings | Strips

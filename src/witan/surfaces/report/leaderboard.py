@@ -10,7 +10,6 @@ from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.window import Window
 from witan.service.text import UNKNOWN, counted, decimals, number
 from witan.surfaces.charts.leaderboards import ORDERS, bars, line_of, probability_text
-from witan.surfaces.charts.standings import SCORES
 from witan.surfaces.report.document import (
     Block,
     Chart,
@@ -34,7 +33,7 @@ from witan.surfaces.report.drawings import (
     Strip,
     Strips,
 )
-from witan.surfaces.report.scale import MARGIN, Scale
+from witan.surfaces.report.scale import MARGIN, SCORES, Scale
 
 Parts = Sequence[tuple[Window, Leaderboard | None]]
 """Leaderboards of equal parts of the time; None: no session fell into it."""

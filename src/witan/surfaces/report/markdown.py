@@ -4,7 +4,19 @@ import re
 from collections.abc import Iterator
 
 from witan.service.text import clean, readable
-from witan.surfaces.report.document import Block, Cell, Chart, Note, Quote, Report, Sentence, Table
+from witan.surfaces.report.document import (
+    Block,
+    Cell,
+    Chart,
+    Facts,
+    Note,
+    Quote,
+    Report,
+    Sentence,
+    Sides,
+    Table,
+    limit_notes,
+)
 
 _MARKUP = re.compile(
     r"[\\`*\[<|~$&]|(?<!\w)_|_(?!\w)|^\s*(?:[-+>]|#+|\d+[.)])(?=\s|$)|:(?=//)|(?<=www)\."
@@ -34,7 +46,11 @@ def _lines(report: Report) -> Iterator[str]:
     sections = [
         (section.heading, shown)
         for section in report.sections
-        if (shown := [block for block in section.blocks if not isinstance(block, Chart)])
+        if (
+            shown := [
+                block for block in limit_notes(section.blocks) if not isinstance(block, Chart)
+            ]
+        )
     ]
     for heading, blocks in sections:
         if heading is not None and len(sections) > 1:
@@ -57,11 +73,21 @@ def _block(block: Block) -> Iterator[str]:
             text = readable(block.text)
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             yield from (fence, text, fence)
+        case Facts():
+            yield to_markdown(" · ".join(block.parts))
+        case Sides():
+            for title, sentences in block.lists:
+                for sentence in sentences:
+                    yield f"- {to_markdown(f'{title.lower()}: {sentence}')}"
         case Note():
-            start = {"warning": "note: ", "concern": f"{to_markdown(block.subject)}: "}
+            start = {"warning": "note: ", "concern": _subject(block)}
             yield f"- {start.get(block.kind, '')}{to_markdown(block.text)}"
         case Table():
             yield from _table(block)
+
+
+def _subject(note: Note) -> str:
+    return f"{to_markdown(note.subject)}: " if note.subject else ""
 
 
 def _table(table: Table) -> Iterator[str]:

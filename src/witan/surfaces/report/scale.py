@@ -5,6 +5,25 @@ from dataclasses import dataclass
 
 from witan.core.outcome import Interval
 
+SCORES = {
+    "borda": "Borda score: share of rivals beaten",
+    "weighted_borda": "Weighted Borda score: share of rivals beaten",
+    "mean_rank": "Mean rank",
+    "hybrid": "Hybrid of Borda score and mean grade",
+    "range": "Mean grade",
+    "normalized_scores": "Mean standardised grade, z",
+    "calibrated": "Calibrated grade, in points from the mean",
+    "tournament": "Share of matchups won",
+    "schulze": "Share of rivals that do not beat it (Schulze)",
+    "ranked_pairs": "Share of rivals that do not beat it (ranked pairs)",
+    "kemeny": "Minus the mean place (Kemeny)",
+    "irv": "Place in the order of elimination",
+    "bradley_terry": "Bradley–Terry strength, log-odds",
+    "plackett_luce": "Plackett–Luce worth, log-odds",
+    "elo": "Elo rating",
+}
+"""What the score of each rule is, for the axis; other rules are called by their name."""
+
 MARGIN = 3.0
 """Percent of the plot left free at both ends, so that no dot is cut."""
 

@@ -13,13 +13,16 @@ from witan.surfaces.report.document import (
     Cell,
     Chart,
     Column,
+    Facts,
     Heading,
     Note,
     Quote,
     Report,
     Section,
     Sentence,
+    Sides,
     Table,
+    limit_notes,
 )
 
 GAP = "  "
@@ -51,23 +54,33 @@ def _section(page: Page, section: Section, *, headed: bool) -> Iterator[str]:
         yield ""
         yield page.sentence(section.heading.text, "bold")
         before = section.heading
-    for block in section.blocks:
+    for block in limit_notes(section.blocks):
         if isinstance(block, Chart):
             continue
-        if isinstance(before, Table | Quote) or (
-            isinstance(block, Table | Quote) and not isinstance(before, Heading)
-        ):
+        if _is_apart(before) or (_is_apart(block) and not isinstance(before, Heading)):
             yield ""
         yield from _block(page, block)
         before = block
+
+
+def _is_apart(block: Block | None) -> bool:
+    return isinstance(block, Table) or (isinstance(block, Quote) and not block.aside)
 
 
 def _block(page: Page, block: Block) -> Iterator[str]:
     match block:
         case Sentence():
             yield page.sentence(block.text, "dim" if block.quiet else "plain")
+        case Quote(aside=True):
+            yield page.prose(block.text, "dim", indent="  ")
         case Quote():
             yield page.prose(block.text)
+        case Facts():
+            yield page.sentence(" · ".join(block.parts), hang=2)
+        case Sides():
+            for title, sentences in block.lists:
+                for sentence in sentences:
+                    yield page.sentence(f"{title.lower()}: {sentence}", hang=2)
         case Note():
             yield _note(page, block)
         case Table():
@@ -77,9 +90,13 @@ def _block(page: Page, block: Block) -> Iterator[str]:
 def _note(page: Page, note: Note) -> str:
     match note.kind:
         case "warning":
-            return page.sentence(f"note: {note.text}", "warning", hang=2)
+            # The option is named at the end, after whatever others wrote.
+            named = note.text.rsplit(f"{note.option}=", 1) if note.option else [note.text]
+            text = page.option(note.option).join(named)
+            return page.sentence(f"note: {text}", "warning", hang=2)
         case "concern":
-            return page.sentence(f"{MARK} {note.subject}: {note.text}", "warning", hang=4)
+            start = f"{note.subject}: " if note.subject else ""
+            return page.sentence(f"{MARK} {start}{note.text}", "warning", hang=4)
         case "reason":
             return page.sentence(note.text, hang=2)
         case "hint":

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from witan.core.settings import Settings
 from witan.service.operations.imported_sessions import ImportedSession, votes_beside
 from witan.service.text import Page, counted
-from witan.surfaces.text.outcome import outcome_text
+from witan.surfaces.report.outcome import outcome_report
+from witan.surfaces.report.text import report_text
 from witan.surfaces.text.session import votes_text
 
 __all__ = ["imported_text"]
@@ -45,4 +46,4 @@ def imported_text(
     if found.outcome is None:
         yield page.sentence(f"not counted: {found.not_counted}")
     else:
-        yield from outcome_text(page, found.outcome, simulated=held.simulated)
+        yield from report_text(page, outcome_report(found.outcome, simulated=held.simulated))

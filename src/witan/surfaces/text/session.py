@@ -11,7 +11,8 @@ from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.text import Page, counted, listed, number
 from witan.service.trust import duration_text, session_trust
-from witan.surfaces.text.outcome import outcome_text
+from witan.surfaces.report.outcome import outcome_report
+from witan.surfaces.report.text import report_text
 
 __all__ = ["legend_text", "overall_grade", "relation_text", "session_text", "votes_text"]
 
@@ -62,7 +63,7 @@ def session_text(
         yield from votes_text(page, votes, session.opened.procedure.rubric, "members'")
     if session.outcome is not None:
         yield ""
-        yield from outcome_text(page, session.outcome, simulated=session.simulated)
+        yield from report_text(page, outcome_report(session.outcome, simulated=session.simulated))
     if session.synthesis is not None:
         yield ""
         yield from _synthesis(page, session, mark)

@@ -10,9 +10,9 @@ from witan.core.ballot import Ballot, Grade
 from witan.service.operations.imported_sessions import ImportedSession, votes_beside
 from witan.service.text import clean, counted, listed, readable
 from witan.service.trust import trust_line
+from witan.surfaces.report.document import Block
+from witan.surfaces.report.outcome import Names, ranking_blocks
 from witan.surfaces.views.answers import is_long
-from witan.surfaces.views.naming import Naming
-from witan.surfaces.views.ranking import Ranking, ranking
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.web.markdown import rendered
 
@@ -65,7 +65,8 @@ class ImportedView:
     source: str
     simulated: bool
     trust: tuple[str, ...]
-    ranking: Ranking | None
+    said: str
+    ranking: tuple[Block, ...]
     casts: tuple[Cast, ...]
     more: int
     by_models: bool
@@ -82,7 +83,7 @@ def imported_view(
     """The page of an imported session."""
     about, outcome = found.about, found.outcome
     ballots, answers = found.held.ballots, found.held.answers
-    naming = Naming.plain([*answers])
+    names = Names({name: at for at, name in enumerate(answers)})
     casts, more = _casts(ballots)
     beginning = clean(" ".join(about.question.split()))[:80]
     return ImportedView(
@@ -93,12 +94,13 @@ def imported_view(
         source=clean(about.source),
         simulated=about.simulated,
         trust=() if outcome is None else tuple(clean(trust_line(outcome)).split(" · ")),
-        ranking=None if outcome is None else ranking(outcome, naming),
+        said="" if outcome is None else outcome.interpretation,
+        ranking=() if outcome is None else ranking_blocks(outcome, names),
         casts=casts,
         more=more,
         by_models=bool(votes_beside(ballots)),
         answers=tuple(
-            (naming.answer_at(name)[1:], clean(name), rendered(text), is_long(text))
+            (names.answer_at(name)[1:], clean(name), rendered(text), is_long(text))
             for name, text in answers.items()
         ),
         rules=session_rules(),

@@ -13,6 +13,7 @@ from witan.deliberation.events import SessionOpened
 from witan.deliberation.masking import list_names, mask
 from witan.deliberation.session import Session
 from witan.service.text import MANY_NAMES, clean, listed
+from witan.surfaces.report.outcome import Names
 
 __all__ = ["CHAIRMAN", "Naming", "seat_called"]
 
@@ -24,9 +25,9 @@ AWAITED, AWAITED_CHARS = 3, 40
 """Words at the end of a text under way that are not shown yet, and of how many letters at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """What the seats of a session are called.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming(Names):
+    """Names of the seats of a session, or their labels.
 
     Parameters
     ----------
@@ -42,13 +43,7 @@ class Naming:
     veiled: bool
     labels: Mapping[str, str]
     others: Mapping[str, str]
-    places: Mapping[str, int]
     opened: SessionOpened | None = field(default=None, repr=False)
-
-    @classmethod
-    def plain(cls, names: Sequence[str]) -> "Naming":
-        """The names of candidates that hold no seats, and of which nothing is hidden."""
-        return cls(False, {}, {}, {name: at for at, name in enumerate(names)})
 
     @classmethod
     def of(cls, session: Session, *, veiled: bool) -> "Naming":
@@ -64,13 +59,19 @@ class Naming:
             if seat.name not in labels:
                 others.setdefault(seat.name, CHAIRMAN)
         shown = sorted(seats, key=labels.__getitem__) if veiled else seats
-        return cls(veiled, labels, others, {name: at for at, name in enumerate(shown)}, opened)
+        return cls(
+            {name: at for at, name in enumerate(shown)},
+            veiled=veiled,
+            labels=labels,
+            others=others,
+            opened=opened,
+        )
 
-    def name(self, seat: str) -> str:
+    def name(self, who: str) -> str:
         """A seat, or whoever holds none, in one word or two."""
         if not self.veiled:
-            return clean(seat)
-        return self.labels.get(seat) or self.others.get(seat, "another")
+            return clean(who)
+        return self.labels.get(who) or self.others.get(who, "another")
 
     def value(self, seat: str) -> str:
         """What stands for a seat in forms and addresses, which must not tell its name either."""
@@ -151,10 +152,6 @@ class Naming:
         words = text.rsplit(None, AWAITED)
         known = len(words[0]) if len(words) > AWAITED else 0
         return self.quoted(text[: max(known, len(text) - AWAITED_CHARS)])
-
-    def answer_at(self, seat: str) -> str:
-        """Where the answer of a seat stands on the page."""
-        return f"#answer-{self.places[seat]}" if seat in self.places else "#answers"
 
     def _one(self) -> str:
         """The pattern of one name."""

@@ -13,6 +13,8 @@ from witan.deliberation.session import Session
 from witan.service.text import clean, listed, number, readable
 from witan.service.trust import p_best_text, reliability_text, session_trust
 from witan.surfaces.live_board import Board
+from witan.surfaces.report.document import Block
+from witan.surfaces.report.outcome import agreement, ranking_blocks
 from witan.surfaces.text.session import AS_CHILD
 from witan.surfaces.views.answers import (
     AnswerCard,
@@ -22,12 +24,10 @@ from witan.surfaces.views.answers import (
     unanswered,
     verdict,
 )
-from witan.surfaces.views.concord import Concord, concord
 from witan.surfaces.views.following import council_of
 from witan.surfaces.views.lanes import Lane, lanes
 from witan.surfaces.views.matrix import Matrix, matrix
 from witan.surfaces.views.naming import Naming
-from witan.surfaces.views.ranking import Ranking, ranking
 
 if TYPE_CHECKING:
     from witan.service.sessions import Profile
@@ -105,8 +105,9 @@ class SessionView:
     figures: tuple[Figure, ...]
     lanes: tuple[Lane, ...]
     verdict: Verdict | None
-    concord: Concord | None
-    ranking: Ranking | None
+    said: str
+    agreement: tuple[Block, ...]
+    ranking: tuple[Block, ...]
     recounted: Recounted | None
     matrix: Matrix
     answers: tuple[AnswerCard, ...]
@@ -178,8 +179,9 @@ def session_view(
         figures=tuple(_figures(session)),
         lanes=lanes(_board(session), naming),
         verdict=verdict(session, naming, recounted=again is not None),
-        concord=None if shown is None else concord(shown, naming),
-        ranking=None if shown is None else ranking(shown, naming, own if again else None),
+        said="" if shown is None else naming.said(shown.interpretation),
+        agreement=() if shown is None else (agreement(shown, naming),),
+        ranking=() if shown is None else ranking_blocks(shown, naming, own if again else None),
         recounted=again,
         matrix=matrix(session, naming, without=without, closed=closed),
         answers=answers(session, naming),

@@ -19,10 +19,10 @@ from witan.deliberation.session import Session
 from witan.service.sessions.stream import Stream
 from witan.service.text import UNSAVED, clean, counted, readable
 from witan.surfaces.live_board import Board, Line
+from witan.surfaces.report.outcome import ranking_blocks
 from witan.surfaces.views.lanes import Lane, lane, lanes
 from witan.surfaces.views.matrix import matrix
 from witan.surfaces.views.naming import CHAIRMAN, Naming
-from witan.surfaces.views.ranking import ranking
 from witan.surfaces.views.session import SessionView, session_view
 from witan.surfaces.web.escaping import to_html
 from witan.surfaces.web.markdown import rendered
@@ -45,7 +45,7 @@ END = b"event: end\ndata: end\n\n"
 CLOSING = ""
 """The key of the final answer among the seats' answers."""
 
-LIVE, RANKING, BALLOTS = "parts/live.html", "parts/ranking.html", "parts/ballots.html"
+LIVE, DOCUMENT, BALLOTS = "parts/live.html", "parts/document.html", "parts/ballots.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +330,8 @@ class LiveSession:
             return
         session = self.session
         if changes.ranking and session.outcome is not None:
-            shown = ranking(session.outcome, self.naming)
-            yield "ranking", "innerMorph", part(RANKING, "standings", shown)
+            shown = ranking_blocks(session.outcome, self.naming)
+            yield "ranking", "innerMorph", part(DOCUMENT, "blocks", shown, self._site, {})
         view = matrix(session, self.naming, closed=False)
         yield "ballots", "innerMorph", part(BALLOTS, "matrix", view, True)
 

@@ -20,9 +20,8 @@ from witan.service.text import Page as TextPage
 from witan.service.text import clean
 from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
 from witan.surfaces.http.problems import status_of, word_error
+from witan.surfaces.report import report_of
 from witan.surfaces.text.comparison import compared_text
-from witan.surfaces.text.explanation import explained_text
-from witan.surfaces.views.tally import tally_view
 from witan.surfaces.web.forms import form_fields, read_form
 from witan.surfaces.web.rendering import render
 from witan.surfaces.web.responses import Page, site_of
@@ -109,7 +108,7 @@ add_counting_page(
     tally,
     "Count ballots that you have",
     "Count them",
-    lambda result: {"view": tally_view(result)},
+    lambda result: {"view": report_of(result)},
 )
 add_counting_page(
     compare,
@@ -121,5 +120,5 @@ add_counting_page(
     explain,
     "Explain an outcome step by step",
     "Explain it",
-    lambda result: {"report": "\n".join(explained_text(TextPage(), result))},
+    lambda result: {"view": report_of(result)},
 )

@@ -1,0 +1,353 @@
+"""The report of an outcome: ranking, trust, agreement and dissent, abstentions, warnings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from witan.core.outcome import Outcome, Standing
+from witan.core.rules import RULES
+from witan.service.text import UNKNOWN, counted, decimals, listed, number
+from witan.service.trust import p_best_text, trust_line
+from witan.surfaces.report.document import (
+    Block,
+    Column,
+    Facts,
+    Heading,
+    Note,
+    Report,
+    Sentence,
+    Sides,
+    Table,
+    table_of,
+)
+from witan.surfaces.report.drawings import StandingLine, Standings, Tier
+from witan.surfaces.report.scale import SCORES, Dot, Scale
+
+if TYPE_CHECKING:
+    from witan.service.operations.recount import Recount
+
+DISSENTS = PAIRS = 8
+"""Reviewers and pairs that have a sentence each; of more, their number is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Candidates and reviewers by their own names.
+
+    Parameters
+    ----------
+    places
+        Place of each answer on a page, for anchors; empty: none stands there.
+    """
+
+    places: Mapping[str, int]
+
+    def name(self, who: str) -> str:
+        """Name a candidate or a reviewer."""
+        return who
+
+    def said(self, sentence: str) -> str:
+        """Word a sentence in which names may stand."""
+        return sentence
+
+    def in_order(self, outcome: Outcome) -> Outcome:
+        """Order what stands equal in an outcome."""
+        return outcome
+
+    def answer_at(self, candidate: str) -> str:
+        """Link to an answer on the page."""
+        return f"#answer-{self.places[candidate]}" if candidate in self.places else "#answers"
+
+
+BY_NAME = Names({})
+
+
+def outcome_report(result: "Outcome | Recount", *, simulated: bool | None = None) -> Report:
+    """Write the report of an outcome.
+
+    Parameters
+    ----------
+    simulated
+        Scripts cast its ballots; None: as its details say.
+    """
+    outcome = result if isinstance(result, Outcome) else result.outcome
+    mark = outcome.details.get("simulated") if simulated is None else simulated
+    return Report(
+        "Simulated outcome" if mark else "Outcome",
+        (outcome.session,) if outcome.session else (),
+        outcome.interpretation,
+        (Heading("Ranking", "ranking"), *outcome_blocks(outcome, BY_NAME)),
+    )
+
+
+def outcome_blocks(outcome: Outcome, names: Names) -> Iterator[Block]:
+    """Yield everything that an outcome says below its interpretation."""
+    yield from ranking_blocks(outcome, names)
+    yield Facts(tuple(names.said(trust_line(outcome)).split(" · ")))
+    yield agreement(outcome, names)
+    if outcome.order_kept:
+        both = [f"{name} {alike} of {n}" for name, (alike, n) in outcome.order_kept.items()]
+        text = f"Pairs judged alike in both orders, a flip being a tie: {listed(both)}."
+        yield Note(names.said(text), "reason")
+    for reviewer, why in outcome.abstentions.items():
+        reason = "" if why == "abstained" else f": {why}"
+        yield Note(names.said(f"{reviewer} abstained{reason}"), "reason")
+
+
+def ranking_blocks(
+    outcome: Outcome, names: Names, before: Outcome | None = None
+) -> tuple[Block, ...]:
+    """Write how the ballots were counted, the standings, and the warnings.
+
+    Parameters
+    ----------
+    before
+        The count that it is compared with; None: none.
+    """
+    outcome = names.in_order(outcome)
+    ballots = counted(outcome.n_ballots, "ballot")
+    why = f": {names.said(outcome.why)}" if outcome.why else ""
+    scales = {scale.sentence for scale in outcome.scales}
+    return (
+        Sentence(f"By {outcome.rule}, {ballots}{why}.", quiet=True),
+        _table(outcome, names, before),
+        *(
+            Note(names.said(text), "warning", option="scale" if text in scales else "")
+            for text in outcome.warnings
+        ),
+    )
+
+
+def _table(outcome: Outcome, names: Names, before: Outcome | None) -> Table:
+    """Every column that has something to say; a line parts tiers."""
+    lines = outcome.standings
+    return table_of(
+        f"Ranking by {outcome.rule}",
+        _columns(outcome, names),
+        breaks={at for at in range(1, len(lines)) if lines[at].tier != lines[at - 1].tier},
+        strong=[at for at, line in enumerate(lines) if line.tier == 1 and line.votes],
+        drawing=_drawing(outcome, names, before),
+    )
+
+
+def _columns(outcome: Outcome, names: Names) -> list[tuple[Column, list[str]]]:
+    lines = outcome.standings
+    digits = decimals([line.score for line in lines])
+    title = "score (low is best)" if RULES[outcome.rule].lower_is_better else "score"
+    percent = f"{outcome.level * 100:g}% interval"
+    candidates = [names.name(line.candidate) for line in lines]
+    shown = [
+        (Column("rank"), [str(line.rank) for line in lines]),
+        (Column("candidate", "left", elastic=True, heads=True), candidates),
+        (Column(title), [number(line.score, digits) for line in lines]),
+    ]
+    if any(line.std_error is not None for line in lines):
+        errors = [number(line.std_error, digits) for line in lines]
+        shown.append((Column("± error", keep=70), errors))
+    if any(line.interval is not None for line in lines):
+        shown.append((Column(percent, keep=10), [_interval(line, digits) for line in lines]))
+    shown += [
+        (Column("votes", keep=60), [str(line.votes) for line in lines]),
+        (Column("wins", keep=30), _wins(lines)),
+    ]
+    if any(line.mean_grade is not None for line in lines):
+        shown.append((Column("mean grade", "left", keep=20), [_grade(line) for line in lines]))
+    shown += [
+        (Column("coverage", "left", keep=40), [line.confidence for line in lines]),
+        (Column("p_best", keep=80), [p_best_text(line.p_best) for line in lines]),
+        (Column("tier", keep=50), [str(line.tier) for line in lines]),
+    ]
+    if any(line.failed for line in lines):
+        marks = [f"failed: {', '.join(line.failed)}" if line.failed else "" for line in lines]
+        shown.append((Column("safety", "left", keep=90), marks))
+    return shown
+
+
+def _interval(line: Standing, digits: int) -> str:
+    if line.interval is None:
+        return UNKNOWN
+    return f"{number(line.interval.low, digits)} to {number(line.interval.high, digits)}"
+
+
+def _wins(lines: Sequence[Standing]) -> list[str]:
+    """Whole numbers unless some first place was shared."""
+    whole = all(float(line.wins).is_integer() for line in lines)
+    return [number(line.wins, 0 if whole else 2) for line in lines]
+
+
+def _grade(line: Standing) -> str:
+    if line.mean_grade is None:
+        return UNKNOWN
+    return f"{number(line.mean_grade, 1)} {line.band or ''}".rstrip()
+
+
+def _drawing(outcome: Outcome, names: Names, before: Outcome | None) -> Standings:
+    rule = RULES[outcome.fell_back_to or outcome.rule]
+    scale = Scale.over(
+        ((line.score, line.interval) for line in outcome.standings), turned=rule.lower_is_better
+    )
+    better = "lower is better" if rule.lower_is_better else "higher is better"
+    low, high = (number(end, 2).replace("-", "−") for end in scale.ends)
+    axis = f"{SCORES.get(rule.name, f'Score ({rule.name})')}; {better}"
+    barred = any(line.interval is not None for line in outcome.standings)
+    level = f"{outcome.level * 100:g}%"
+    bars = f"Bars: {level} intervals; what" if barred else "What"
+    return Standings(
+        title=f"Ranking by {outcome.rule}",
+        level=level,
+        low=low,
+        high=high,
+        zero=scale.percent(0.0) if scale.low < 0 < scale.high else None,
+        tiers=tuple(_tiers(outcome, names, scale, before)),
+        marks=f"{axis}. {bars} shares a box is too close to call; of two boxes some pair is not.",
+        graded=any(line.mean_grade is not None for line in outcome.standings),
+    )
+
+
+def _tiers(outcome: Outcome, names: Names, scale: Scale, before: Outcome | None) -> Iterator[Tier]:
+    """Box the tiers, best first; whoever no tier may hold stands without a box."""
+    ranks = {} if before is None else {line.candidate: line.rank for line in before.standings}
+    several = sum(line.votes > 0 for line in outcome.standings) > 1
+    # Whom nobody is compared with leads nobody.
+    leader = outcome.clear_leader if several else None
+    digits = decimals([line.score for line in outcome.standings])
+    for (in_play, _), tier in groupby(outcome.standings, key=lambda s: (_in_play(s), s.tier)):
+        members = list(tier)
+        yield Tier(
+            "too close to call" if in_play and len(members) > 1 else "",
+            tuple(
+                _line(
+                    each,
+                    names,
+                    scale.dot(each.score, each.interval) if each.votes else None,
+                    digits,
+                    was=ranks.get(each.candidate),
+                    leads=each.candidate == leader,
+                )
+                for each in members
+            ),
+            in_play,
+        )
+
+
+def _in_play(standing: Standing) -> bool:
+    """Tell whether a tier may hold it: it has votes, and the safety gate passed it."""
+    return standing.votes > 0 and not standing.failed
+
+
+def _line(
+    line: Standing, names: Names, dot: Dot | None, digits: int, *, was: int | None, leads: bool
+) -> StandingLine:
+    rank = str(line.rank) if line.votes else UNKNOWN
+    anchor = names.places.get(line.candidate, f"other-{line.rank}")
+    return StandingLine(
+        anchor=f"standing-{anchor}" if names.places else "",
+        link=names.answer_at(line.candidate) if names.places else "",
+        name=names.name(line.candidate),
+        rank=rank,
+        score=number(line.score if dot else None, digits).replace("-", "−"),
+        interval=_interval(line, digits).replace("-", "−") if dot else UNKNOWN,
+        dot=dot,
+        p_best=p_best_text(line.p_best),
+        votes=str(line.votes),
+        grade=_grade(line),
+        was="" if was is None or str(was) == rank else str(was),
+        failed=", ".join(line.failed),
+        leads=leads,
+    )
+
+
+def agreement(outcome: Outcome, names: Names) -> Sides:
+    """Write what the ballots agree on, and what they contest."""
+    outcome = names.in_order(outcome)
+    return Sides(
+        (
+            ("Agreed", tuple(_agreed(outcome, names))),
+            ("Contested", tuple(_contested(outcome, names))),
+        )
+    )
+
+
+def _agreed(outcome: Outcome, names: Names) -> Iterator[str]:
+    yield from _separated(outcome, names)
+    firsts = {note.ranking[0] for note in outcome.ballots if note.ranking}
+    if len(outcome.ballots) > 1 and len(firsts) == 1 and len(group := firsts.pop()) == 1:
+        yield f"Every ballot places {names.name(group[0])} first."
+    winner = outcome.condorcet_winner
+    if winner is not None and winner in outcome.leaders:
+        yield f"{names.name(winner)} beats every rival head to head."
+    if outcome.kendall_w is not None:
+        yield f"Kendall's W of the ballots is {number(outcome.kendall_w)} (0 no agreement, 1 full)."
+
+
+def _separated(outcome: Outcome, names: Names) -> Iterator[str]:
+    """Say who stands above whom: of two tiers not every pair need be separated."""
+    placed = [line for line in outcome.standings if _in_play(line)]
+    if len({line.tier for line in placed}) < 2:
+        return
+    unresolved = {frozenset(pair) for pair in outcome.unresolved}
+    above: dict[tuple[str, ...], list[str]] = {}
+    for at, line in enumerate(placed):
+        lower = [each.candidate for each in placed[at + 1 :] if each.tier != line.tier]
+        surely = [each for each in lower if frozenset((line.candidate, each)) not in unresolved]
+        if surely:
+            above.setdefault(tuple(surely), []).append(line.candidate)
+    for below, over in above.items():
+        stands = "stands" if len(over) == 1 else "stand"
+        upper, under = (listed([*map(names.name, each)]) for each in (over, below))
+        yield f"{upper} {stands} above {under}, beyond noise at {outcome.level * 100:g}%."
+
+
+def _contested(outcome: Outcome, names: Names) -> Iterator[str]:
+    winner = outcome.condorcet_winner
+    if winner is not None and winner not in outcome.leaders:
+        beats = f"{names.name(winner)} beats every rival head to head"
+        yield f"{beats}, yet does not lead under {outcome.rule}."
+    if outcome.disputed_by:
+        above, below = (
+            listed([*map(names.name, who)]) for who in (outcome.disputed_by, outcome.leaders)
+        )
+        yield f"The fit of the same ballots places {above} above {below}, beyond noise."
+    for cycle in outcome.cycles:
+        ring = listed([*map(names.name, cycle)])
+        yield f"{ring} form a preference cycle: no order agrees with every majority."
+    if outcome.tie_broken_by is not None:
+        yield f"Equal scores were separated by {outcome.tie_broken_by}."
+    yield from _dissents(outcome, names)
+    yield from _pairs(outcome, names)
+
+
+def _dissents(outcome: Outcome, names: Names) -> Iterator[str]:
+    """Say which reviewers place whom above the leader."""
+    if len(outcome.leaders) != 1:
+        return
+    leader, found = outcome.leaders[0], []
+    for note in outcome.ballots:
+        above: list[str] = []
+        for group in note.ranking:
+            if leader in group:
+                break
+            above += group
+        else:
+            continue  # it did not rank the leader: its own answer, mostly
+        if above:
+            found.append(f"{names.name(note.reviewer)} ranks {listed([*map(names.name, above)])}")
+    if len(found) > DISSENTS:
+        yield f"{counted(len(found), 'reviewer')} rank others above {names.name(leader)}."
+        return
+    for each in found:
+        yield f"Reviewer {each} above {names.name(leader)}."
+
+
+def _pairs(outcome: Outcome, names: Names) -> Iterator[str]:
+    rows = {line.candidate: at for at, line in enumerate(outcome.standings)}
+    for first, second in outcome.unresolved[:PAIRS]:
+        chance = None
+        if first in rows and second in rows and outcome.p_beats:
+            chance = outcome.p_beats[rows[first]][rows[second]]
+        upper, lower = names.name(first), names.name(second)
+        likely = "" if chance is None else f": {upper} above in {p_best_text(chance)} of such draws"
+        yield f"{upper} and {lower} are too close to call{likely}."
+    if (more := len(outcome.unresolved) - PAIRS) > 0:
+        yield f"{counted(more, 'more pair')} in one tier or between two are too close to call."

@@ -1,0 +1,230 @@
+"""The report of a tally: one session in full, some in sections, many in a line each."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from witan.core.outcome import Outcome
+from witan.core.scale import Scale
+from witan.service.ballots import Unread
+from witan.service.operations.tally import Tally
+from witan.service.text import UNKNOWN, counted, listed
+from witan.service.trust import p_best_text
+from witan.surfaces.report.document import (
+    Block,
+    Column,
+    Heading,
+    Note,
+    Report,
+    Sentence,
+    Table,
+    table_of,
+)
+from witan.surfaces.report.outcome import BY_NAME, outcome_blocks, outcome_report
+
+IN_FULL = 10
+"""Sessions shown in full; more of them have a line each."""
+
+SHOWN = 1000
+"""Sessions that have a line, and problems that are listed."""
+
+CANDIDATES_SHOWN = 20
+"""Candidates listed with the number of sessions they lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The line of one outcome among many.
+
+    Parameters
+    ----------
+    noted
+        It has warnings beside those on its scales.
+    """
+
+    session: str
+    rule: str
+    n_ballots: int
+    leaders: tuple[str, ...]
+    clear: bool
+    tied_with: tuple[str, ...]
+    p_best: float | None
+    flips: str
+    noted: bool
+    scales: tuple[Scale, ...] = ()
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Digest":
+        """Digest an outcome."""
+        leaders = outcome.leaders
+        return cls(
+            session=outcome.session,
+            rule=outcome.rule,
+            n_ballots=outcome.n_ballots,
+            leaders=leaders,
+            clear=outcome.clear_leader is not None,
+            tied_with=tuple(name for name in outcome.tied_for_best if name not in leaders),
+            p_best=outcome[leaders[0]].p_best if leaders else None,
+            flips=_flips(outcome),
+            noted=len(outcome.warnings) > len(outcome.scales),
+            scales=outcome.scales,
+        )
+
+
+def _flips(outcome: Outcome) -> str:
+    """The number of ballots to flip as a cell, ``≤`` where a smaller one may do."""
+    if outcome.ballots_to_flip is None:
+        return UNKNOWN
+    return f"{'' if outcome.flip_is_exact else '≤'}{outcome.ballots_to_flip}"
+
+
+def tally_report(tally: Tally) -> Report:
+    """Write the report of a tally."""
+    outcomes, problems = tally.sessions, [*_problems(tally)]
+    if len(outcomes) > IN_FULL:
+        digests = [Digest.of(outcome) for outcome in outcomes]
+        return digests_report(digests, problems, most=SHOWN)
+    return outcomes_report(outcomes, problems)
+
+
+def _problems(tally: Tally) -> Iterator[Block]:
+    missed = [each.problem for each in tally.not_counted]
+    for title, key, lines in (
+        ("Not counted", "not-counted", missed),
+        ("Not read", "not-read", [_unread(each) for each in tally.not_read]),
+    ):
+        if lines:
+            yield Heading(title, key)
+            yield from (Note(line, "concern") for line in lines[:SHOWN])
+            if more := len(lines[SHOWN:]):
+                yield Sentence(f"And {more:,} more.", quiet=True)
+
+
+def _unread(each: Unread) -> str:
+    return f"line {each.line:,}: {each.problem}"
+
+
+def outcomes_report(
+    outcomes: Sequence[Outcome],
+    problems: Sequence[Block] = (),
+    simulated: Collection[str] = (),
+) -> Report:
+    """Write the report of a few sessions, each in full.
+
+    Parameters
+    ----------
+    problems
+        Sections on what could not be counted or read.
+    simulated
+        Sessions whose ballots scripts cast.
+    """
+    if len(outcomes) == 1:
+        one = outcome_report(outcomes[0], simulated=outcomes[0].session in simulated)
+        return Report(one.title, one.about, one.finding, (*problems, *one.blocks))
+    said = f"{counted(len(outcomes), 'session')} counted" if outcomes else "Nothing is counted"
+    return Report("Tally", (), f"{said}.", (*problems, *_sections(outcomes, simulated)))
+
+
+def _sections(outcomes: Sequence[Outcome], simulated: Collection[str]) -> Iterator[Block]:
+    for at, outcome in enumerate(outcomes, start=1):
+        mark = "simulated · " if outcome.session in simulated else ""
+        yield Heading(f"{mark}{outcome.session or 'Ranking'}", f"session-{at}")
+        yield Sentence(outcome.interpretation)
+        yield from outcome_blocks(outcome, BY_NAME)
+
+
+def digests_report(
+    digests: Sequence[Digest], problems: Sequence[Block] = (), most: int | None = None
+) -> Report:
+    """Write the report of many sessions, a line each.
+
+    Parameters
+    ----------
+    problems
+        Sections on what could not be counted or read.
+    most
+        Sessions that have a line; None: all.
+    """
+    return Report(
+        "Tally",
+        (),
+        _total(digests),
+        (
+            *problems,
+            Heading("Sessions", "sessions"),
+            _lines(digests[:most]),
+            *_remarks(digests, most),
+            Heading("Leaders", "leaders"),
+            *_leads(digests),
+        ),
+    )
+
+
+def _lines(digests: Sequence[Digest]) -> Table:
+    return table_of(
+        "Sessions",
+        [
+            (Column("session", "left", elastic=True, heads=True), [one.session for one in digests]),
+            (
+                Column("leader", "left", elastic=True),
+                [" = ".join(one.leaders) or UNKNOWN for one in digests],
+            ),
+            (
+                Column("tied with", "left", elastic=True, keep=60),
+                [listed(one.tied_with, most=3) for one in digests],
+            ),
+            (Column("p_best", keep=50), [p_best_text(one.p_best) for one in digests]),
+            (Column("flips", keep=40), [one.flips for one in digests]),
+            (Column("ballots", keep=30), [str(one.n_ballots) for one in digests]),
+            (Column("rule", "left", keep=20), [one.rule for one in digests]),
+        ],
+    )
+
+
+def _remarks(digests: Sequence[Digest], most: int | None) -> Iterator[Block]:
+    if most is not None and len(digests) > most:
+        yield Sentence(f"And {counted(len(digests) - most, 'more session')}.", quiet=True)
+    for sentence in dict.fromkeys(scale.sentence for one in digests for scale in one.scales):
+        yield Note(sentence, "warning", option="scale")
+    if noted := sum(one.noted for one in digests):
+        carry = "carries a note" if noted == 1 else "carry notes"
+        yield Note(f"{counted(noted, 'session')} {carry}.", "warning")
+
+
+def _total(digests: Sequence[Digest]) -> str:
+    clear = sum(one.clear for one in digests)
+    shared = sum(len(one.leaders) > 1 for one in digests)
+    nobody = sum(not one.leaders for one in digests)
+    parts = [
+        f"{clear:,} with a clear leader",
+        f"{len(digests) - clear - shared - nobody:,} with a leader that is not clear",
+        f"{shared:,} in a dead heat",
+    ]
+    if nobody:
+        parts.append(f"{nobody:,} without a vote")
+    return f"{counted(len(digests), 'session')}: {listed(parts)}."
+
+
+def _leads(digests: Sequence[Digest]) -> Iterator[Block]:
+    """Count how often each candidate leads: clearly, alone at all, or sharing the first place."""
+    counts: dict[str, list[int]] = {}
+    for one in digests:
+        for leader in one.leaders:
+            lead = counts.setdefault(leader, [0, 0, 0])
+            lead[0] += len(one.leaders) == 1
+            lead[1] += one.clear
+            lead[2] += len(one.leaders) > 1
+    order = sorted(counts, key=lambda name: (-counts[name][0], -counts[name][2], name))
+    shown = order[:CANDIDATES_SHOWN]
+    titles = ("leads", "of these clearly", "shares the lead")
+    yield table_of(
+        "Leaders",
+        [
+            (Column("candidate", "left", elastic=True, heads=True), shown),
+            *(
+                (Column(title), [f"{counts[name][which]:,}" for name in shown])
+                for which, title in enumerate(titles)
+            ),
+        ],
+    )
+    if more := len(order[CANDIDATES_SHOWN:]):
+        yield Sentence(f"And {counted(more, 'more candidate')}.", quiet=True)

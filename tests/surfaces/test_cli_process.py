@@ -15,7 +15,7 @@ from typing import IO
 import pytest
 
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.session import Telling, hold
+from witan.surfaces.cli.session import SessionOutput, hold
 
 HEAVY = ("numpy", "scipy", "rich", "pydantic", "pyarrow")
 """Packages that asking for help must not wait for."""
@@ -186,7 +186,7 @@ class TestEarlyInterrupt:
         def seat(_, __):
             raise KeyboardInterrupt
 
-        assert hold(Telling(quiet=True), seat) == Status.INTERRUPTED
+        assert hold(SessionOutput(quiet=True), seat) == Status.INTERRUPTED
         assert capsys.readouterr().err == "interrupted before the session was opened\n"
 
 

@@ -10,16 +10,16 @@ from witan.service.text import clean
 from witan.surfaces.cli.council_options import (
     council_options,
     jury_options,
-    jury_seated_by,
     overrides,
     say_separation,
-    seated_by,
+    seat_council_of,
+    seat_jury_of,
     session_options,
 )
-from witan.surfaces.cli.options import SectionedCommand, history_option, json_option, recorded_by
+from witan.surfaces.cli.options import SectionedCommand, history_option, json_option, open_record
 from witan.surfaces.cli.session import (
     Say,
-    Telling,
+    SessionOutput,
     check_planned,
     hold,
     plan_option,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
     from witan.service.history_access import RecordingPlace
-    from witan.surfaces.cli.live_session import Hold
+    from witan.surfaces.cli.live_session import SessionRunner
 
 
 ASK_EXAMPLES = """\b
@@ -60,17 +60,17 @@ def ask_command(**options: Any) -> int:
     3 no quorum, 4 over budget, 5 tied under --require-winner, 6 not kept by the history,
     7 not written to standard output, 130 interrupted, 141 the reader of standard output has left.
     """
-    telling = Telling.of(options)
+    output = SessionOutput.of(options)
     earlier = options["parent"]
     inputs = (*options["files"], earlier, options["conversation"])
     question = read_question(options["question"], inputs)
     files = read_files(options["files"])
 
-    def seat(say: Say, place: "RecordingPlace | None") -> "Hold":
+    def seat(say: Say, place: "RecordingPlace | None") -> "SessionRunner":
         before = read_earlier(earlier, options["config"], options["history"])
         conversation = read_conversation(options["conversation"], before)
-        council = seated_by(options, say, place)
-        if not telling.quiet:
+        council = seat_council_of(options, say, place)
+        if not output.quiet:
             say_separation(council, say, place)
 
         async def held(listener: "Listener") -> "Session":
@@ -87,7 +87,7 @@ def ask_command(**options: Any) -> int:
 
         return held
 
-    return hold(telling, seat, partial(recorded_by, options))
+    return hold(output, seat, partial(open_record, options))
 
 
 REJUDGE_EXAMPLES = """\b
@@ -115,17 +115,17 @@ def rejudge_command(session: str, plan: bool, **options: Any) -> int:
     session, which names the other as its parent; that one stays as it was. Exit status: as for
     witan ask.
     """
-    telling = Telling.of(options)
+    output = SessionOutput.of(options)
     if plan:
-        check_planned(telling)
+        check_planned(output)
         parent = _judged_session(session, options["config"], options["history"])
-        council = jury_seated_by(options, say_aside, None)
+        council = seat_jury_of(options, say_aside, None)
         ceiling = council.procedure.limits.max_cost_usd
-        return print_plan(council.plan_rejudge(parent), ceiling, as_json=telling.as_json)
+        return print_plan(council.plan_rejudge(parent), ceiling, as_json=output.as_json)
 
-    def seat(say: Say, place: "RecordingPlace | None") -> "Hold":
+    def seat(say: Say, place: "RecordingPlace | None") -> "SessionRunner":
         parent = _judged_session(session, options["config"], options["history"])
-        council = jury_seated_by(options, say, place)
+        council = seat_jury_of(options, say, place)
 
         async def held(listener: "Listener") -> "Session":
             async with council:
@@ -133,7 +133,7 @@ def rejudge_command(session: str, plan: bool, **options: Any) -> int:
 
         return held
 
-    return hold(telling, seat, partial(recorded_by, options))
+    return hold(output, seat, partial(open_record, options))
 
 
 def _judged_session(name: str, config: "Path | None", history: str | None) -> "Session":

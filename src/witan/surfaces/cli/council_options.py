@@ -58,7 +58,7 @@ record_options = stacked(
     ),
 )
 
-telling_options = section(
+output_options = section(
     "Output",
     record_options,
     save_option,
@@ -77,7 +77,7 @@ telling_options = section(
 
 session_options = stacked(
     recording_options,
-    telling_options,
+    output_options,
     section(
         "Output",
         click.option(
@@ -218,14 +218,14 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
         say(separation_sentence(found))
 
 
-def seated_by(options: Mapping[str, Any], say: Say, place: "RecordingPlace | None") -> "Council":
-    """Seat the council that the options of `council_options` mean."""
-    return _seated_by(options, overrides(options), say, place)
-
-
-def jury_seated_by(
+def seat_council_of(
     options: Mapping[str, Any], say: Say, place: "RecordingPlace | None"
 ) -> "Council":
+    """Seat the council that the options of `council_options` mean."""
+    return _seat_profile(options, overrides(options), say, place)
+
+
+def seat_jury_of(options: Mapping[str, Any], say: Say, place: "RecordingPlace | None") -> "Council":
     """Seat the jury that the options of `jury_options` mean, under either of their names.
 
     Without one the configured jury sits, or else the members.
@@ -235,10 +235,10 @@ def jury_seated_by(
     given = overrides(options, JurySettings)
     if jurors := options["jury"] or options["members"]:
         given |= {"members": jurors, "jury": ()}
-    return _seated_by(options, given, say, place)
+    return _seat_profile(options, given, say, place)
 
 
-def _seated_by(
+def _seat_profile(
     options: Mapping[str, Any], given: Mapping[str, Any], say: Say, place: "RecordingPlace | None"
 ) -> "Council":
     return seated(options["config"], given, say, place=place, profile=options["profile"])

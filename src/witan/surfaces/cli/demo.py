@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.surfaces.cli.council_options import telling_options
-from witan.surfaces.cli.options import recorded_by, recording_options
-from witan.surfaces.cli.session import Telling, hold
+from witan.surfaces.cli.council_options import output_options
+from witan.surfaces.cli.options import open_record, recording_options
+from witan.surfaces.cli.session import SessionOutput, hold
 
 if TYPE_CHECKING:
     from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
-    from witan.surfaces.cli.live_session import Hold
+    from witan.surfaces.cli.live_session import SessionRunner
 
 
 EXAMPLES = """\b
@@ -30,7 +30,7 @@ MARK = "simulated | "
 @click.option(
     "--degraded", is_flag=True, help="Seat a reviewer that never casts a ballot, to see what then."
 )
-@telling_options
+@output_options
 @recording_options
 def demo_command(fast: bool, degraded: bool, **options: Any) -> int:
     """Watch a council deliberate; its members are scripts, so no key is needed.
@@ -39,12 +39,12 @@ def demo_command(fast: bool, degraded: bool, **options: Any) -> int:
     the counting. No model is called, and every line says so. With --degraded one ballot never
     comes, and the session says what it lacks. It is kept in the history, marked as simulated.
     """
-    telling = Telling.of(options, mark=MARK)
+    output = SessionOutput.of(options, mark=MARK)
     seat = partial(_seat, fast=fast, degraded=degraded)
-    return hold(telling, lambda *_: seat(), partial(recorded_by, options))
+    return hold(output, lambda *_: seat(), partial(open_record, options))
 
 
-def _seat(*, fast: bool, degraded: bool) -> "Hold":
+def _seat(*, fast: bool, degraded: bool) -> "SessionRunner":
     from witan.deliberation.council import Council
     from witan.deliberation.ports import SystemClock
     from witan.service.demonstration import demonstration

@@ -30,10 +30,10 @@ from witan.surfaces.terminal import echo
 from witan.surfaces.text.session import legend_text
 
 if TYPE_CHECKING:
-    from witan.surfaces.cli.session import Telling
+    from witan.surfaces.cli.session import SessionOutput
 
 
-class Following:
+class LiveSession:
     """Follows one session.
 
     Parameters
@@ -45,13 +45,13 @@ class Following:
     """
 
     def __init__(
-        self, telling: "Telling", panel: Panel | None, place: RecordingPlace | None = None
+        self, output: "SessionOutput", panel: Panel | None, place: RecordingPlace | None = None
     ) -> None:
-        self.telling, self.panel = telling, panel
-        self.record = Record(place, telling.save, self._waits)
+        self.output, self.panel = output, panel
+        self.record = Record(place, output.save, self._waits)
         self.heard: list[e.Event] = []
         self.board = Board()
-        self.voice = _Voice(telling, panel)
+        self.voice = _Voice(output, panel)
         self.session: Session | None = None
         self.interrupted = False
         self._failure: WitanError | OSError | None = None
@@ -59,9 +59,9 @@ class Following:
         self._scripted = False
         self._tracing: _Tracing | None = None
 
-    def run(self, hold: "Hold") -> int:
-        """Hold the session, say what came of it, and return the exit status."""
-        self._tracing = _Tracing.configured(quiet=self.telling.quiet)
+    def run(self, hold: "SessionRunner") -> int:
+        """Run the session, print its result, and return the exit status."""
+        self._tracing = _Tracing.configured(quiet=self.output.quiet)
         try:
             anyio.run(self._held, hold)
         except KeyboardInterrupt:  # where no signal can be waited for, or the loop was closing
@@ -84,7 +84,7 @@ class Following:
         assert self.session is not None  # noqa: S101 - it ended neither early nor badly
         return self._finish(self.session)
 
-    async def _held(self, hold: "Hold") -> None:
+    async def _held(self, hold: "SessionRunner") -> None:
         async with anyio.create_task_group() as group:
             self._scope = group.cancel_scope
             if sys.platform != "win32":
@@ -118,7 +118,7 @@ class Following:
             self._tracing.listener(event)
 
     def flush(self) -> None:
-        """Hold nothing back from the record any longer."""
+        """Pass on all that was withheld from the record."""
         self.record.flush()
 
     async def commit(self) -> int | None:
@@ -130,7 +130,7 @@ class Following:
         if self.interrupted:
             return
         try:
-            if self.telling.events:
+            if self.output.events:
                 echo(event_to_json(event, simulated=self._simulated(event)))
             else:
                 self.voice.take(event)
@@ -173,20 +173,20 @@ class Following:
             self._close_panel()
             self.voice.end_line()
             echo(said, err=True)
-        if self.telling.as_json and self.heard:
+        if self.output.as_json and self.heard:
             with suppress(OSError):
                 _print_record(Session.of(self.heard))
 
     def _finish(self, session: Session) -> int:
         """Save, print, and say how far it can be trusted."""
         try:
-            if self.telling.save is not None:
-                write_session(session, self.telling.save)
+            if self.output.save is not None:
+                write_session(session, self.output.save)
         finally:
             # What was paid for is shown even where it cannot be saved.
             self._print(session)
             self._say_where(session)
-        status = session_status(session, require_winner=self.telling.require_winner)
+        status = session_status(session, require_winner=self.output.require_winner)
         return status or (Status.NOT_KEPT if self.record.unkept else Status.ANSWERED)
 
     def _say_where(self, session: Session) -> None:
@@ -200,23 +200,23 @@ class Following:
             echo(page.sentence(f"to see it again: {again}", "dim"), err=True)
 
     def _on_terminal(self) -> bool:
-        return sys.stderr.isatty() and not self.telling.quiet
+        return sys.stderr.isatty() and not self.output.quiet
 
     def _print(self, session: Session) -> None:
-        if self.telling.as_json:
+        if self.output.as_json:
             _print_record(session)
-        elif not self.telling.events:
+        elif not self.output.events:
             self.voice.finish(session)
         self._print_trust(session)
 
     def _print_trust(self, session: Session) -> None:
         """Print legend and trust line on standard error, or with --quiet what is missing."""
         page = Page.of(sys.stderr)
-        if self.telling.quiet:
+        if self.output.quiet:
             if missing := missing_text(session):
                 echo(page.sentence(missing, hang=2), err=True)
             return
-        if self.telling.legend and sys.stdout.isatty() and sys.stderr.isatty():
+        if self.output.legend and sys.stdout.isatty() and sys.stderr.isatty():
             return  # both stand below the text
         if self.voice.wanted:
             if sys.stderr.isatty():
@@ -252,16 +252,16 @@ class _Tracing:
         self._exporting.close()
 
 
-Hold = Callable[[Following], Awaitable[Session]]
+SessionRunner = Callable[[LiveSession], Awaitable[Session]]
 """Holds a session from beginning to end, and tells who follows it of everything that happens."""
 
 
 class _Voice:
     """Says the final answer: on a terminal as it is written, elsewhere once it is whole."""
 
-    def __init__(self, telling: "Telling", panel: Panel | None) -> None:
-        self.mark, self.legend, self.panel = telling.mark, telling.legend, panel
-        self.wanted = not telling.as_json and not telling.events
+    def __init__(self, output: "SessionOutput", panel: Panel | None) -> None:
+        self.mark, self.legend, self.panel = output.mark, output.legend, panel
+        self.wanted = not output.as_json and not output.events
         self.streams = self.wanted and sys.stdout.isatty()
         self.said = ""
         self.at_line_start = True

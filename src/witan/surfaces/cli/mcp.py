@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.cli.council_options import fast_demo_option
-from witan.surfaces.cli.options import config_option, recorded_by, recording_options
+from witan.surfaces.cli.options import config_option, open_record, recording_options
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _serve(config: "Config", options: dict[str, Any]) -> int:
         raise MissingExtra("the server of the Model Context Protocol", "mcp") from None
     import anyio
 
-    place = recorded_by(options, _say)
+    place = open_record(options, _say)
     try:
         if sys.stdin.isatty():
             _say(

@@ -156,7 +156,7 @@ recording_options = section("History", history_option, no_history_option)
 """Options of the history that records a session."""
 
 
-def recorded_by(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
+def open_record(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
     """Open the history that the options of `recording_options` mean; None: it is not to be kept.
 
     Raises

@@ -13,8 +13,15 @@ from witan.errors import UnknownName, WitanError
 from witan.service.requests import ResumeRequest, RetryRequest
 from witan.surfaces.cli.council_options import seated, session_options
 from witan.surfaces.cli.generated import parameter_options
-from witan.surfaces.cli.options import SectionedCommand, config_option, recorded_by, section
-from witan.surfaces.cli.session import Say, Telling, check_planned, hold, plan_option, print_plan
+from witan.surfaces.cli.options import SectionedCommand, config_option, open_record, section
+from witan.surfaces.cli.session import (
+    Say,
+    SessionOutput,
+    check_planned,
+    hold,
+    plan_option,
+    print_plan,
+)
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
     from witan.history import History
     from witan.service.council import Council
     from witan.service.history_access import RecordingPlace
-    from witan.surfaces.cli.live_session import Following, Hold
+    from witan.surfaces.cli.live_session import LiveSession, SessionRunner
 
 
 trust_option = click.option(
@@ -34,7 +41,7 @@ trust_option = click.option(
 )
 
 
-def reseated(
+def reseat_council(
     session: "Session", config: Path | None, say: Say, max_cost_usd: float | None = None
 ) -> "Council":
     """The council of a session, by its record, with the keys of today, under another ceiling."""
@@ -116,16 +123,16 @@ def resume_command(
         raise click.UsageError(
             "a session of the history is taken up in it; without it, give a FILE"
         )
-    telling = Telling.of(options, save=file)
+    output = SessionOutput.of(options, save=file)
     vain: list[tuple[Session, bool]] = []
 
     def opened(say: Say) -> "RecordingPlace | None":
-        place = recorded_by({**options, "config": config}, say)
+        place = open_record({**options, "config": config}, say)
         if place is None and file is None:
             raise click.UsageError("history.enabled is false; name the history with --history")
         return place
 
-    def seat(say: Say, place: "RecordingPlace | None") -> "Hold":
+    def seat(say: Say, place: "RecordingPlace | None") -> "SessionRunner":
         taken, trusted = _taken(session, file, place, by_force=take_over)
         if taken.status != "interrupted":
             return _shown(taken)
@@ -138,13 +145,13 @@ def resume_command(
         )
         if apart:
             say("the history has this session whole: what follows is kept in the file alone")
-        council = reseated(taken, config, say, max_cost_usd)
+        council = reseat_council(taken, config, say, max_cost_usd)
         return _going_on(taken, council, vain.append, apart=apart)
 
-    status = hold(telling, seat, opened)
+    status = hold(output, seat, opened)
     if vain:
         left, spent = vain[0]
-        _leave(left, file, telling, spent=spent)
+        _leave(left, file, output, spent=spent)
     _clear_away(file, config, options)
     return status
 
@@ -200,13 +207,13 @@ def _going_on(
     in_vain: "Callable[[tuple[Session, bool]], None]",
     *,
     apart: bool,
-) -> "Hold":
+) -> "SessionRunner":
     """Seat those who sat, and let them go on; what comes of it is kept `apart` from the history.
 
     `in_vain` is told how the session is left where nothing does, and whether that cost something.
     """
 
-    async def held(following: "Following") -> "Session":
+    async def held(following: "LiveSession") -> "Session":
         following.record.goes_on_from(session, apart=apart)
         async with council:
             after = await council.resume(session, listener=following)
@@ -217,9 +224,9 @@ def _going_on(
     return held
 
 
-def _leave(session: "Session", file: Path | None, telling: Telling, *, spent: bool) -> None:
+def _leave(session: "Session", file: Path | None, output: SessionOutput, *, spent: bool) -> None:
     """Leave the session open: closed, it could never be taken up again."""
-    if file is not None and telling.save == file:
+    if file is not None and output.save == file:
         from witan.files.session_files import write_session
 
         write_session(session, file)
@@ -228,10 +235,10 @@ def _leave(session: "Session", file: Path | None, telling: Telling, *, spent: bo
     echo(f"{came}: {where} stays interrupted, to be resumed", err=True)
 
 
-def _shown(session: "Session") -> "Hold":
+def _shown(session: "Session") -> "SessionRunner":
     """A session that is over: nobody has to be seated to look at it."""
 
-    async def held(_: "Following") -> "Session":
+    async def held(_: "LiveSession") -> "Session":
         return session
 
     return held
@@ -275,22 +282,22 @@ def retry_command(
     other as its parent; that one stays as it was. Its cost is that of the new calls alone. Exit
     status: as for witan ask.
     """
-    telling = Telling.of(options)
+    output = SessionOutput.of(options)
     if plan:
         from witan.deliberation.procedure import with_ceiling
         from witan.deliberation.retries import plan_retry
 
-        check_planned(telling)
+        check_planned(output)
         parent, _ = _retried_session(session, config, options["history"])
         limits = with_ceiling(parent.opened.procedure, max_cost_usd).limits
         planned = plan_retry(parent, seats or None, limits)
-        return print_plan(planned, limits.max_cost_usd, as_json=telling.as_json)
+        return print_plan(planned, limits.max_cost_usd, as_json=output.as_json)
 
-    def seat(say: Say, _: "RecordingPlace | None") -> "Hold":
+    def seat(say: Say, _: "RecordingPlace | None") -> "SessionRunner":
         parent, trusted = _retried_session(session, config, options["history"])
         if not (trust or trusted):
             refuse_untrusted(parent.opened.called)
-        council = reseated(parent, config, say, max_cost_usd)
+        council = reseat_council(parent, config, say, max_cost_usd)
 
         async def held(listener: "Listener") -> "Session":
             async with council:
@@ -298,7 +305,7 @@ def retry_command(
 
         return held
 
-    return hold(telling, seat, partial(recorded_by, {**options, "config": config}))
+    return hold(output, seat, partial(open_record, {**options, "config": config}))
 
 
 def _retried_session(name: str, config: Path | None, history: str | None) -> "tuple[Session, bool]":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.surfaces.cli.council_options import fast_demo_option
-from witan.surfaces.cli.options import config_option, recorded_by, recording_options
+from witan.surfaces.cli.options import config_option, open_record, recording_options
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def serve_command(**options: Any) -> int:
     token_digests(config.serve, os.environ)  # one that cannot be used is told before it is served
     with bind_socket(config.serve) as listening:
         log_to_stderr(config.serve.log)
-        place = recorded_by(options, say)
+        place = open_record(options, say)
         try:
             anyio.run(
                 partial(_served, fast_demo=options["fast_demo"]), config, listening, place, say

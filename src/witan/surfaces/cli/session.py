@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from witan.deliberation.ports import Message
     from witan.deliberation.session import Session
     from witan.service.history_access import RecordingPlace
-    from witan.surfaces.cli.live_session import Hold
+    from witan.surfaces.cli.live_session import SessionRunner
     from witan.surfaces.cli.panel import Panel
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class SessionOutput:
     """The output of a session.
 
     Parameters
@@ -55,8 +55,10 @@ class Telling:
     mark: str = ""
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], save: Path | None = None, mark: str = "") -> "Telling":
-        """Read `telling_options`; `save` is the file where they name none."""
+    def of(
+        cls, options: Mapping[str, Any], save: Path | None = None, mark: str = ""
+    ) -> "SessionOutput":
+        """Read `output_options`; `save` is the file where they name none."""
         return cls(
             as_json=options["as_json"],
             events=options["events"],
@@ -180,14 +182,14 @@ Say = Callable[[str], None]
 """Tells the user something, without drawing over the live view."""
 
 
-def unrecorded(_: Say) -> None:
+def record_nothing(_: Say) -> None:
     """No history: what is held is recorded nowhere."""
 
 
 def hold(
-    telling: Telling,
-    seat: "Callable[[Say, RecordingPlace | None], Hold]",
-    opened: "Callable[[Say], RecordingPlace | None]" = unrecorded,
+    output: SessionOutput,
+    seat: "Callable[[Say, RecordingPlace | None], SessionRunner]",
+    opened: "Callable[[Say], RecordingPlace | None]" = record_nothing,
 ) -> int:
     """Seat a council and hold one session before the eyes of the user; return the exit status.
 
@@ -202,15 +204,15 @@ def hold(
             echo(clean(text), err=True)
 
     with ExitStack() as stack:
-        panel = telling.panel(stack)
+        panel = output.panel(stack)
         try:
             # The view is drawn, and redraws itself from a thread of its own: now for the rest.
-            from witan.surfaces.cli.live_session import Following
+            from witan.surfaces.cli.live_session import LiveSession
 
             place = opened(say)
             if place is not None:
                 stack.callback(place.history.close)
-            return Following(telling, panel, place).run(seat(say, place))
+            return LiveSession(output, panel, place).run(seat(say, place))
         except KeyboardInterrupt:
             if panel is not None:
                 panel.close(keep=False)
@@ -226,10 +228,10 @@ plan_option = section(
 )
 
 
-def check_planned(telling: Telling) -> None:
+def check_planned(output: SessionOutput) -> None:
     """Refuse what is said of a session where none is held."""
-    if telling.events or telling.save is not None:
-        option = "--events" if telling.events else "--save"
+    if output.events or output.save is not None:
+        option = "--events" if output.events else "--save"
         raise click.UsageError(f"{option} is of a session; with --plan there is none")
 
 

@@ -43,9 +43,9 @@ async def result(
 
 @operation("cancel", post="/sessions/{session}/cancel", tag="sessions", changes=True)
 async def cancel(service: ClientService, given: SessionRequest) -> CouncilSession | ImportedSession:
-    """Cancel every call of a session; what came in is kept, and `resume` takes it up.
+    """Cancel every call of a session under way.
 
-    A session that is over stays as it is, and its record is the answer.
+    What came in is kept, and `resume` takes it up. A session that is over stays as it is.
     """
     whole = await service.service.named(given.session)
     running = service.service.running(whole)

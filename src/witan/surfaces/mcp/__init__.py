@@ -1,1 +1,1 @@
-"""The council over the Model Context Protocol: tools to ask and count, resources to read."""
+"""The council over the Model Context Protocol: tools, prompts and resources."""

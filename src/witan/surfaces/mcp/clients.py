@@ -20,7 +20,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a client starts the server.
+    """Command by which a client starts the server.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Address of a server, and the variable of its token; None: it asks for none."""
+    """Address of a server, and the variable that holds its token."""
 
     url: str
     token: str | None = None
@@ -91,7 +91,7 @@ def _servers(entry: Entry) -> str:
 
 
 def _launch(launch: Launch, variable: str) -> Entry:
-    """Describe a server that a client starts; `variable` is how the client names one."""
+    """Describe a server to start; `variable` formats the name of one."""
     entry: Entry = {"command": launch.command, "args": [*launch.arguments]}
     if launch.keys:
         entry["env"] = {key: variable.format(key) for key in launch.keys}
@@ -99,7 +99,7 @@ def _launch(launch: Launch, variable: str) -> Entry:
 
 
 def _launch_member(launch: Launch, variable: str, hops: str) -> Entry:
-    """Describe a server that a client starts that may be a member: it hands on its callers."""
+    """Describe a server to start, which learns on whose behalf."""
     entry = _launch(launch, variable)
     return {**entry, "env": {**entry.get("env", {}), VARIABLE: hops}}
 
@@ -112,7 +112,7 @@ def _headers(reached: Endpoint, variable: str, **more: str) -> Entry:
 
 
 def _bridge(reached: Endpoint) -> Entry:
-    """Describe a bridge to a server, for clients that can only start one."""
+    """Describe a bridge, for clients that can only start servers."""
     arguments = ["-y", "mcp-remote", reached.url]
     if reached.url.startswith("http:"):
         arguments.append("--allow-http")
@@ -127,7 +127,7 @@ def _bridge(reached: Endpoint) -> Entry:
 
 
 def _vscode(document: Entry, variables: Sequence[str]) -> str:
-    """Write the file of VS Code, which asks for secrets and stores them."""
+    """Write the file of VS Code, which asks for secrets."""
     prompts = [
         {"type": "promptString", "id": name, "description": name, "password": True}
         for name in variables
@@ -137,7 +137,7 @@ def _vscode(document: Entry, variables: Sequence[str]) -> str:
 
 
 def _toml(settings: Mapping[str, Any]) -> str:
-    """Write the table of Codex; text, lists and numbers are in TOML as in JSON."""
+    """Write the table of Codex; its values are written as in JSON."""
     lines = [f"{key} = {_value(value)}" for key, value in settings.items()]
     return "\n".join([f"[mcp_servers.{NAME}]", *lines])
 

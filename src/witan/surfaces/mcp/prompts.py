@@ -1,4 +1,4 @@
-"""Prompts: what users can have their agent do with the council, each a function."""
+"""Prompts: instructions that users give their agents, each a function."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -79,7 +79,7 @@ def review_leaderboard(
     since: Annotated[str, "Only sessions from then on: 30d, 12h or 2026-01-31."] = "",
     category: Annotated[str, "Only sessions of this category."] = "",
 ) -> str:
-    """Explain how models fare across sessions, and how far to trust their reviewers."""
+    """Explain how models fare, and how far to trust their reviewers."""
     chosen = {"since": since, "category": category}
     given = " and ".join(f"`{name}` {value}" for name, value in chosen.items() if value)
     return (
@@ -91,7 +91,7 @@ def review_leaderboard(
 
 
 def vote_blind(session: Session = "last") -> str:
-    """Rank the answers of a session yourself, before you see who wrote them."""
+    """Rank the answers of a session before you see their authors."""
     return (
         f"Call `paper` for the session {session} and show me the question and every answer under "
         "its label, word for word. Do not rank, summarize or comment on them: the vote is mine. "

@@ -1,4 +1,4 @@
-"""Replies of tools: text to read, and a small typed result of the long ones."""
+"""Replies of tools: text to read, and small typed results."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class SessionBrief:
 
 
 def brief_session(found: Found) -> SessionBrief:
-    """Reduce a session, or one that came in as ballots; one under way is running."""
+    """Reduce a session; one under way has the status running."""
     if isinstance(found, ImportedSession):
         name, outcome, trust = found.about.session, found.outcome, found.trust
         status, simulated, text = found.about.status, found.held.simulated, found.held.closing
@@ -79,7 +79,7 @@ def address(session: str) -> str:
 
 
 def result_text(page: Page, found: Found) -> Iterator[str]:
-    """Write the final answer with its trust; of a session under way, how far it is."""
+    """Write the final answer with its trust, or the progress."""
     if isinstance(found, ImportedSession):
         yield from _imported_text(page, found)
     elif found.under_way:
@@ -118,7 +118,7 @@ def _warning(session: Session) -> str:
 
 
 def progress_text(page: Page, found: Found) -> Iterator[str]:
-    """Write how far a session has come, line by line, and who leads by now."""
+    """Write a session's progress line by line, and who leads."""
     if isinstance(found, ImportedSession):
         yield from _imported_text(page, found)
         return

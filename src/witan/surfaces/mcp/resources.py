@@ -1,4 +1,4 @@
-"""Resources: sessions, leaderboard, audit and catalogues, each by an address of its own."""
+"""Resources: sessions, reports and catalogues, each at its own address."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

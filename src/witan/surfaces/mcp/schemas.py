@@ -98,7 +98,7 @@ def _parse(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def describe_faults(tool: str, arguments: Any, error: ValidationError) -> str:
-    """Say in a sentence what is wrong with the arguments of a call."""
+    """Explain in a sentence why arguments are refused."""
     faults = [
         f"{fault_place(each['loc']) or 'arguments'}: {_describe_fault(each, arguments)}"
         for each in error.errors(include_url=False, include_input=False)
@@ -119,7 +119,7 @@ def _describe_fault(fault: ErrorDetails, arguments: Any) -> str:
 
 
 class ArgumentSchemas:
-    """Writer of the schemas of arguments, in the order in which tools are listed.
+    """Writer of the schemas of arguments, tool by tool.
 
     The members of an object are named once; a later tool refers to the one that names them.
     """
@@ -130,7 +130,7 @@ class ArgumentSchemas:
         self._tool = ""
 
     def write(self, tool: str, arguments: Any) -> dict[str, Any]:
-        """Write the schema of a tool's arguments, each with the first clause of its sentence."""
+        """Write a schema; each argument has its sentence's first clause."""
         schema = adapter_of(arguments).json_schema()
         self._tool, self._shapes = tool, schema.get("$defs", {})
         required = {"required": schema["required"]} if "required" in schema else {}
@@ -186,7 +186,10 @@ def _first_clause(sentence: str) -> str:
 
 
 def result_schema(*results: type) -> dict[str, Any]:
-    """Write the schema of a result, or of several of which it is one: names and types alone."""
+    """Write the schema of a result: names and types alone.
+
+    Of several results, it has the members of all.
+    """
     properties: dict[str, Any] = {}
     for each in results:
         schema = adapter_of(each).json_schema(mode="serialization")

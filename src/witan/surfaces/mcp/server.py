@@ -1,4 +1,4 @@
-"""The server of the protocol, and its mount in the server over HTTP."""
+"""The server of the protocol, and its mount over HTTP."""
 
 import json
 import logging
@@ -54,7 +54,7 @@ logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
 def create_server(service: Service) -> Server[Any]:
-    """Make the server that offers an open service to clients of the protocol."""
+    """Make the server that offers an open service to clients."""
     handlers = _Handlers(service)
     return Server(
         "witan",
@@ -166,7 +166,7 @@ def _result(reply: Reply) -> types.CallToolResult:
 
 
 def _refusal(error: WitanError) -> str:
-    """Word an error for the client; the log has it where these words do not say all of it."""
+    """Word an error for the client; log what that leaves out."""
     words = refusal(error)
     if words != str(error):
         _log.info("refused", extra={"fields": {"problem": str(error)}})
@@ -182,7 +182,7 @@ def _invalid(error: WitanError) -> MCPError:
 
 
 class Mounted:
-    """The server as an application for one path, behind the door of the server over HTTP.
+    """Application for one path, behind the door of the HTTP server.
 
     The door has checked hosts, origins, tokens, rates and lengths.
 

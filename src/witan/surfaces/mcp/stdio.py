@@ -1,4 +1,4 @@
-"""The protocol over standard input and output, for the client that started this process."""
+"""The protocol over standard input and output."""
 
 import os
 import queue
@@ -27,7 +27,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM) + (
 
 
 async def serve_stdio(service: Service) -> None:
-    """Serve until standard input ends, its reader is gone, or a signal says to stop.
+    """Serve until input ends, output has no reader, or a signal.
 
     Sessions under way are left to the service, which interrupts them.
     """

@@ -1,4 +1,4 @@
-"""Tools, made from the catalogue: typed arguments in, text and a typed result out."""
+"""Tools made from the catalogue: typed arguments in, typed results out."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
@@ -220,7 +220,7 @@ def session_tool(
 
 
 def _result_tool() -> Tool:
-    """Make the tool that waits for the end of a session, and shows it in short or in full."""
+    """Make the tool that shows a session, in short or in full."""
 
     async def work(call: Call, given: Any) -> Reply:
         return await _wait_for_result(call, given.session, given.wait, full=given.full)
@@ -232,7 +232,7 @@ def _result_tool() -> Tool:
 async def _wait_for_result(
     call: Call, session: str, wait: float | None, *, full: bool = False
 ) -> Reply:
-    """Report progress until a session ends, or for some seconds; then show its result."""
+    """Report progress while a session runs; then show its result."""
     whole = await call.service.named(session)
     running = call.service.running(whole)
     if running is not None:
@@ -256,7 +256,7 @@ STEPS = e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.Syn
 
 
 class Steps:
-    """Counter of a session's steps: answers, ballots, the final answer and the end.
+    """Counter of steps: answers, ballots, the final answer, the end.
 
     Attributes
     ----------

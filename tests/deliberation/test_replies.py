@@ -121,6 +121,22 @@ class TestSplitting:
         assert streamed(MARKED["think"], size)[1] == 0
         assert streamed(MARKED["one closing tag"], size) == ("Four.", 1)
 
+    @pytest.mark.parametrize(
+        ("reply", "reasoning"),
+        [
+            ('<think>It is "</think>Four.', 'It is "'),
+            ("<think>so it is</think>Four.", "so it is"),
+            ("<think> so it is</think>Four.", "so it is"),
+        ],
+    )
+    def test_reasoning_may_end_in_a_quote_or_a_word(self, reply, reasoning):
+        """A closing tag after an opening quote or a word ends the reasoning, however it is cut."""
+        split = split_reasoning(reply)
+
+        assert (split.text, split.reasoning) == ("Four.", reasoning)
+        for size in (1, 7, 100):
+            assert streamed(reply, size)[0] == "Four."
+
     def test_a_closing_tag_in_quotes(self):
         """Reasoning that talks of its own closing tag goes on."""
         split = split_reasoning('<think>Is it `</think>` or "</think>"?</think>Four.')

@@ -451,7 +451,7 @@ from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_to_json
 
 def slow(name, place):
-    wait = 0.1 * place
+    wait = 0.3 * place
     review = Line(seconds=wait, prefers=("says c,", "says a,"))
     return member(name, answers=[Line(says(name), seconds=wait)], reviews=[review])
 

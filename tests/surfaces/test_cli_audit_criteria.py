@@ -52,7 +52,7 @@ def test_one_reviewer_has_its_criteria_below(witan, history):
     """Criterion by criterion a table of measures, what stands out marked."""
     said = witan("audit", "--history", history, "--reviewer", "elm")
 
-    accuracy, clarity = said.out.split("Criterion: ")[1:]
+    accuracy, clarity = said.out.split("\nOn ")[1:]
     assert accuracy.startswith("accuracy")
     assert "7.00" in next(line for line in accuracy.splitlines() if line.startswith("mean"))
     [flat] = [line for line in clarity.splitlines() if line.startswith("flat")]
@@ -66,7 +66,7 @@ def test_one_criterion_shows_how_each_reviewer_grades_on_it(witan, history, tmp_
     said = witan("audit", "--history", history, "--criterion", "accuracy", "--plot", chart)
     rows = said.lines
 
-    assert rows[0].startswith("audit · criterion accuracy · 40 sessions")
+    assert rows[0].startswith("how the reviewers grade accuracy · 40 sessions")
     assert "Reliability" not in said.out
     assert "clarity" not in said.out
     assert "How reviewers graded accuracy" in chart.read_text()
@@ -79,8 +79,7 @@ def test_one_criterion_shows_how_each_reviewer_grades_on_it(witan, history, tmp_
     assert alone["criterion"]["panel"]["criterion"] == "accuracy"
     assert alone["reviewers"] == []
     both = witan("audit", "--history", history, "--criterion", "clarity", "--reviewer", "oak")
-    assert both.lines[0].startswith("audit · criterion clarity")
-    assert "oak · a model" in both.out
+    assert both.lines[0].startswith("how oak grades clarity · a model · 40 sessions")
     assert not {"ash", "accuracy"} & set(both.out.split())
 
 

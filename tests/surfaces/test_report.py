@@ -123,3 +123,22 @@ def test_names_are_no_markup():
     assert not inline & {"html_inline", "link_open", "em_open_", "code_inline", "image"}
     assert "\x1b" not in report_markdown(report(NASTY))
     assert "\u202e" not in report_markdown(report(NASTY))
+
+
+def test_measures_too_wide_for_a_page_are_sentences():
+    """What a measure rests on is never dropped."""
+    columns = [
+        (Column("measure", "left", heads=True), ["severity", "slope"]),
+        (Column("value"), ["+0.10", Cell(None)]),
+        (Column("interval", "left"), ["-0.05 to +0.24", "–"]),
+        (Column("rests on", "left"), ["48 grades", "not enough data: 2 grades, 30 needed"]),
+        (Column("is", "left"), ["grade less the others'", "slope of its grades"]),
+    ]
+    found = Report("Trial", (), "", (table_of("Measures", columns, form="measures"),))
+
+    wide, narrow = (list(report_text(Page(width), found)) for width in (120, 76))
+    assert wide[2].split()[:2] == ["measure", "value"]
+    assert narrow[2:] == [
+        "severity +0.10 (-0.05 to +0.24; 48 grades): grade less the others'",
+        "slope: not enough data: 2 grades, 30 needed",
+    ]

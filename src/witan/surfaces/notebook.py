@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from html import escape
 
-from witan.analytics.audits import AuditReport
 from witan.core.comparison import Comparison
 from witan.deliberation.plan import Plan
 from witan.deliberation.session import Session
@@ -50,10 +49,6 @@ def _lines(result: object) -> Iterable[str] | None:
             from witan.surfaces.text.comparison import comparison_text
 
             return comparison_text(PAGE, result, result.sessions[:SESSIONS_SHOWN])
-        case AuditReport():
-            from witan.surfaces.text.audit import audit_text
-
-            return audit_text(PAGE, result)
         case Plan():
             from witan.service.operations.plan import summarize_plan
             from witan.surfaces.text.plan import plan_text

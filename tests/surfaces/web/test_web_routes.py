@@ -757,7 +757,7 @@ class TestReports:
 
         rows = {row.one("a").text: row for row in agree.all("tr")[1:]}
         assert {"r1", "r4"} <= rows.keys()
-        assert re.search(r"r1 \(\d+\)", prefer.text.split("Not enough data for any")[1])
+        assert "r1" in prefer.text.split("not enough data for any")[1]
         assert re.search(r"n \d+", rows["r1"].text)
         assert "not enough data" in root.text
         one = report(browser, rows["r1"].one("a").attrs["href"])

@@ -1,14 +1,11 @@
 """An audit: a row per reviewer, a strip per measure, dots with intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from witan.core.stats.audit import CHECKS, concern_of
 from witan.core.stats.audit_gradings import GradingAudit
 from witan.core.stats.audit_reviewers import ReviewerAudit
-from witan.core.stats.measures import Measure
 from witan.errors import NothingToCount
-from witan.service.audit_words import GRADING_WORDS, REVIEWER_WORDS, Word
 from witan.service.text import clean, counted, listed, number
 from witan.surfaces.charts.grammar import (
     BOX,
@@ -19,6 +16,7 @@ from witan.surfaces.charts.grammar import (
     name_pixels,
     two_states,
 )
+from witan.surfaces.report.measures import GRADING_WORDS, REVIEWER_WORDS, Word
 
 if TYPE_CHECKING:
     from witan.analytics.audits import AuditReport
@@ -27,35 +25,6 @@ STRIP, GAP, LINE = 108, 22, 26
 
 Drawn = Sequence[tuple[str, ReviewerAudit | GradingAudit]]
 """Reviewers, and what is drawn of each."""
-
-Strips = Mapping[str, tuple[str, float]]
-"""Which measures are drawn, what each strip is called, and where its line stands."""
-
-MEASURES: Strips = {
-    "self_preference": ("own answers", 0.0),
-    "family_preference": ("own family", 0.0),
-    "position_effect": ("first place", 0.0),
-    "first_shown": ("first of two", 0.5),
-    "length.longer_wins_beyond_people": ("longer − people", 0.0),
-    "severity": ("severity", 0.0),
-    "agreement": ("agreement", 0.0),
-    "agreement_with_people": ("with people", 0.5),
-    "order_consistency": ("consistency", 0.5),
-}
-"""What is drawn of a reviewer."""
-
-ON_A_CRITERION: Strips = {
-    "severity": ("severity", 0.0),
-    "discrimination": ("slope", 1.0),
-    "agreement": ("agreement", 0.0),
-    "halo_beyond_others": ("halo − others", 0.0),
-    "length": ("length", 0.0),
-    "self_preference": ("own answers", 0.0),
-    "position_effect": ("first place", 0.0),
-}
-"""What is drawn of how it grades on one criterion."""
-
-CHECKED = {check.measure: check for check in CHECKS}
 
 
 def audit_chart(report: "AuditReport") -> Spec:
@@ -71,18 +40,16 @@ def audit_chart(report: "AuditReport") -> Spec:
     if (on := report.criterion) is not None:
         found = [(grader.reviewer, grader.grading) for grader in on.graders]
         title = f"How {report.only or 'reviewers'} graded {on.criterion}"
-        return _chart(report, found, GRADING_WORDS, ON_A_CRITERION, title)
+        return _chart(report, found, GRADING_WORDS, title)
     drawn = [(line.reviewer, line) for line in report.overview]
-    return _chart(report, drawn, REVIEWER_WORDS, MEASURES, _title(report, report.overview))
+    return _chart(report, drawn, REVIEWER_WORDS, _title(report, report.overview))
 
 
-def _chart(
-    report: "AuditReport", lines: Drawn, known: Sequence[Word], strips: Strips, title: str
-) -> Spec:
+def _chart(report: "AuditReport", lines: Drawn, known: Sequence[Word], title: str) -> Spec:
     words = [
         word
         for word in known
-        if word.measure in strips and any(word.of(line).value is not None for _, line in lines)
+        if word.strip and any(word.of(line).value is not None for _, line in lines)
     ]
     if not words:
         raise NothingToCount("no measure of these reviewers has enough data to be drawn")
@@ -102,8 +69,8 @@ def _chart(
         size=(width, LINE * len(lines)),
         beside=name_pixels(line["name"] for line in names) + 20,
         datasets={
-            "dots": _dots(lines, words, strips),
-            "strips": _strips(lines, words, strips),
+            "dots": _dots(lines, words),
+            "strips": _strips(lines, words),
             "names": names,
         },
         layers=_layers(width, len(lines)),
@@ -121,9 +88,9 @@ def _title(report: "AuditReport", lines: Sequence[ReviewerAudit]) -> str:
     return f"Something stands out in {listed(standing_out)}"
 
 
-def _range(lines: Drawn, word: Word, line_at: float) -> tuple[float, float]:
+def _range(lines: Drawn, word: Word) -> tuple[float, float]:
     """From the least to the most of a strip, its line included, with a margin."""
-    held = [line_at]
+    held = [word.line]
     for measure in (word.of(line) for _, line in lines):
         if measure.value is not None:
             held.append(measure.value)
@@ -138,27 +105,29 @@ def _placed(value: float, strip: int, ends: tuple[float, float]) -> float:
     return strip * (STRIP + GAP) + STRIP * (value - ends[0]) / (ends[1] - ends[0])
 
 
-def _dots(lines: Drawn, words: Sequence[Word], strips: Strips) -> list[Spec]:
+def _dots(lines: Drawn, words: Sequence[Word]) -> list[Spec]:
     found: list[Spec] = []
     for strip, word in enumerate(words):
-        ends = _range(lines, word, strips[word.measure][1])
+        ends = _range(lines, word)
         for row, (name, line) in enumerate(lines):
             measure = word.of(line)
             if measure.value is not None:
-                dot = _dot(word, measure, strip, ends)
+                dot = _dot(word, line, strip, ends)
                 found.append({"y": row + 0.5, **dot, "name": clean(name)})
     return found
 
 
-def _dot(word: Word, measure: Measure, strip: int, ends: tuple[float, float]) -> Spec:
+def _dot(
+    word: Word, line: ReviewerAudit | GradingAudit, strip: int, ends: tuple[float, float]
+) -> Spec:
+    measure = word.of(line)
     assert measure.value is not None  # noqa: S101 - asked before
-    interval, check = measure.interval, CHECKED.get(word.measure)
-    stands_out = check is not None and concern_of(check, measure) is not None
+    interval = measure.interval
     return {
         "x": _placed(measure.value, strip, ends),
         "from": None if interval is None else _placed(interval.low, strip, ends),
         "to": None if interval is None else _placed(interval.high, strip, ends),
-        "state": "stands out" if stands_out else "as it may be",
+        "state": "stands out" if word.stands_out(line) else "as it may be",
         "measure": word.meaning,
         "value": measure.value,
         "low": None if interval is None else interval.low,
@@ -167,22 +136,21 @@ def _dot(word: Word, measure: Measure, strip: int, ends: tuple[float, float]) ->
     }
 
 
-def _strips(lines: Drawn, words: Sequence[Word], strips: Strips) -> list[Spec]:
+def _strips(lines: Drawn, words: Sequence[Word]) -> list[Spec]:
     found: list[Spec] = []
     for strip, word in enumerate(words):
-        title, line = strips[word.measure]
-        ends = _range(lines, word, line)
+        ends = _range(lines, word)
         left = strip * (STRIP + GAP)
         found.append(
             {
                 "left": left,
                 "right": left + STRIP,
                 "middle": left + STRIP / 2,
-                "line": _placed(line, strip, ends),
-                "title": title,
+                "line": _placed(word.line, strip, ends),
+                "title": word.strip,
                 "least": number(ends[0]).replace("-", "−"),
                 "most": number(ends[1]).replace("-", "−"),
-                "at": f"{line:g}",
+                "at": f"{word.line:g}",
             }
         )
     return found

@@ -189,12 +189,10 @@ def audit_command() -> click.Command:
     """Make the command ``witan audit``."""
     from witan.service.operations.audit import audit
     from witan.surfaces.charts import audit_chart
-    from witan.surfaces.text.audit import audit_text
 
     return value_command(
         audit,
         open_reports,
-        text=audit_text,
         options=[source_options],
         charts={
             "--plot": (

@@ -43,7 +43,6 @@ from witan.surfaces.mcp.schemas import (
     read_arguments,
     result_schema,
 )
-from witan.surfaces.text.audit import audit_text
 from witan.surfaces.text.comparison import compared_text
 from witan.surfaces.text.plan import plan_text
 from witan.surfaces.text.profiles import profiles_text
@@ -310,7 +309,7 @@ _TOOLS = (
     value_tool(recount, replies.report_text, replies.brief_recount),
     value_tool(sessions, replies.list_text, replies.SessionsBrief),
     value_tool(leaderboard, replies.report_text, replies.brief_leaderboard),
-    value_tool(audit, audit_text, replies.brief_audit),
+    value_tool(audit, replies.report_text, replies.brief_audit),
     value_tool(paper, replies.paper_reply_text, replies.PaperBrief),
     value_tool(vote, vote_text, replies.VoteBrief),
     value_tool(forget, replies.deletion_text, replies.DeletionBrief),

@@ -7,6 +7,7 @@ from witan.surfaces.report.document import Report
 __all__ = ["Report", "has_report", "report_of"]
 
 _WRITERS = {
+    "AuditReport": "audit",
     "Explained": "explanation",
     "Explanation": "explanation",
     "Leaderboard": "leaderboard",

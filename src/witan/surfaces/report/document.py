@@ -103,6 +103,8 @@ class Column:
         Its cells name their rows.
     meaning
         What its numbers are, where the title does not say it.
+    interval
+        `keep` of a column that a terminal adds with the intervals of its cells; 0: it adds none.
     """
 
     title: str
@@ -111,6 +113,7 @@ class Column:
     elastic: bool = False
     heads: bool = False
     meaning: str = ""
+    interval: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +123,16 @@ class Cell:
     Parameters
     ----------
     text
-        The value as printed.
+        The value as printed; None: it is unknown.
     interval
         Its interval as printed, where the table has no column for it.
     basis, short
-        What the value rests on, in full and in short.
+        What the value rests on, or why it is unknown, in full and in short.
     marked
         The value stands out.
     """
 
-    text: str
+    text: str | None
     interval: str = ""
     basis: str = ""
     short: str = ""
@@ -153,6 +156,9 @@ class Group:
     label: str = ""
 
 
+Form = Literal["numbers", "measured", "measures"]
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table in groups of rows.
@@ -163,12 +169,16 @@ class Table:
         Its accessible name.
     drawing
         What stands in its place on surfaces that draw; None: the table itself.
+    form
+        On a page: plain ``numbers``; ``measured`` cells, each with interval and basis; or a list
+        of ``measures``, whose columns are name, value, interval, basis and meaning.
     """
 
     title: str
     columns: tuple[Column, ...]
     groups: tuple[Group, ...]
     drawing: Drawing | None = None
+    form: Form = "numbers"
 
     @property
     def rows(self) -> Iterator[Row]:
@@ -217,7 +227,7 @@ class Report:
     Parameters
     ----------
     title
-        What kind of report it is, in a word or two.
+        What it is a report of; it stands on a page before anything is counted.
     about
         What it is of, in short parts: rule, ballots, window.
     finding
@@ -253,6 +263,7 @@ def table_of(
     labels: Mapping[int, str] = NO_LABELS,
     strong: Collection[int] = (),
     drawing: Drawing | None = None,
+    form: Form = "numbers",
 ) -> Table:
     """Make a table of columns with their cells.
 
@@ -278,17 +289,17 @@ def table_of(
     groups = (
         Group(tuple(rows[start:end]), labels.get(start, "")) for start, end in pairwise(starts)
     )
-    return Table(title, tuple(column for column, _ in columns), tuple(groups), drawing)
+    return Table(title, tuple(column for column, _ in columns), tuple(groups), drawing, form)
 
 
 NOTES_SHOWN = 10
 
 
 def limit_notes(blocks: Sequence[Block], most: int = NOTES_SHOWN) -> Iterator[Block]:
-    """Yield blocks, only counting the notes of one kind in a row beyond `most`."""
+    """Yield blocks, counting notes of one kind in a row beyond `most`; concerns all stay."""
 
     def look(block: Block) -> str:
-        return block.kind if isinstance(block, Note) else ""
+        return block.kind if isinstance(block, Note) and block.kind != "concern" else ""
 
     for kind, run in groupby(blocks, key=look):
         members = list(run)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from witan.service.text import clean, readable
+from witan.service.text import UNKNOWN, clean, readable
 from witan.surfaces.report.document import (
     Block,
     Cell,
@@ -39,7 +39,7 @@ def report_markdown(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"**{' · '.join(map(to_markdown, (report.title, *report.about)))}**"
+    yield f"**{' · '.join(map(to_markdown, filter(None, (report.title, *report.about))))}**"
     if report.finding:
         yield ""
         yield to_markdown(report.finding)
@@ -110,5 +110,7 @@ def _row(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
+    if cell.text is None:
+        return to_markdown(cell.short or UNKNOWN)
     interval = f" ({cell.interval})" if cell.interval else ""
     return to_markdown(f"{cell.text}{'!' * cell.marked}{interval}")

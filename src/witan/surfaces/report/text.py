@@ -5,7 +5,7 @@ Tables fit the page: names give up their middle first, then the columns needed l
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from witan.service.text import Page, clean, shorten, span
+from witan.service.text import UNKNOWN, Page, clean, shorten, span
 from witan.surfaces.report.document import (
     ALWAYS,
     NO_LABELS,
@@ -18,6 +18,7 @@ from witan.surfaces.report.document import (
     Note,
     Quote,
     Report,
+    Row,
     Section,
     Sentence,
     Sides,
@@ -36,7 +37,9 @@ MARK = "!"
 
 def report_text(page: Page, report: Report) -> Iterator[str]:
     """Yield the lines of a report; charts are left out, and sections of nothing else."""
-    yield page.sentence(" · ".join((report.title.lower(), *report.about)), "bold", hang=2)
+    yield page.sentence(
+        " · ".join(filter(None, (_uncapitalized(report.title), *report.about))), "bold", hang=2
+    )
     if report.finding:
         yield page.sentence(report.finding)
     sections = [
@@ -48,6 +51,10 @@ def report_text(page: Page, report: Report) -> Iterator[str]:
         yield from _section(page, section, headed=len(sections) > 1)
 
 
+def _uncapitalized(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
 def _section(page: Page, section: Section, *, headed: bool) -> Iterator[str]:
     before: Block | None = None
     if headed and section.heading is not None:
@@ -57,7 +64,10 @@ def _section(page: Page, section: Section, *, headed: bool) -> Iterator[str]:
     for block in limit_notes(section.blocks):
         if isinstance(block, Chart):
             continue
-        if _is_apart(before) or (_is_apart(block) and not isinstance(before, Heading)):
+        legend = isinstance(before, Table) and isinstance(block, Sentence) and block.quiet
+        if (_is_apart(before) and not legend) or (
+            _is_apart(block) and not isinstance(before, Heading)
+        ):
             yield ""
         yield from _block(page, block)
         before = block
@@ -105,14 +115,24 @@ def _note(page: Page, note: Note) -> str:
 
 def _table(page: Page, found: Table) -> Iterator[str]:
     rows = list(found.rows)
+    if found.form == "measures" and page.width is not None and _natural(found) > page.width:
+        yield from (_measure(page, row) for row in rows)
+        return
     starts, at = {}, 0
     for group in found.groups:
         starts[at] = group.label
         at += len(group.rows)
+    columns: list[tuple[Column, list[str]]] = []
+    for place, column in enumerate(found.columns):
+        cells = [row.cells[place] for row in rows]
+        columns.append((column, list(map(_cell, cells))))
+        if column.interval and any(cell.interval for cell in cells):
+            intervals = [cell.interval or UNKNOWN for cell in cells]
+            columns.append((Column("interval", "left", keep=column.interval), intervals))
     yield from table(
         page,
-        found.columns,
-        [[_cell(cell) for cell in row.cells] for row in rows],
+        [column for column, _ in columns],
+        [[cells[at] for _, cells in columns] for at in range(len(rows))],
         breaks=starts.keys() - {0},
         labels={at: label for at, label in starts.items() if label},
         bold=[at for at, row in enumerate(rows) if row.strong],
@@ -123,7 +143,24 @@ def _table(page: Page, found: Table) -> Iterator[str]:
         yield page.sentence(f"{title}: {meaning}", "dim", hang=2)
 
 
+def _natural(found: Table) -> int:
+    """Measure the width of a table of which nothing is shortened."""
+    columns = zip(*(map(_cell, row.cells) for row in found.rows), strict=True)
+    widths = [max(span(clean(cell)) for cell in cells) for cells in columns]
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _measure(page: Page, row: Row) -> str:
+    """Write a measure as a sentence, where a table would have to drop what it rests on."""
+    name, value, interval, basis, meaning = map(_cell, row.cells)
+    if value == UNKNOWN:
+        return page.sentence(f"{name}: {basis}", hang=2)
+    return page.sentence(f"{name} {value} ({interval}; {basis}): {meaning}", hang=2)
+
+
 def _cell(cell: Cell) -> str:
+    if cell.text is None:
+        return f"({cell.short})" if cell.short else UNKNOWN
     return cell.text + MARK * cell.marked
 
 

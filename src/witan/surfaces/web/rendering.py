@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
@@ -15,7 +15,7 @@ from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.service.requests import QuestionRequest
 from witan.service.text import clean
-from witan.surfaces.report.document import Block, Note
+from witan.surfaces.report.document import Block, Link, Note
 from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.session import session_view
 from witan.surfaces.views.sessions import SessionRow
@@ -96,6 +96,7 @@ def _environment() -> Environment:
     )
     environment.globals["style_files"] = STYLES
     environment.filters |= {
+        "address": _address,
         "clean": clean,
         "exact": exact_html,
         "kind": _kind,
@@ -111,6 +112,12 @@ _MINUS = re.compile(r"(?<![\w-])-(?=\d)")
 def _with_minus(text: str) -> str:
     """Print the minus sign of numbers, where a terminal has a hyphen."""
     return _MINUS.sub("−", text)
+
+
+def _address(link: Link, site: Site, kept: Mapping[str, str]) -> str:
+    """Make the address of a link; it keeps what the page has of since, until and the like."""
+    query = urlencode({**link.parameters, **kept})
+    return f"{site.at(link.operation)}{'?' if query else ''}{query}"
 
 
 def _kind(value: object) -> str:

@@ -26,8 +26,9 @@ from witan.service.text import clean
 from witan.service.worker_pool import once
 from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
 from witan.surfaces.http.problems import status_of, word_error
+from witan.surfaces.report.audit import audit_report, audit_title
+from witan.surfaces.report.document import Link
 from witan.surfaces.report.leaderboard import leaderboard_report
-from witan.surfaces.views.audit import audit_view
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
 from witan.surfaces.web.forms import form_fields, read_query, takes_query
@@ -162,21 +163,34 @@ async def audit_page(
         return given
 
     def count() -> object:
-        return audit_view(perform(audit, service, client, check()))
+        return audit_report(perform(audit, service, client, check()))
 
     reviewer, criterion = query["reviewer"], query["criterion"]
-    judges = f"{clean(reviewer)} judges" if reviewer else "the reviewers judge"
-    graded = f"{clean(reviewer)} grades" if reviewer else "the reviewers grade"
-    title = f"How {graded} {clean(criterion)}" if criterion else f"How {judges}"
-    part = "criterion" if criterion else "reviewer" if reviewer else "audit"
     values = {
-        "given": query,
-        "reviewer": reviewer,
-        "criterion": criterion,
+        "kept": {name: query[name] for name in KEPT if query[name]},
+        "back": _back(reviewer, criterion),
         "fields": form_fields(audit.parameters, query),
     }
-    report = ReportPage("audit", f"parts/{part}.html", title, values)
+    title = audit_title(reviewer, criterion)
+    report = ReportPage("audit", "parts/audit.html", title, values)
     return await answer_report(request, report, check, count, show=show)
+
+
+KEPT = ("since", "until", "category", "level")
+"""Parameters of an audit that its links keep."""
+
+
+def _back(reviewer: str, criterion: str) -> list[tuple[str, Link]]:
+    """Lead from an audit of a part to audits of more."""
+    links = []
+    if reviewer and criterion:
+        links.append((f"All reviewers on {criterion}", Link("audit", {"criterion": criterion})))
+        links.append((f"Everything of {reviewer}", Link("audit", {"reviewer": reviewer})))
+    if criterion:
+        links.append(("The whole audit", Link("audit", {})))
+    elif reviewer:
+        links.append(("All reviewers", Link("audit", {})))
+    return links
 
 
 async def answer_report(

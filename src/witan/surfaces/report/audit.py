@@ -1,0 +1,299 @@
+"""The report of an audit: what stands out, the reviewers, the panel, the criteria, reliability."""
+
+from collections.abc import Iterator, Sequence
+
+from witan.analytics.audits import AuditReport, CriterionReport, Grader
+from witan.core.stats.audit import PEOPLE, PanelAudit
+from witan.core.stats.audit_gradings import GradingAudit
+from witan.core.stats.audit_reviewers import ReviewerAudit
+from witan.core.stats.calibration import Calibration
+from witan.core.stats.measures import Measure
+from witan.service.text import UNKNOWN, counted, number
+from witan.surfaces.report.document import (
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Link,
+    Note,
+    Report,
+    Sentence,
+    Table,
+    table_of,
+)
+from witan.surfaces.report.measures import (
+    CRITERION_WORDS,
+    GRADING_WORDS,
+    PANEL_WORDS,
+    REVIEWER_WORDS,
+    Measured,
+    Word,
+    with_data,
+)
+
+SIGNED = ("difference of shares", "difference of correlations", "grade points")
+
+TABLES = {"prefer": "What they prefer", "agree": "How they grade and agree"}
+
+Line = ReviewerAudit | Grader
+
+
+def audit_title(reviewer: str | None, criterion: str | None) -> str:
+    """Word the title of an audit of one reviewer or of all, on one criterion or on none."""
+    if criterion:
+        return (
+            f"How {reviewer} grades {criterion}"
+            if reviewer
+            else (f"How the reviewers grade {criterion}")
+        )
+    if reviewer == PEOPLE:
+        return "How people judge"
+    return f"How {reviewer} judges" if reviewer else "How the reviewers judge"
+
+
+def audit_report(report: AuditReport) -> Report:
+    """Write the report of an audit: of all reviewers, of one, or on one criterion."""
+    sessions, on = counted(report.sessions, "session"), report.criterion
+    about: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    if on is not None and report.only is not None:
+        [grader] = on.graders
+        title = audit_title(grader.reviewer, on.criterion)
+        about = (_kind(grader), sessions)
+        blocks = (_listed(title, GRADING_WORDS, grader.grading),)
+    elif on is not None:
+        title, about = audit_title(None, on.criterion), (sessions,)
+        blocks = tuple(_criterion(report, on))
+    elif report.panel is None or report.calibration is None:
+        line = report.lines[0]
+        title, about = audit_title(line.reviewer, None), (_kind(line), _cast(line), sessions)
+        blocks = tuple(_reviewer(report, line))
+    else:
+        title, about = audit_title(None, None), (sessions,)
+        blocks = tuple(_whole(report, report.panel, report.calibration))
+    return Report(title, (*about, str(report.window)), "", blocks)
+
+
+def _kind(line: Line) -> str:
+    """Name the kind of a reviewer: a model, a person, or everybody."""
+    if not line.human:
+        return "a model"
+    return "everybody who voted" if line.reviewer == PEOPLE else "a person"
+
+
+def _cast(line: ReviewerAudit) -> str:
+    return f"{counted(line.ballots, 'ballot')}, {counted(line.abstentions, 'abstention')}"
+
+
+def _whole(report: AuditReport, panel: PanelAudit, calibration: Calibration) -> Iterator[Block]:
+    yield Heading("What stands out", "out")
+    yield from _concerns(report)
+    for key, title in TABLES.items():
+        words = [word for word in REVIEWER_WORDS if word.table == key]
+        lines = [(line, line) for line in report.overview]
+        if known := with_data(words, report.overview):
+            yield Heading(title, key)
+            yield from _compared(report, title, known, lines)
+    yield Heading("The panel", "panel")
+    yield _listed("The panel", PANEL_WORDS, panel)
+    if any(line.criterion is not None for line in panel.criteria):
+        yield Heading("Criteria", "criteria")
+        yield _criteria(panel)
+    yield Heading("Reliability", "reliable")
+    yield from _reliability(calibration)
+
+
+def _concerns(report: AuditReport) -> Iterator[Block]:
+    """List what is beyond noise, reviewer by reviewer, or say that nothing is."""
+    level = f"{report.level * 100:g}%"
+    if report.concerns:
+        for reviewer, concerns in report.concerns.items():
+            yield Note("; ".join(each.sentence for each in concerns), "concern", reviewer)
+        yield Sentence(f"So say the {level} intervals.", quiet=True)
+    elif any(word.of(line).interval for line in report.lines for word in REVIEWER_WORDS):
+        yield Sentence(f"Nothing stands out at {level}, which is no proof that nothing is there.")
+    else:
+        yield Sentence("No measure of a reviewer has enough data for an interval yet.")
+
+
+def _reviewer(report: AuditReport, line: ReviewerAudit) -> Iterator[Block]:
+    """Report everything of one reviewer, then criterion by criterion."""
+    for concern in report.concerns.get(line.reviewer, ()):
+        yield Note(f"It {concern.sentence}.", "concern")
+    yield _listed(f"Every measure of {line.reviewer}", REVIEWER_WORDS, line, every=True)
+    for place, found in enumerate(line.criteria, 1):
+        yield Heading(f"On {found.criterion}", f"criterion-{place}")
+        yield _listed(f"How {line.reviewer} grades {found.criterion}", GRADING_WORDS, found)
+
+
+def _criterion(report: AuditReport, found: CriterionReport) -> Iterator[Block]:
+    yield Heading("Reviewers", "reviewers")
+    gradings = [grader.grading for grader in found.graders]
+    lines = list(zip(found.graders, gradings, strict=True))
+    words = with_data(GRADING_WORDS, gradings)
+    yield from _compared(report, "Reviewers", words, lines, found.criterion)
+    if found.panel is not None:
+        yield Heading("The panel", "panel")
+        yield _listed(f"The panel on {found.criterion}", CRITERION_WORDS, found.panel)
+
+
+def _compared(
+    report: AuditReport,
+    title: str,
+    words: Sequence[Word],
+    lines: Sequence[tuple[Line, ReviewerAudit | GradingAudit]],
+    criterion: str = "",
+) -> Iterator[Block]:
+    """Put reviewers side by side, models first; who has too little data for any measure last."""
+
+    def place(pair: tuple[Line, ReviewerAudit | GradingAudit]) -> tuple[bool, bool]:
+        return all(word.of(pair[1]).value is None for word in words), pair[0].human
+
+    ordered = sorted(lines, key=place)
+    places = [place(pair) for pair in ordered]
+    breaks = {at for at in range(1, len(ordered)) if places[at] != places[at - 1]}
+    few = next((at for at, (few, _) in enumerate(places) if few), None)
+    labels = {} if few is None else {few: "not enough data for any of these yet"}
+    columns: list[tuple[Column, list[Cell]]] = [
+        (
+            Column("reviewer", "left", elastic=True, heads=True),
+            [_name(line, criterion) for line, _ in ordered],
+        )
+    ]
+    if not criterion:
+        ballots = [Cell(f"{line.ballots:,}") for line, _ in ordered]
+        columns.append((Column("ballots", keep=70), ballots))
+    for word in words:
+        cells = [_cell(word, of) for _, of in ordered]
+        columns.append((Column(word.title, keep=word.keep, meaning=word.meaning), cells))
+    yield table_of(title, columns, breaks=breaks, labels=labels, form="measured")
+    cells = [cell for _, held in columns for cell in held]
+    legend = ["7/20: not enough data, 7 of the 20 needed."] * any(
+        "/" in cell.short and cell.text is None for cell in cells
+    )
+    if any(cell.marked for cell in cells):
+        legend.append(f"! stands out at {report.level * 100:g}%.")
+    if legend:
+        yield Sentence(" ".join(legend), quiet=True)
+
+
+def _name(line: Line, criterion: str) -> Cell:
+    only = {"reviewer": line.reviewer} | ({"criterion": criterion} if criterion else {})
+    basis = _kind(line) if line.human else ""
+    return Cell(line.reviewer, basis=basis, link=Link("audit", only))
+
+
+def _cell(word: Word, line: Measured) -> Cell:
+    """Print a measure, or how much data it has where these are too few."""
+    measure = word.of(line)
+    if measure.value is None:
+        if not measure.n:
+            return Cell(None)
+        few = f"{measure.n:,}/{measure.needed:,}" if measure.n < measure.needed else ""
+        why = _basis(measure)
+        return Cell(None, basis=why, short=few or why.partition(":")[0])
+    return Cell(
+        _signed(measure, measure.value),
+        _interval(measure) or "no interval",
+        f"{measure.n:,} {measure.of}",
+        f"n {measure.n:,}",
+        word.stands_out(line),
+    )
+
+
+def _signed(measure: Measure, value: float) -> str:
+    """Print a value as its unit is written, with a sign where 0 is in the middle."""
+    shown = number(value, 1 if measure.unit == "votes" else 2)
+    if measure.unit not in SIGNED or value < 0 or float(shown) == 0:
+        return shown
+    return f"+{shown}"
+
+
+def _interval(measure: Measure) -> str:
+    if measure.interval is None:
+        return ""
+    return f"{_signed(measure, measure.interval.low)} to {_signed(measure, measure.interval.high)}"
+
+
+def _basis(measure: Measure) -> str:
+    """Say what a measure rests on, or why it has no value."""
+    if measure.value is None and measure.why is not None:
+        return measure.why
+    return f"{measure.n:,} {measure.of}"
+
+
+def _listed(title: str, words: Sequence[Word], line: Measured, *, every: bool = False) -> Table:
+    """List measures, one a row; those without any data only where `every` one is wanted."""
+    words = words if every else [word for word in words if word.of(line).n or
+                                 word.of(line).value is not None]  # fmt: skip
+    cells = [_cell(word, line) for word in words]
+    return table_of(
+        title,
+        [
+            (
+                Column("measure", "left", heads=True),
+                [word.name if every else word.title for word in words],
+            ),
+            (Column("value"), [Cell(cell.text, marked=cell.marked) for cell in cells]),
+            (Column("interval", "left", keep=80), [cell.interval or UNKNOWN for cell in cells]),
+            (
+                Column("rests on", "left", keep=70),
+                [_basis(word.of(line)) for word in words],
+            ),
+            (Column("is", "left", keep=60), [word.meaning for word in words]),
+        ],
+        form="measures",
+    )
+
+
+def _criteria(panel: PanelAudit) -> Table:
+    """Put criteria side by side, the overall grade among them."""
+    names = [
+        Cell("overall")
+        if line.criterion is None
+        else Cell(line.criterion, link=Link("audit", {"criterion": line.criterion}))
+        for line in panel.criteria
+    ]
+    return table_of(
+        "Criteria",
+        [
+            (Column("criterion", "left", elastic=True, heads=True), names),
+            *(
+                (
+                    Column(word.title, keep=80, interval=40, meaning=word.meaning),
+                    [_cell(word, line) for line in panel.criteria],
+                )
+                for word in CRITERION_WORDS
+            ),
+        ],
+        form="measured",
+    )
+
+
+def _reliability(found: Calibration) -> Iterator[Block]:
+    """Report how often a panel this sure matched people."""
+    if not found.known:
+        why = found.reliability(0.5).why
+        yield Sentence(f"How often a panel this sure is right is unknown: {why}.")
+        return
+    matched = [block.reliability for block in found.blocks]
+    yield table_of(
+        "Reliability",
+        [
+            (
+                Column("panel's confidence", "left", heads=True),
+                [f"{number(block.low)} to {number(block.high)}" for block in found.blocks],
+            ),
+            (Column("pairs"), [f"{block.pairs:,}" for block in found.blocks]),
+            (
+                Column("matched people"),
+                ["unknown" if m.value is None else _signed(m, m.value) for m in matched],
+            ),
+            (Column("interval", "left"), [_interval(m) or UNKNOWN for m in matched]),
+        ],
+    )
+    yield Sentence(
+        f"Of {counted(found.pairs, 'pair')} that people decided: how often a panel this sure of a "
+        "pair sided with them.",
+        quiet=True,
+    )

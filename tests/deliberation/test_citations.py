@@ -12,7 +12,8 @@ from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.service.text import Page
 from witan.service.trust import session_trust
-from witan.surfaces.text.session import legend_text, session_text
+from witan.surfaces.report.session import legend_text, session_report
+from witan.surfaces.report.text import report_text
 from witan.surfaces.web.rendering import render_session
 
 pytestmark = pytest.mark.anyio
@@ -155,7 +156,7 @@ class TestSessions:
         assert (session.status, session.missing) == ("degraded", (self.SAID,))
         assert session.synthesis.unresolved == ("Z", "Q9")
         assert session_trust(session).endswith(f"degraded: {self.SAID}")
-        assert self.SAID in "\n".join(session_text(Page(), session))
+        assert self.SAID in "\n".join(report_text(Page(), session_report(session)))
         record = json.loads(session_to_json(session))
         assert record["missing"] == [self.SAID]
         assert record["synthesis"]["unresolved"] == ["Z", "Q9"]
@@ -176,7 +177,7 @@ class TestSessions:
         note = "the final answer holds [D], which names no answer and may mean something else"
         assert (session.status, session.missing) == ("complete", ())
         assert session.notes[-1] == note
-        assert f"note: {note}" in "\n".join(session_text(Page(), session))
+        assert f"note: {note}" in "\n".join(report_text(Page(), session_report(session)))
         assert note in render_session(session)
         record = json.loads(session_to_json(session))
         assert note in record["notes"]

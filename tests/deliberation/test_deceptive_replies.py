@@ -12,7 +12,8 @@ from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter
 from witan.service.text import Page
-from witan.surfaces.text.session import session_text
+from witan.surfaces.report.session import session_report
+from witan.surfaces.report.text import report_text
 
 pytestmark = pytest.mark.anyio
 
@@ -112,7 +113,7 @@ class TestBills:
         assert session.cost.known_usd == 0
         [said] = [each for each in session.notes if note in each]
         assert said.startswith("odd: its server ")
-        assert f"note: {said}" in "\n".join(session_text(Page(), session))
+        assert f"note: {said}" in "\n".join(report_text(Page(), session_report(session)))
         assert note in session_to_json(session)
 
     async def test_a_billed_seat_is_not_free_again(self):

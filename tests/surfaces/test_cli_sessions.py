@@ -42,7 +42,14 @@ class TestShow:
 
         assert said.status == 0
         assert said.err == ""
-        for part in ("Which?", "Perhaps.", "outcome · s1", "a: b > c > d", "So: yes.", "4 of 4"):
+        for part in (
+            "Which?",
+            "Perhaps.",
+            "By borda, 4 ballots",
+            "a: b > c > d",
+            "So: yes.",
+            "4 of 4",
+        ):
             assert part in said.out
 
     def test_the_record_comes_back(self, witan, record):

@@ -30,15 +30,17 @@ def result_html(result: object) -> str | None:
     return None if lines is None else _preformatted(lines)
 
 
-def _framed(session: Session) -> str:
-    """Put the page of a session into a frame: its styles stay inside, and nothing in it runs."""
+def _framed(session: Session) -> str | None:
+    """Put the page of a session into a frame: its styles stay inside, and nothing in it runs.
+
+    None where the library that writes pages is missing; its report is then shown as Markdown.
+    """
     from witan.surfaces.session_pages import session_to_html
-    from witan.surfaces.text.session import session_text
 
     try:
         page = session_to_html(session)
     except MissingExtra:
-        return _preformatted(session_text(PAGE, session))
+        return None
     attributes = 'sandbox="allow-popups" style="width: 100%; height: 40em; border: 0"'
     return f'<iframe {attributes} srcdoc="{escape(page)}"></iframe>'
 

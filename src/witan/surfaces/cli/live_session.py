@@ -25,9 +25,9 @@ from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board
 from witan.surfaces.report.outcome import outcome_report
+from witan.surfaces.report.session import legend_text
 from witan.surfaces.report.text import report_text
 from witan.surfaces.terminal import echo
-from witan.surfaces.text.session import legend_text
 
 if TYPE_CHECKING:
     from witan.surfaces.cli.session import SessionOutput

@@ -16,12 +16,11 @@ from witan.service.operations.show import show as operation
 from witan.service.session_records import CouncilSession
 from witan.service.text import Page
 from witan.surfaces.cli.council_options import record_options
+from witan.surfaces.cli.generated import render_report
 from witan.surfaces.cli.options import config_option, history_option
 from witan.surfaces.cli.stored_sessions import open_named_sessions
 from witan.surfaces.session_pages import imported_to_html, session_to_html
 from witan.surfaces.terminal import echo
-from witan.surfaces.text.imported_session import imported_text
-from witan.surfaces.text.session import session_text
 
 EXAMPLES = """\b
 Examples:
@@ -71,21 +70,12 @@ def show_command(
         elif events:
             _print_events(found)
         else:
-            _print(found)
+            echo("\n".join(render_report(Page.of(sys.stdout), found)))
             if isinstance(found, CouncilSession) and found.session.status == "interrupted":
                 is_kept = store.shared_history is not None
                 name, given = (found.session.id, options) if is_kept else (session, {})
                 if session != "-":
                     _say_how_to_go_on(name, {**given, "config": config})
-
-
-def _print(found: CouncilSession | ImportedSession) -> None:
-    page = Page.of(sys.stdout)
-    if isinstance(found, ImportedSession):
-        echo("\n".join(imported_text(page, found)))
-        return
-    came_of_it = [f"{relation} as {name}" for name, relation in found.children.items()]
-    echo("\n".join(session_text(page, found.session, came_of_it, found.votes)))
 
 
 def _print_events(found: CouncilSession | ImportedSession) -> None:

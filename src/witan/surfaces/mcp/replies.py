@@ -9,7 +9,6 @@ from witan.analytics.audits import AuditReport
 from witan.core.outcome import Interval
 from witan.core.stats.leaderboard import Leaderboard
 from witan.deliberation.session import Session
-from witan.service.error_boundary import as_request
 from witan.service.json_output import reduce_to
 from witan.service.operations.compare import RuleComparison
 from witan.service.operations.explain import Explained
@@ -28,9 +27,8 @@ from witan.service.trust import missing_text, session_trust
 from witan.surfaces.report import report_of
 from witan.surfaces.report.markdown import report_markdown
 from witan.surfaces.report.outcome import outcome_report
-from witan.surfaces.text.imported_session import imported_text
+from witan.surfaces.report.session import legend_text
 from witan.surfaces.text.progress import told_in_short
-from witan.surfaces.text.session import legend_text, session_text
 from witan.surfaces.text.sessions import sessions_remarks, sessions_text
 from witan.surfaces.text.vote import paper_text
 
@@ -81,7 +79,7 @@ def address(session: str) -> str:
 def result_text(page: Page, found: Found) -> Iterator[str]:
     """Write the final answer with its trust, or the progress."""
     if isinstance(found, ImportedSession):
-        yield from _imported_text(page, found)
+        yield from _imported_text(found)
     elif found.under_way:
         yield from progress_text(page, found)
     else:
@@ -117,10 +115,10 @@ def _warning(session: Session) -> str:
     return clean(" · ".join(parts))
 
 
-def progress_text(page: Page, found: Found) -> Iterator[str]:
+def progress_text(_: Page, found: Found) -> Iterator[str]:
     """Write a session's progress line by line, and who leads."""
     if isinstance(found, ImportedSession):
-        yield from _imported_text(page, found)
+        yield from _imported_text(found)
         return
     session, under_way = found.session, found.under_way
     opened, outcome = session.opened, session.outcome
@@ -148,17 +146,16 @@ def _next_step(session: Session) -> str:
     return "It came to no final answer; `result` says why."
 
 
-def whole_text(page: Page, found: Found) -> Iterator[str]:
-    """Write everything of a session, as `witan show` prints it."""
+def whole_text(_: Page, found: Found) -> Iterator[str]:
+    """Write everything of a session."""
     if isinstance(found, ImportedSession):
-        yield from _imported_text(page, found)
+        yield from _imported_text(found)
         return
-    came_of_it = [f"{relation} as {name}" for name, relation in found.children.items()]
-    yield from session_text(page, found.session, came_of_it, found.votes)
+    yield report_markdown(report_of(found))
 
 
-def _imported_text(page: Page, found: ImportedSession) -> Iterator[str]:
-    yield from imported_text(page, found, as_request)
+def _imported_text(found: ImportedSession) -> Iterator[str]:
+    yield report_markdown(report_of(found))
     yield ""
     yield f"the whole record: {address(found.about.session)}"
 

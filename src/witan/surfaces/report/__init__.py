@@ -8,11 +8,14 @@ __all__ = ["Report", "has_report", "report_of"]
 
 _WRITERS = {
     "AuditReport": "audit",
+    "CouncilSession": "session",
     "Explained": "explanation",
     "Explanation": "explanation",
+    "ImportedSession": "imported",
     "Leaderboard": "leaderboard",
     "Outcome": "outcome",
     "Recount": "outcome",
+    "Session": "session",
     "Tally": "tally",
 }
 """Type of a result to the module here whose function ``…_report`` writes its report."""

@@ -86,10 +86,20 @@ def outcome_blocks(outcome: Outcome, names: Names) -> Iterator[Block]:
     yield from ranking_blocks(outcome, names)
     yield Facts(tuple(names.said(trust_line(outcome)).split(" · ")))
     yield agreement(outcome, names)
+    yield from order_note(outcome, names)
+    yield from abstention_notes(outcome, names)
+
+
+def order_note(outcome: Outcome, names: Names) -> Iterator[Note]:
+    """Say how steady reviewers were when their sheets were turned round."""
     if outcome.order_kept:
         both = [f"{name} {alike} of {n}" for name, (alike, n) in outcome.order_kept.items()]
         text = f"Pairs judged alike in both orders, a flip being a tie: {listed(both)}."
         yield Note(names.said(text), "reason")
+
+
+def abstention_notes(outcome: Outcome, names: Names) -> Iterator[Note]:
+    """Yield why each reviewer abstained."""
     for reviewer, why in outcome.abstentions.items():
         reason = "" if why == "abstained" else f": {why}"
         yield Note(names.said(f"{reviewer} abstained{reason}"), "reason")

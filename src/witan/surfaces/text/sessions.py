@@ -8,8 +8,8 @@ from witan.deliberation.session import Cost
 from witan.service.text import UNKNOWN, Page
 from witan.service.trust import cost_text
 from witan.surfaces.report.document import Column
+from witan.surfaces.report.session import relation_text
 from witan.surfaces.report.text import table
-from witan.surfaces.text.session import relation_text
 
 if TYPE_CHECKING:
     from witan.history import SessionSummary

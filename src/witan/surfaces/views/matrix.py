@@ -11,7 +11,7 @@ from witan.deliberation import events as e
 from witan.deliberation.jury import Authorship
 from witan.deliberation.session import Session
 from witan.service.text import counted, number, readable
-from witan.surfaces.text.session import overall_grade
+from witan.surfaces.report.session import overall_grade
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.web.markdown import rendered
 

@@ -9,7 +9,7 @@ from witan.service.redaction import redact_summaries
 from witan.service.sessions import RunningSession
 from witan.service.text import clean
 from witan.service.trust import cost_text
-from witan.surfaces.text.session import relation_text
+from witan.surfaces.report.session import relation_text
 from witan.surfaces.text.sessions import origin_text
 
 UNDER_WAY = "under way"

@@ -45,7 +45,7 @@ def found(gap: float, reviewers: int, others: float, sessions: int = 1_500) -> f
     apart = 0
     for session in range(sessions):
         own = pair_variances(grades[:, :, session])
-        apart += bool(Uncertainty.of(fit, session, votes, own=own).told_apart(0.95)[0, 1])
+        apart += bool(Uncertainty.of(fit, session, votes, own=own).separated(0.95)[0, 1])
     return apart / sessions
 
 
@@ -128,7 +128,7 @@ def leader_declared(fit: AdditiveFit, values: np.ndarray, **borrowed) -> np.ndar
         held = Uncertainty.of(
             fit, session, ballots[:, session], own=pair_variances(values[:, :, session]), **borrowed
         )
-        declared[session] = held.told_apart(0.95)[first, second]
+        declared[session] = held.separated(0.95)[first, second]
     return declared
 
 

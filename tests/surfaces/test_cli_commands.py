@@ -103,7 +103,7 @@ class TestExplain:
         said = witan("explain", council, "--rule", "borda")
 
         start = said.lines.index("4. Borda: the share of rivals that each ballot places below")
-        rows = [line.split() for line in said.lines[start + 3 : start + 9]]
+        rows = [line.split() for line in said.lines[start + 4 : start + 10]]
         assert rows[0] == ["r1", "3", "3", "1", "1.000", "2", "0.500"]
         assert rows[3] == ["r4", "3", "3", "2", "0.500", "1", "1.000"]
         assert rows[5] == ["mean", "0.875", "0.625"]

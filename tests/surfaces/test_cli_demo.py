@@ -72,7 +72,7 @@ class TestPiped:
         witan("demo", "--fast", "--save", path)
 
         shown = witan("show", path)
-        assert shown.lines[0].startswith("simulated · ")
+        assert shown.lines[0].startswith("simulated session · ")
         assert shown.out.count("simulated · ") >= 8
         assert witan("recount", path, "--rule", "schulze").status == 0
 

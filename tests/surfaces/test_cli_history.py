@@ -61,7 +61,7 @@ class TestNames:
         story = Story("a", "b", "c", session="filed").answers(a="Yes.", b="No.", c="Or so.")
         (tmp_path / "q7").write_text(session_to_json(Session.of(story)), encoding="utf-8")
 
-        assert witan("show", "q7").lines[0].startswith("filed")
+        assert witan("show", "q7").lines[0].startswith("session · filed")
 
     def test_the_last_is_the_latest_that_was_asked(self, witan, seats):
         """``last`` needs no name at all."""

@@ -108,7 +108,7 @@ class TestResume:
 
         own = witan("resume", "last")
         assert "--trust" not in own.err
-        assert witan("show", "last").lines[0].startswith("s1 · ")
+        assert witan("show", "last").lines[0].startswith("session · s1 · ")
 
         (tmp_path / "theirs.json").write_text(session_to_json(session), encoding="utf-8")
         theirs = witan("resume", "theirs.json", "--no-history")

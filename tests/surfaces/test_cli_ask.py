@@ -554,7 +554,7 @@ class TestPlan:
         config.write_text(seats, encoding="utf-8")
         said = witan("plan", "Which?", "--config", config, "--max-cost", "0.7")
 
-        assert "The ceiling of $0.7000 is below the worst cost" in said.out
+        assert "the ceiling of $0.7000 is below the worst cost" in said.out
 
 
 def test_a_script_is_written_as_asked(tmp_path):

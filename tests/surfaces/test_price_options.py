@@ -42,7 +42,7 @@ class TestPrice:
 
         assert prices(said) == {"a": 1.0, "b": 2.0, "c": 3.0, "d": None}
         text = " ".join(witan("plan", "Which?", *MEMBERS, "--price", "a=1,1").out.split())
-        assert "The price of b, c and d is unknown" in text
+        assert "the price of b, c and d is unknown" in text
         assert "--price b=IN,OUT (US dollars per million tokens)" in text
 
     def test_it_wins_over_every_other_price(self, witan, tmp_path):
@@ -276,7 +276,7 @@ class TestUnpricedUnderACeiling:
 
         assert said.status == 4
         assert "fewer than two members can answer" in said.err
-        assert "It would be refused: fewer than two members can answer" in planned.out
+        assert "it would be refused: fewer than two members can answer" in planned.out
 
     def test_doctor_says_so(self, witan, tmp_path):
         """A configured ceiling that no council can keep is a problem, and the exit status 2."""

@@ -24,7 +24,7 @@ def report(name="ada"):
     names = table_of(
         "Names",
         [
-            (Column("model", "left", elastic=True, heads=True), [name, "bob", "cyd"]),
+            (Column("model", "left", fit="middle", heads=True), [name, "bob", "cyd"]),
             (Column("score", meaning=f"mean, without {name}"), ["1.00", Cell("-0.50", "-1 to 0"),
                                                                 Cell("0.10", marked=True)]),
             (Column("votes", keep=10), ["3", "3", "2"]),

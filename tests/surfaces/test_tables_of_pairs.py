@@ -63,7 +63,7 @@ def test_all_battles_without_a_session_count(witan, tmp_path, column, names):
     ]
     assert any("each counts as a battle of its own" in text for text in one["warnings"])
     assert "the last" not in said.err + json.dumps(one["warnings"])
-    assert re.search(r"^borda +A +1  0\.900", witan("compare", path).out, re.MULTILINE)
+    assert re.search(r"^borda +A +1 · 0\.900", witan("compare", path).out, re.MULTILINE)
     assert (first["model"], first["score"], first["sessions"]) == ("A", 0.9, 40)
     assert outcome.standings[0].candidate == "A"
     assert outcome.standings[0].score == pytest.approx(0.9)

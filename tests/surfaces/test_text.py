@@ -69,7 +69,7 @@ def test_a_shortened_text_fits(text, width):
 
 COLUMNS = [
     Column("rank"),
-    Column("candidate", "left", elastic=True),
+    Column("candidate", "left", fit="middle"),
     Column("score"),
     Column("votes", keep=2),
     Column("wins", keep=1),

@@ -167,13 +167,13 @@ def _columns(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def shorten(text: str, width: int) -> str:
-    """At most `width` columns, the middle given up: names differ at both ends."""
+def shorten(text: str, width: int, *, middle: bool = True) -> str:
+    """At most `width` columns, the middle given up, as names differ at both ends; or the end."""
     if span(text) <= width:
         return text
     if width < 3:
         return "…"[:width]
-    head, tail = (width - 1 + 1) // 2, (width - 1) // 2
+    head, tail = ((width - 1 + 1) // 2, (width - 1) // 2) if middle else (width - 1, 0)
     return f"{_fitting(text, head)}…{_fitting(text[::-1], tail)[::-1]}"
 
 

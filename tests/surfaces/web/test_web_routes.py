@@ -106,7 +106,7 @@ class TestAsking:
         plan = browser.post("/api/plan", json={**QUESTION, "options": {"mode": "best"}}).json()
 
         [said] = root.all("section", role="status")
-        assert f"At most {plan['calls']} calls" in said.text
+        assert f"{plan['calls']} calls when nothing fails" in said.text
         assert "$0.0000" in said.text
         assert root.one("textarea", id="question").text == QUESTION["question"]
         assert len(at_desk.history.find(simulated=None, limit=1000)) == before
@@ -435,7 +435,7 @@ class TestSession:
         form = root.one("form", action=f"/sessions/{session}/retry")
         [plan] = [each.attrs["formaction"] for each in form.all("button")[1:]]
         planned = page(browser.post(plan, data={"seat": seat}))
-        assert "At most" in planned.one("section", role="status").text
+        assert "at the very most" in planned.one("section", role="status").text
         assert planned.one("input", name="seat").attrs["value"] == seat
         again = asked(browser, f"/sessions/{session}/retry", seat=seat).rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
@@ -452,7 +452,7 @@ class TestSession:
         juries = {o.attrs["value"]: o.text for o in form.one("select").all("option")}
         assert juries == {"": "the configured council", "demo": "demo"}
         planned = page(browser.post(f"{form.attrs['action']}/plan", data={"profile": "demo"}))
-        assert "At most 6 calls" in planned.one("section", role="status").text
+        assert "6 calls when nothing fails" in planned.one("section", role="status").text
         again = asked(browser, form.attrs["action"], profile="demo").rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 

@@ -187,7 +187,7 @@ class TestOtherReports:
     @pytest.mark.parametrize(
         ("name", "fields", "said"),
         [
-            ("compare", {"rules": "borda, irv"}, "How steady each rule is, over 1 session"),
+            ("compare", {"rules": "borda, irv"}, "oak leads under every rule, clearly under none."),
             ("explain", {"rule": "borda"}, "1. The ballots as cast"),
         ],
     )

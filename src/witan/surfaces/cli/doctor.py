@@ -122,8 +122,8 @@ def _settings(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterato
     yield page.sentence(f"Configuration files read: {files}", "bold")
     columns = [
         Column("setting", "left"),
-        Column("value", "left", elastic=True),
-        Column("from", "left", elastic=True),
+        Column("value", "left", fit="middle"),
+        Column("from", "left", fit="middle"),
     ]
     given = [line for line in found.settings if line.where != "default"]
     lines = found.settings if with_defaults else given
@@ -142,8 +142,8 @@ def _seats(page: Page, title: str, seats: Sequence["SeatFinding"]) -> Iterator[s
 
     yield page.sentence(title, "bold")
     columns = [
-        Column("name", "left", elastic=True),
-        Column("seat", "left", keep=60, elastic=True),
+        Column("name", "left", fit="middle"),
+        Column("seat", "left", keep=60, fit="middle"),
         Column("key", "left", keep=80),
         Column("$ in/out per million", "left", keep=40),
         Column("state", "left"),

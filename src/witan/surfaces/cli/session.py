@@ -238,7 +238,7 @@ def check_planned(output: SessionOutput) -> None:
 def print_plan(plan: "Plan", ceiling: float | None, *, as_json: bool) -> int:
     """Print a plan under a ceiling; the exit status."""
     from witan.service.operations.plan import summarize_plan
-    from witan.surfaces.text.plan import plan_text
+    from witan.surfaces.cli.generated import render_report
 
     summary = summarize_plan(plan, ceiling)
     if as_json:
@@ -246,7 +246,7 @@ def print_plan(plan: "Plan", ceiling: float | None, *, as_json: bool) -> int:
 
         echo(to_json(summary))
     else:
-        echo("\n".join(plan_text(Page.of(sys.stdout), summary)))
+        echo("\n".join(render_report(Page.of(sys.stdout), summary)))
     return 0
 
 

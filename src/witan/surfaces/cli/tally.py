@@ -280,22 +280,21 @@ def _compare(given: "CompareParameters", _: Body, options: Mapping[str, Any]) ->
     from witan.service.operations.compare import compare
 
     found = compare.handler(None, given)
-    comparison = found.comparison
     if options["plot"]:
         from witan.surfaces.charts import comparison_chart
         from witan.surfaces.charts.drawing import save_chart
 
-        save_chart(comparison_chart(comparison), options["plot"])
+        save_chart(comparison_chart(found.comparison), options["plot"])
     if options["as_json"]:
         from witan.service.json_output import to_json
 
         echo(to_json(found))
     else:
-        from witan.surfaces.text.comparison import comparison_text
+        from witan.surfaces.report.comparison import comparison_report
+        from witan.surfaces.report.text import report_text
 
-        sessions = comparison.sessions
-        shown = sessions if given.sessions or len(sessions) <= options["limit"] else ()
-        echo("\n".join(comparison_text(Page.of(sys.stdout), comparison, shown)))
+        most = len(given.sessions) or options["limit"]
+        echo("\n".join(report_text(Page.of(sys.stdout), comparison_report(found, most))))
     if not found.rules:
         return Status.MISUSED
     outcomes = [one for each in found.sessions for one in each.outcomes.values()]

@@ -43,8 +43,6 @@ from witan.surfaces.mcp.schemas import (
     read_arguments,
     result_schema,
 )
-from witan.surfaces.text.comparison import compared_text
-from witan.surfaces.text.plan import plan_text
 from witan.surfaces.text.profiles import profiles_text
 from witan.surfaces.text.progress import Progress
 from witan.surfaces.text.rubrics import rubrics_text
@@ -201,7 +199,7 @@ def session_tool(
     async def work(call: Call, given: Any) -> Reply:
         parameters = parameters_from(operation.parameters, given)
         if planning is not None and given.plan:
-            render = _renderer(plan_text, replies.PlanBrief)
+            render = _renderer(replies.report_text, replies.PlanBrief)
             return await dispatch(planning, call.service, call.client, parameters, render)
         subject = ClientService(call.service, call.client, call.hops)
         running = await operation.handler(subject, parameters)
@@ -304,7 +302,7 @@ _TOOLS = (
     session_tool(retry, plan_retry),
     session_tool(rejudge, plan_rejudge),
     value_tool(tally, replies.report_text, replies.brief_tally),
-    value_tool(compare, compared_text, replies.brief_comparison),
+    value_tool(compare, replies.report_text, replies.brief_comparison),
     value_tool(explain, replies.report_text, replies.brief_explanation),
     value_tool(recount, replies.report_text, replies.brief_recount),
     value_tool(sessions, replies.list_text, replies.SessionsBrief),

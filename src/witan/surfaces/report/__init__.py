@@ -8,13 +8,17 @@ __all__ = ["Report", "has_report", "report_of"]
 
 _WRITERS = {
     "AuditReport": "audit",
+    "Comparison": "comparison",
     "CouncilSession": "session",
     "Explained": "explanation",
     "Explanation": "explanation",
     "ImportedSession": "imported",
     "Leaderboard": "leaderboard",
     "Outcome": "outcome",
+    "Plan": "plan",
+    "PlanSummary": "plan",
     "Recount": "outcome",
+    "RuleComparison": "comparison",
     "Session": "session",
     "Tally": "tally",
 }

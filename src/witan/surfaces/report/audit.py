@@ -156,7 +156,7 @@ def _compared(
     labels = {} if few is None else {few: "not enough data for any of these yet"}
     columns: list[tuple[Column, list[Cell]]] = [
         (
-            Column("reviewer", "left", elastic=True, heads=True),
+            Column("reviewer", "left", fit="middle", heads=True),
             [_name(line, criterion) for line, _ in ordered],
         )
     ]
@@ -257,7 +257,7 @@ def _criteria(panel: PanelAudit) -> Table:
     return table_of(
         "Criteria",
         [
-            (Column("criterion", "left", elastic=True, heads=True), names),
+            (Column("criterion", "left", fit="middle", heads=True), names),
             *(
                 (
                     Column(word.title, keep=80, interval=40, meaning=word.meaning),

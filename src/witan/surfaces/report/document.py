@@ -89,6 +89,10 @@ class Link:
     parameters: Mapping[str, str]
 
 
+Fit = Literal["whole", "middle", "end", "fold"]
+"""What the cells of a column give up on a narrow terminal: nothing, middle, end, or one line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table.
@@ -97,8 +101,8 @@ class Column:
     ----------
     keep
         Priority on a narrow terminal: the column with the smallest is dropped first, 100 never.
-    elastic
-        Its cells may be shortened in the middle.
+    fit
+        What its cells give up on a terminal before columns are dropped.
     heads
         Its cells name their rows.
     meaning
@@ -110,7 +114,7 @@ class Column:
     title: str
     align: Literal["left", "right"] = "right"
     keep: int = ALWAYS
-    elastic: bool = False
+    fit: Fit = "whole"
     heads: bool = False
     meaning: str = ""
     interval: int = 0

@@ -52,7 +52,7 @@ def _table(step: Step) -> Table:
     columns = []
     for title, cells in zip(step.header, zip(*step.rows, strict=True), strict=True):
         words = any(isinstance(cell, str) for cell in cells)
-        column = Column(title, "left" if words else "right", elastic=words)
+        column = Column(title, "left" if words else "right", fit="middle" if words else "whole")
         columns.append((column, _cells(cells)))
     foot = {len(step.rows) - 1} if step.rows[-1][0] == "mean" else set()
     return table_of(step.title, columns, breaks=foot)

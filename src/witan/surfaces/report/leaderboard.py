@@ -33,7 +33,7 @@ from witan.surfaces.report.drawings import (
     Strip,
     Strips,
 )
-from witan.surfaces.report.scale import MARGIN, SCORES, Scale
+from witan.surfaces.report.scale import MARGIN, SCORES, Scale, shade
 
 Parts = Sequence[tuple[Window, Leaderboard | None]]
 """Leaderboards of equal parts of the time; None: no session fell into it."""
@@ -45,9 +45,6 @@ WHOSE = {"model": "models' ballots", "human": "people's ballots"}
 NUMBERS = {"score": "mean score", "rating": "rating", "elo": "Elo"}
 
 TIED = "neighbours too close to call"
-
-SHADES = ((0.95, 1), (0.8, 2), (0.65, 3), (0.5, 4))
-"""Confidence from which a square has a shade."""
 
 FIRST = 12
 """Models drawn at once in a grid or in strips; with more, neither can be read."""
@@ -118,7 +115,7 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
         shown.append((Column("rank"), [_whole(line.rank) for line in lines]))
     shown += [
         (
-            Column("model", "left", elastic=True, heads=True),
+            Column("model", "left", fit="middle", heads=True),
             [line.model for line in lines],
         ),
         (
@@ -304,9 +301,8 @@ def _strength(board: Leaderboard) -> Iterator[Block]:
 
 def _square(p: float | None, name: str, rival: str) -> Square:
     if p is None:
-        return Square(UNKNOWN, f"{name} over {rival}: unknown", 5)
-    shade = next((shade for least, shade in SHADES if p >= least), 5)
-    return Square(probability_text(p), f"{name} over {rival}: {number(p)}", shade)
+        return Square(UNKNOWN, f"{name} over {rival}: unknown", shade(p))
+    return Square(probability_text(p), f"{name} over {rival}: {number(p)}", shade(p))
 
 
 def _costs(board: Leaderboard) -> Iterator[Block]:

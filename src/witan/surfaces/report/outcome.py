@@ -149,7 +149,7 @@ def _columns(outcome: Outcome, names: Names) -> list[tuple[Column, list[str]]]:
     candidates = [names.name(line.candidate) for line in lines]
     shown = [
         (Column("rank"), [str(line.rank) for line in lines]),
-        (Column("candidate", "left", elastic=True, heads=True), candidates),
+        (Column("candidate", "left", fit="middle", heads=True), candidates),
         (Column(title), [number(line.score, digits) for line in lines]),
     ]
     if any(line.std_error is not None for line in lines):

@@ -24,8 +24,18 @@ SCORES = {
 }
 """What the score of each rule is, for the axis; other rules are called by their name."""
 
+SHADES = ((0.95, 1), (0.8, 2), (0.65, 3), (0.5, 4))
+"""Shares from which a square of a grid has a shade."""
+
 MARGIN = 3.0
 """Percent of the plot left free at both ends, so that no dot is cut."""
+
+
+def shade(share: float | None) -> int:
+    """Shade a square of a grid: 1 for nearly 1, 5 for less than a half or unknown."""
+    if share is None:
+        return 5
+    return next((shade for least, shade in SHADES if share >= least), 5)
 
 
 @dataclass(frozen=True, slots=True)

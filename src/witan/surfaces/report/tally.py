@@ -88,19 +88,24 @@ def tally_report(tally: Tally) -> Report:
 
 def _problems(tally: Tally) -> Iterator[Block]:
     missed = [each.problem for each in tally.not_counted]
-    for title, key, lines in (
-        ("Not counted", "not-counted", missed),
-        ("Not read", "not-read", [_unread(each) for each in tally.not_read]),
-    ):
-        if lines:
-            yield Heading(title, key)
-            yield from (Note(line, "concern") for line in lines[:SHOWN])
-            if more := len(lines[SHOWN:]):
-                yield Sentence(f"And {more:,} more.", quiet=True)
+    yield from problem_blocks("Not counted", "not-counted", missed)
+    yield from unread_blocks(tally.not_read)
 
 
-def _unread(each: Unread) -> str:
-    return f"line {each.line:,}: {each.problem}"
+def unread_blocks(not_read: Sequence[Unread]) -> Iterator[Block]:
+    """Write the section on lines that could not be read; nothing if all could."""
+    lines = [f"line {each.line:,}: {each.problem}" for each in not_read]
+    yield from problem_blocks("Not read", "not-read", lines)
+
+
+def problem_blocks(title: str, key: str, lines: Sequence[str]) -> Iterator[Block]:
+    """Write a section on problems; nothing without one."""
+    if not lines:
+        return
+    yield Heading(title, key)
+    yield from (Note(line, "concern") for line in lines[:SHOWN])
+    if more := len(lines[SHOWN:]):
+        yield Sentence(f"And {more:,} more.", quiet=True)
 
 
 def outcomes_report(
@@ -163,13 +168,13 @@ def _lines(digests: Sequence[Digest]) -> Table:
     return table_of(
         "Sessions",
         [
-            (Column("session", "left", elastic=True, heads=True), [one.session for one in digests]),
+            (Column("session", "left", fit="middle", heads=True), [one.session for one in digests]),
             (
-                Column("leader", "left", elastic=True),
+                Column("leader", "left", fit="middle"),
                 [" = ".join(one.leaders) or UNKNOWN for one in digests],
             ),
             (
-                Column("tied with", "left", elastic=True, keep=60),
+                Column("tied with", "left", fit="middle", keep=60),
                 [listed(one.tied_with, most=3) for one in digests],
             ),
             (Column("p_best", keep=50), [p_best_text(one.p_best) for one in digests]),
@@ -219,7 +224,7 @@ def _leads(digests: Sequence[Digest]) -> Iterator[Block]:
     yield table_of(
         "Leaders",
         [
-            (Column("candidate", "left", elastic=True, heads=True), shown),
+            (Column("candidate", "left", fit="middle", heads=True), shown),
             *(
                 (Column(title), [f"{counts[name][which]:,}" for name in shown])
                 for which, title in enumerate(titles)

@@ -4,8 +4,9 @@ Tables fit the page: names give up their middle first, then the columns needed l
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
-from witan.service.text import UNKNOWN, Page, clean, shorten, span
+from witan.service.text import UNKNOWN, Folding, Page, clean, shorten, span
 from witan.surfaces.report.document import (
     ALWAYS,
     NO_LABELS,
@@ -28,8 +29,8 @@ from witan.surfaces.report.document import (
 
 GAP = "  "
 
-NARROWEST = 12
-"""Columns to which a name may be shortened before whole columns are dropped."""
+NARROWEST = {"middle": 12, "end": 24, "fold": 36}
+"""Columns to which a cell may be shortened or folded before whole columns are dropped."""
 
 MARK = "!"
 """Stands beside what stands out."""
@@ -200,14 +201,16 @@ def table(
         kept.remove(goes)
         dropped.append(goes)
     widths = _widths(page, columns, natural, kept)
-    yield page.paint(_line(columns, titles, kept, widths), "dim")
+    if any(titles):
+        yield from (page.paint(line, "dim") for line in _lines(columns, titles, kept, widths))
     length = sum(widths.values()) + len(GAP) * (len(kept) - 1)
     for number, row in enumerate(cells):
         if number in breaks:
             yield page.line(length)
         if number in labels:
             yield page.sentence(labels[number], "dim", hang=2)
-        yield page.paint(_line(columns, row, kept, widths), "bold" if number in bold else "plain")
+        style = "bold" if number in bold else "plain"
+        yield from (page.paint(line, style) for line in _lines(columns, row, kept, widths))
     if dropped:
         names = ", ".join(titles[index] for index in sorted(dropped))
         yield page.sentence(f"(too narrow to show: {names})", "dim")
@@ -215,37 +218,46 @@ def table(
 
 def _least(columns: Sequence[Column], natural: Sequence[int], kept: Sequence[int]) -> int:
     """The narrowest these columns can be."""
-    widths = (
-        min(natural[index], NARROWEST) if columns[index].elastic else natural[index]
-        for index in kept
-    )
+    widths = (_narrowest(columns[index], natural[index]) for index in kept)
     return sum(widths) + len(GAP) * (len(kept) - 1)
+
+
+def _narrowest(column: Column, natural: int) -> int:
+    return min(natural, NARROWEST.get(column.fit, natural))
 
 
 def _widths(
     page: Page, columns: Sequence[Column], natural: Sequence[int], kept: Sequence[int]
 ) -> dict[int, int]:
-    """Width per column kept; the widest elastic ones give way until the line fits."""
+    """Width per column kept; the widest that can give way do, until the line fits."""
     widths = {index: natural[index] for index in kept}
     if page.width is None:
         return widths
     excess = sum(widths.values()) + len(GAP) * (len(kept) - 1) - page.width
-    elastic = [index for index in kept if columns[index].elastic]
-    while excess > 0 and elastic:
-        widest = max(elastic, key=lambda index: widths[index])
-        if widths[widest] <= min(natural[widest], NARROWEST):
+    while excess > 0:
+        wide = [k for k in kept if widths[k] > _narrowest(columns[k], natural[k])]
+        if not wide:
             break
-        widths[widest] -= 1
+        widths[max(wide, key=lambda index: widths[index])] -= 1
         excess -= 1
     return widths
 
 
-def _line(
+def _lines(
     columns: Sequence[Column], cells: Sequence[str], kept: Sequence[int], widths: dict[int, int]
-) -> str:
-    shown = []
-    for index in kept:
-        cell = shorten(cells[index], widths[index])
-        padding = " " * (widths[index] - span(cell))
-        shown.append(cell + padding if columns[index].align == "left" else padding + cell)
-    return GAP.join(shown).rstrip()
+) -> Iterator[str]:
+    """Yield the line of a row; further ones where cells are folded."""
+    fitted = [_fit(columns[index], cells[index], widths[index]) for index in kept]
+    for parts in zip_longest(*fitted, fillvalue=""):
+        shown = []
+        for index, part in zip(kept, parts, strict=True):
+            padding = " " * (widths[index] - span(part))
+            shown.append(part + padding if columns[index].align == "left" else padding + part)
+        yield GAP.join(shown).rstrip()
+
+
+def _fit(column: Column, cell: str, width: int) -> list[str]:
+    if column.fit != "fold":
+        return [shorten(cell, width, middle=column.fit != "end")]
+    folding = Folding(width)
+    return (folding.take(cell) + folding.end()).split("\n")

@@ -42,14 +42,14 @@ def sessions_text(page: Page, found: "SessionList") -> Iterator[str]:
         return
     short = found.short
     columns = [
-        Column("session", "left", elastic=True),
+        Column("session", "left", fit="middle"),
         Column("asked, UTC", "left", keep=40),
         Column("status", "left", keep=70),
-        Column("category", "left", keep=20, elastic=True),
-        Column("question", "left", elastic=True),
-        Column("leader", "left", keep=60, elastic=True),
+        Column("category", "left", keep=20, fit="middle"),
+        Column("question", "left", fit="middle"),
+        Column("leader", "left", keep=60, fit="middle"),
         Column("cost", keep=50),
-        Column("origin", "left", keep=30, elastic=True),
+        Column("origin", "left", keep=30, fit="middle"),
     ]
     rows = [
         [

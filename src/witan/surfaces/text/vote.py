@@ -50,7 +50,7 @@ def vote_text(page: Page, revealed: "VoteResult") -> Iterator[str]:
     columns = [
         Column("you"),
         Column("label", "left"),
-        Column("written by", "left", elastic=True),
+        Column("written by", "left", fit="middle"),
         Column("panel"),
     ]
     rows = [

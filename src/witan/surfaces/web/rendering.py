@@ -15,7 +15,7 @@ from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.service.requests import QuestionRequest
 from witan.service.text import clean
-from witan.surfaces.report.document import Block, Link, Note
+from witan.surfaces.report.document import Block, Link, Note, Report
 from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.session import session_view
 from witan.surfaces.views.sessions import SessionRow
@@ -215,7 +215,7 @@ def render_ask(
     *,
     demo_question: str,
     filled: Filled = BLANK,
-    planned: Sequence[str] = (),
+    planned: Report | None = None,
     latest: Sequence[SessionRow] = (),
     site: Site = SITE,
 ) -> str:
@@ -234,7 +234,7 @@ def render_ask(
         by_hand={each.name: each for each in form_fields(QuestionRequest, {})},
         filled=filled,
         demo_question=demo_question,
-        planned=[clean(each) for each in planned],
+        planned=planned,
         latest=latest,
     )
 

@@ -1,6 +1,6 @@
 """Pages that start sessions, and say what they would cost."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import anyio
@@ -31,7 +31,8 @@ from witan.service.sessions import DEMO, Service
 from witan.service.text import clean, listed
 from witan.surfaces.http.generated import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
-from witan.surfaces.text.plan import plan_sentences
+from witan.surfaces.report.document import Note, Report
+from witan.surfaces.report.plan import plan_report
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.views.sessions import SessionRow, latest_rows
 from witan.surfaces.web.forms import Filled, Form, council_sections, read_form
@@ -78,10 +79,11 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
         planned = await ServedPlanner(service, client).plan(read_question(form))
     except (WitanError, ValidationError) as error:
         return await _form(request, service, refuse_form(request, values, error))
-    sentences = [*plan_sentences(planned)]
+    report = plan_report(planned)
     if form.contents:
-        sentences.append("The files were counted; choose them again to ask with them.")
-    return await _form(request, service, Filled(values), planned=sentences)
+        again = Note("The files were counted; choose them again to ask with them.", "hint")
+        report = replace(report, blocks=(again, *report.blocks))
+    return await _form(request, service, Filled(values), planned=report)
 
 
 @router.post("/sessions")
@@ -103,7 +105,7 @@ async def ask(
 
 
 async def _form(
-    request: Request, service: Service, filled: Filled, planned: Sequence[str] = ()
+    request: Request, service: Service, filled: Filled, planned: Report | None = None
 ) -> Response:
     councils = _councils(service)
     if filled.value("profile") == DEMO and (filled.value("parent") or filled.problem):
@@ -215,7 +217,7 @@ async def plan_retry(
         "plan.html",
         site=site_of(request),
         session=found.id,
-        planned=[clean(each) for each in plan_sentences(planned)],
+        planned=plan_report(planned),
         hidden=[*hidden, ("max_cost_usd", form.get("max_cost_usd"))],
     )
     return Page(html)
@@ -232,11 +234,11 @@ async def plan_rejudge(
         planned = await ServedPlanner(service, client).plan_rejudge(read_rejudging(form, whole))
     except AT_A_FIELD as error:
         return _jury_page(request, whole, refuse_form(request, values, error))
-    return _jury_page(request, whole, Filled(values), [*plan_sentences(planned)])
+    return _jury_page(request, whole, Filled(values), plan_report(planned))
 
 
 def _jury_page(
-    request: Request, session: str, filled: Filled, planned: Sequence[str] = ()
+    request: Request, session: str, filled: Filled, planned: Report | None = None
 ) -> Response:
     """Show the form for another jury."""
     site = site_of(request)
@@ -247,7 +249,7 @@ def _jury_page(
         juries=[name for name in site.juries if name != DEMO or filled.value("profile") == DEMO],
         sections=council_sections(RejudgeRequest, without=("session", "profile")),
         filled=filled,
-        planned=[clean(each) for each in planned],
+        planned=planned,
     )
     return Page(html, filled.status)
 

@@ -1,6 +1,6 @@
 """Pages that count submitted ballots, which are not stored."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,12 +16,10 @@ from witan.service.operations.compare import compare
 from witan.service.operations.explain import explain
 from witan.service.operations.tally import tally
 from witan.service.request_texts import read_texts
-from witan.service.text import Page as TextPage
 from witan.service.text import clean
 from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report import report_of
-from witan.surfaces.text.comparison import compared_text
 from witan.surfaces.web.forms import form_fields, read_form
 from witan.surfaces.web.rendering import render
 from witan.surfaces.web.responses import Page, site_of
@@ -31,19 +29,8 @@ router = APIRouter()
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def add_counting_page(
-    operation: Operation[Any, Any],
-    title: str,
-    button: str,
-    show: Callable[[Any], Mapping[str, object]],
-) -> None:
-    """Add the page of an operation on ballots.
-
-    Parameters
-    ----------
-    show
-        Makes what the template shows of a result.
-    """
+def add_counting_page(operation: Operation[Any, Any], title: str, button: str) -> None:
+    """Add the page of an operation on ballots."""
 
     def write(request: Request, values: Mapping[str, str] = NOTHING, **shown: Any) -> str:
         fields = sorted(
@@ -61,7 +48,7 @@ def add_counting_page(
             rule=fields[0],
             fields=fields[1:],
             changed=changed,
-            **{"view": None, "report": "", "problem": "", **shown},
+            **{"view": None, "problem": "", **shown},
         )
 
     async def show_form(request: Request) -> Response:
@@ -77,7 +64,11 @@ def add_counting_page(
 
             def work() -> Awaitable[str]:
                 return dispatch(
-                    operation, service, client, given, lambda r: write(request, values, **show(r))
+                    operation,
+                    service,
+                    client,
+                    given,
+                    lambda result: write(request, values, view=report_of(result)),
                 )
 
             return Page(await while_connected(request, work))
@@ -104,21 +95,6 @@ def _ballots(text: str, files: Iterable[bytes]) -> SentBallots:
     return SentBallots(contents[0] if contents else text.encode())
 
 
-add_counting_page(
-    tally,
-    "Count ballots that you have",
-    "Count them",
-    lambda result: {"view": report_of(result)},
-)
-add_counting_page(
-    compare,
-    "Compare the rules on ballots that you have",
-    "Compare the rules",
-    lambda result: {"report": "\n".join(compared_text(TextPage(), result))},
-)
-add_counting_page(
-    explain,
-    "Explain an outcome step by step",
-    "Explain it",
-    lambda result: {"view": report_of(result)},
-)
+add_counting_page(tally, "Count ballots that you have", "Count them")
+add_counting_page(compare, "Compare the rules on ballots that you have", "Compare the rules")
+add_counting_page(explain, "Explain an outcome step by step", "Explain it")

@@ -1,0 +1,267 @@
+"""The report of a comparison: every rule on the same ballots, side by side."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from math import isclose
+from typing import TYPE_CHECKING
+
+from witan.core.comparison import Comparison
+from witan.core.outcome import Outcome
+from witan.service.text import UNKNOWN, counted, decimals, listed, number
+from witan.surfaces.report.document import (
+    Block,
+    Column,
+    Heading,
+    Note,
+    Report,
+    Sentence,
+    Table,
+    table_of,
+)
+from witan.surfaces.report.drawings import Grid, Square
+from witan.surfaces.report.scale import shade
+from witan.surfaces.report.tally import unread_blocks
+
+if TYPE_CHECKING:
+    from witan.service.operations.compare import RuleComparison
+
+IN_FULL = 3
+"""Sessions that have a table each; of more, only the totals are reported."""
+
+
+def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL) -> Report:
+    """Write the report of a comparison.
+
+    Parameters
+    ----------
+    most
+        Sessions that have a table each, unless there are more.
+    """
+    found = result if isinstance(result, Comparison) else result.comparison
+    not_read = () if isinstance(result, Comparison) else result.not_read
+    several = counted(len(found.sessions), "session")
+    return Report(
+        "Comparison of rules",
+        (*_name(found, several), counted(len(found.rules), "rule")),
+        _finding(found),
+        (
+            *(Note(text, "warning", option="scale") for text in _scales(found)),
+            *(_sessions(found) if len(found.sessions) <= most else ()),
+            *_steadiness(found),
+            *_agreement(found),
+            *_skipped(found),
+            *unread_blocks(not_read),
+        ),
+    )
+
+
+def _name(found: Comparison, several: str) -> Iterator[str]:
+    if len(found.sessions) > 1:
+        yield several
+    else:
+        yield from filter(None, found.sessions)
+
+
+def _finding(found: Comparison) -> str:
+    if not found.rules:
+        return "No rule can count these ballots."
+    if len(found.sessions) == 1:
+        return _one_finding([*found.outcomes[found.sessions[0]].values()])
+    alike = sum(
+        len({frozenset(each.leaders) for each in by_rule.values()}) == 1
+        for by_rule in found.outcomes.values()
+    )
+    of = _part(alike, len(found.sessions))
+    return f"Every rule that counts a session has the same leaders in {of} sessions."
+
+
+def _one_finding(outcomes: Sequence[Outcome]) -> str:
+    """Say who leads under how many rules, and clearly under how many."""
+    leads = Counter(each.leaders for each in outcomes).most_common()
+    clear = Counter(each.leaders for each in outcomes if each.clear_leader is not None)
+    parts = []
+    for leaders, n_rules in leads:
+        who = listed(leaders) or "nobody"
+        verb = "share the lead" if len(leaders) > 1 else "leads"
+        if n_rules == clear[leaders]:
+            verb += " clearly"
+        if len(outcomes) == 1:
+            under = outcomes[0].rule
+        else:
+            under = "every rule" if len(leads) == 1 else counted(n_rules, "rule")
+        parts.append(f"{who} {verb} under {under}{_firmness(leaders, n_rules, clear[leaders])}")
+    return f"{'; '.join(parts)}."
+
+
+def _firmness(leaders: tuple[str, ...], n_rules: int, n_clear: int) -> str:
+    if len(leaders) != 1 or n_clear == n_rules:
+        return ""
+    if n_rules == 1:
+        return ", but not clearly"
+    return f", clearly under {n_clear or 'none'}"
+
+
+def _scales(found: Comparison) -> Iterable[str]:
+    outcomes = (one for by_rule in found.outcomes.values() for one in by_rule.values())
+    return dict.fromkeys(scale.sentence for outcome in outcomes for scale in outcome.scales)
+
+
+def _sessions(found: Comparison) -> Iterator[Block]:
+    for at, session in enumerate(found.sessions, start=1):
+        yield Heading(f"Session {session}" if session else "Every rule", f"session-{at}")
+        outcomes = [*found.outcomes[session].values()]
+        if not outcomes:
+            yield Sentence("No rule can count this session.")
+            continue
+        yield _session_table(session, outcomes)
+        if at == 1:
+            yield Sentence(
+                "In each cell: rank · score; (=) too close to call against the leader.", quiet=True
+            )
+
+
+def _session_table(session: str, outcomes: Sequence[Outcome]) -> Table:
+    """Rules down, candidates across."""
+    names = [line.candidate for line in outcomes[0].standings]
+    return table_of(
+        f"{session or 'Candidates'} under every rule",
+        [
+            (Column("rule", "left", heads=True), [each.rule for each in outcomes]),
+            (
+                Column("leader", "left", fit="middle"),
+                [" = ".join(each.leaders) or UNKNOWN for each in outcomes],
+            ),
+            # The last candidates go first where there is not room for all.
+            *(
+                (
+                    Column(name, "left", keep=99 - min(place, 98), fit="middle"),
+                    [_rank(each, name) for each in outcomes],
+                )
+                for place, name in enumerate(names)
+            ),
+        ],
+    )
+
+
+def _rank(outcome: Outcome, name: str) -> str:
+    line = outcome[name]
+    score = number(line.score, decimals([each.score for each in outcome.standings]))
+    tied = name in outcome.tied_for_best and name not in outcome.leaders
+    return f"{line.rank} · {score}{' (=)' if tied else ''}"
+
+
+def _steadiness(found: Comparison) -> Iterator[Block]:
+    """Say how often each rule has a clear leader, who it is, and how well it holds."""
+    if not found.rules:
+        return
+    counts = [
+        [by_rule[rule] for by_rule in found.outcomes.values() if rule in by_rule]
+        for rule in found.rules
+    ]
+    clear = [sum(one.clear_leader is not None for one in each) for each in counts]
+    shared = [sum(len(one.leaders) > 1 for one in each) for each in counts]
+    totals = [len(each) for each in counts]
+    columns = [
+        (Column("rule", "left", heads=True), [*found.rules]),
+        (Column("clear leader"), [*map(_part, clear, totals)]),
+        (Column("dead heat", keep=60), [*map(_part, shared, totals)]),
+        (
+            Column(
+                "steady",
+                meaning="share of single ballots whose removal leaves the leaders as they were",
+            ),
+            [_share(found.stability[rule]) for rule in found.rules],
+        ),
+    ]
+    if len(found.sessions) > 1:
+        columns.append((Column("leads", "left", fit="middle", keep=50), [*map(_leads, counts)]))
+    yield Heading("How steady each rule is", "steady")
+    yield table_of("How steady each rule is", columns)
+
+
+def _part(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,}"
+
+
+def _share(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{number(100 * value, 0)}%"
+
+
+def _leads(outcomes: Sequence[Outcome]) -> str:
+    """Count who leads how often, a shared lead for each."""
+    counts = Counter(leader for outcome in outcomes for leader in outcome.leaders)
+    order = sorted(counts, key=lambda name: (-counts[name], name))
+    return ", ".join(f"{name} {counts[name]:,}" for name in order)
+
+
+def _agreement(found: Comparison) -> Iterator[Block]:
+    """Compare the rankings of every two rules, and their leaders over several sessions."""
+    n_rules = len(found.rules)
+    if n_rules < 2:
+        return
+    rows = [
+        [_likeness(tau, found.rules[a], found.rules[b]) for b, tau in enumerate(taus)]
+        for a, taus in enumerate(found.tau)
+    ]
+    yield Heading("How alike the rankings are", "alike")
+    if all(tau is not None and isclose(tau, 1) for taus in found.tau for tau in taus):
+        yield Sentence("Every two rules rank alike: Kendall's τ is 1.")
+    else:
+        yield Sentence("Kendall's τ between two rules: 1 the same order, 0 chance, −1 the reverse.")
+        yield _pairs("Kendall's τ between rules", found.rules, rows)
+    if any(map(any, found.leader_differs)):
+        n_sessions = len(found.sessions)
+        differs = [
+            [
+                Square(f"{n:,}", f"{found.rules[a]} and {found.rules[b]}: {n:,}", _warn(n))
+                for b, n in enumerate(line)
+            ]
+            for a, line in enumerate(found.leader_differs)
+        ]
+        yield Heading("Sessions in which the leaders differ", "differ")
+        yield Sentence(f"Of {counted(n_sessions, 'session')}, as far as both rules count them.")
+        yield _pairs("Sessions in which the leaders of two rules differ", found.rules, differs)
+
+
+def _likeness(tau: float | None, rule: str, other: str) -> Square:
+    return Square(
+        number(tau, 2).replace("-", "−"), f"{rule} and {other}: {number(tau)}", shade(tau)
+    )
+
+
+def _warn(n_differ: int) -> int:
+    return 5 if n_differ == 0 else 3
+
+
+def _pairs(title: str, rules: Sequence[str], rows: Sequence[Sequence[Square]]) -> Table:
+    """Write the half of a symmetric matrix below its diagonal; a page draws all of it."""
+    squares = tuple(
+        tuple(None if a == b else square for b, square in enumerate(row))
+        for a, row in enumerate(rows)
+    )
+    n_rules = len(rules)
+    return table_of(
+        title,
+        [
+            (Column(""), [str(a + 1) for a in range(n_rules)]),
+            (Column("rule", "left", heads=True), [*rules]),
+            *(
+                (
+                    Column(str(b + 1), keep=98 - b),
+                    [rows[a][b].text if b < a else "" for a in range(n_rules)],
+                )
+                for b in range(n_rules - 1)
+            ),
+        ],
+        drawing=Grid(title, tuple(rules), squares, n_rules),
+    )
+
+
+def _skipped(found: Comparison) -> Iterator[Block]:
+    if found.skipped:
+        yield Heading("Rules left out", "left-out")
+    rules: dict[str, list[str]] = {}
+    for rule, why in found.skipped.items():
+        rules.setdefault(why.removeprefix("it "), []).append(rule)
+    for why, names in rules.items():
+        yield Note(f"{', '.join(names)}: {why}", "reason")

@@ -1,0 +1,115 @@
+"""The report of a plan: what a question would ask for, and cost."""
+
+from collections.abc import Iterator, Sequence
+from math import fsum
+from typing import TYPE_CHECKING
+
+from witan.deliberation.plan import Plan, PlanLine
+from witan.service.text import UNKNOWN, counted, listed
+from witan.service.trust import separation_sentence
+from witan.surfaces.report.document import Block, Column, Note, Report, Sentence, Table, table_of
+
+if TYPE_CHECKING:
+    from witan.service.operations.plan import PlanSummary
+
+
+def plan_report(result: "Plan | PlanSummary") -> Report:
+    """Write the report of a plan."""
+    plan = _summarize(result) if isinstance(result, Plan) else result
+    ceiling = plan.max_cost_usd
+    calls = f"{counted(plan.calls, 'call')} when nothing fails"
+    cost = "" if plan.worst_usd is None else f"; {_dollars(plan.worst_usd)} at the very most"
+    return Report(
+        "Plan",
+        () if ceiling is None else (f"ceiling {_dollars(ceiling)}",),
+        f"{calls}{cost}.",
+        (*_remarks(plan), _table(plan)),
+    )
+
+
+def _summarize(plan: Plan) -> "PlanSummary":
+    from witan.service.operations.plan import summarize_plan
+
+    return summarize_plan(plan, None)
+
+
+def _remarks(plan: "PlanSummary") -> Iterator[Block]:
+    if plan.expected_usd is not None and plan.worst_usd:
+        earlier = counted(plan.expected_from, "earlier session")
+        basis = f"the lengths of {earlier}" if plan.expected_from else "published lengths"
+        yield Sentence(f"Expected when nothing fails: {_dollars(plan.expected_usd)}, by {basis}.")
+    if plan.separation is not None:
+        yield Sentence(separation_sentence(plan.separation))
+    yield Sentence("Retries, and second calls where one is slow, are not included.", quiet=True)
+    yield from (Note(text, "warning") for text in _warnings(plan))
+
+
+def _warnings(plan: "PlanSummary") -> Iterator[str]:
+    if plan.unpriced:
+        unknown = f"the price of {listed(plan.unpriced)} is unknown, and with it the cost"
+        yield (
+            f"{unknown}; state it in your own configuration, or on the command line as "
+            f"--price {plan.unpriced[0]}=IN,OUT (US dollars per million tokens)"
+        )
+    ceiling = plan.max_cost_usd
+    if ceiling is None:
+        return
+    if plan.unpriced:
+        yield f"under the ceiling of {_dollars(ceiling)} seats without a price are not called"
+    if plan.refusal is not None:
+        yield f"it would be refused: {plan.refusal}"
+    elif plan.worst_usd is not None and plan.worst_usd > ceiling:
+        yield (
+            f"the ceiling of {_dollars(ceiling)} is below the worst cost: "
+            "a call that could cross it is not made"
+        )
+
+
+def _table(plan: "PlanSummary") -> Table:
+    """Write a line per seat and stage with their sum, then what may be needed, and the sum."""
+    usual = [line for line in plan.lines if not line.if_needed]
+    spare = [line for line in plan.lines if line.if_needed]
+    rows = [
+        *(_row(line.seat, line.stage, [line]) for line in usual),
+        _row("when nothing fails" if spare else "all", "", usual),
+    ]
+    sums = {len(usual)}
+    if spare:
+        rows += [_row(line.seat, f"{line.stage}, if needed", [line]) for line in spare]
+        rows.append(_row("at most", "", plan.lines))
+        sums.add(len(rows) - 1)
+    columns = (
+        Column("seat", "left", fit="middle", heads=True),
+        Column("stage", "left"),
+        Column("calls"),
+        Column("tokens in, at most", keep=40),
+        Column("tokens out, at most", keep=50),
+        Column("expected cost"),
+        Column("worst cost"),
+    )
+    return table_of(
+        "Calls of each seat in each stage",
+        [(column, [row[at] for row in rows]) for at, column in enumerate(columns)],
+        breaks=sums | ({len(usual) + 1} if spare else set()),
+        strong=sums,
+    )
+
+
+def _row(seat: str, stage: str, lines: Sequence[PlanLine]) -> list[str]:
+    """Sum some lines."""
+    costs = [line.worst_usd for line in lines if line.worst_usd is not None]
+    spare = any(line.if_needed for line in lines)
+    likely = [line.expected_usd for line in lines if line.expected_usd is not None]
+    return [
+        seat,
+        stage,
+        f"{sum(line.calls for line in lines):,}",
+        f"{sum(line.input_tokens for line in lines):,}",
+        f"{sum(line.output_tokens for line in lines):,}",
+        UNKNOWN if spare else _dollars(fsum(likely) if len(likely) == len(lines) else None),
+        _dollars(fsum(costs) if len(costs) == len(lines) else None),
+    ]
+
+
+def _dollars(usd: float | None) -> str:
+    return UNKNOWN if usd is None else f"${usd:,.4f}"

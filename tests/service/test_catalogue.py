@@ -1,10 +1,14 @@
 """Every operation is on every surface, with every parameter that it declares."""
 
+import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 import pytest
 
+import witan
 from witan.service.catalogue import CATALOGUE, find_operation, operation, redact
 from witan.service.operations.rules import RuleList
 from witan.service.parameters import Parameters, adapter_of, parameters_of
@@ -14,6 +18,8 @@ from witan.surfaces.http.openapi import describe_fields
 from witan.surfaces.mcp.tools import list_tools
 
 OPERATIONS = sorted(CATALOGUE)
+
+SOURCE = Path(witan.__file__).parent
 
 
 LISTED = {tool.name: tool for tool in list_tools()}
@@ -135,3 +141,43 @@ def test_a_result_of_a_derived_type_is_refused():
 
     with pytest.raises(TypeError, match="neither redacted nor public"):
         redact(Longer(()))
+
+
+REDACTION = SOURCE / "service" / "redaction.py"
+
+ERRORS = {"public_error", "why_unseated"}
+"""Functions that word errors."""
+
+APART_FROM_RESULTS = {
+    "service/dispatch.py:ServedSessions": "names of an imported session, as its client writes them",
+    "service/reports.py:HistoryReports": "names of models, as its client writes them",
+    "service/sessions/councils.py:_lacking": "seats in an error",
+    "service/sessions/stream.py:Stream": "events of a stream, each as it happens",
+}
+
+
+def test_only_rules_redact_results():
+    """Nothing calls what redacts but the rule of a type, for which `redact` is called."""
+    by_hand = {
+        f"{path.relative_to(SOURCE)}:{getattr(block, 'name', 'module')}"
+        for path in SOURCE.rglob("*.py")
+        if path != REDACTION
+        for block in redacting_blocks(ast.parse(path.read_text(encoding="utf-8")))
+    }
+
+    assert by_hand == {*APART_FROM_RESULTS}
+
+
+def redacting_blocks(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The functions and classes of a module that redact, and are no rule."""
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "witan.service.redaction"
+        for alias in node.names
+    } - ERRORS
+    for block in tree.body:
+        rules = [ast.unparse(each) for each in getattr(block, "decorator_list", ())]
+        used = {each.id for each in ast.walk(block) if isinstance(each, ast.Name)}
+        if used & names and not any(rule.startswith("redacts(") for rule in rules):
+            yield block

@@ -9,18 +9,16 @@ from typing import Any, TypeVar
 import anyio
 import anyio.from_thread
 
-from witan.core.outcome import Outcome
 from witan.deliberation.imported_session import ImportRedactor
 from witan.deliberation.session import Session
-from witan.errors import MissingParameter
+from witan.errors import HistoryConflict, MissingParameter
 from witan.history import History
 from witan.service.catalogue import Operation, redact
 from witan.service.operations.ask import ClientService
 from witan.service.operations.plan import Planner, ServedPlanner
 from witan.service.operations.profiles import ProfileService
-from witan.service.operations.sessions import history_of
 from witan.service.parameters import Parameters
-from witan.service.redaction import SessionRedactor, redact_import
+from witan.service.redaction import redact_import
 from witan.service.reports import ReportService
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, Service
@@ -34,7 +32,7 @@ class ServedSessions:
 
     service: Service
     client: Client
-    shown: ImportRedactor = redact_import
+    show_import: ImportRedactor = redact_import
 
     @property
     def history(self) -> History:
@@ -45,7 +43,10 @@ class ServedSessions:
         HistoryConflict
             If it keeps no sessions.
         """
-        return history_of(self.service)
+        if self.service.history is None:
+            problem = "this server keeps no history"
+            raise HistoryConflict("the server", problem, "have it started without --no-history")
+        return self.service.history
 
     @property
     def shared_history(self) -> History | None:
@@ -53,13 +54,11 @@ class ServedSessions:
         return self.service.history
 
     def record(self, session: str) -> Session | None:
-        """A session as it is recorded, running or stored."""
+        """A session as it is recorded, running or stored; None: it came in as ballots."""
         running, history = self.service.running(session), self.service.history
-        if running is not None:
-            return running.held
-        if history is None:
-            return anyio.from_thread.run(self.service.session, session)
-        return history.session(session) if history.has_record(session) else None
+        if running is None and history is not None and not history.has_record(session):
+            return None
+        return anyio.from_thread.run(self.service.record, session)
 
     def describe(self, session: Session) -> CouncilSession:
         """Add votes, descendants, and whether the session runs here."""
@@ -68,10 +67,6 @@ class ServedSessions:
         if running is None:
             return found
         return replace(found, under_way=running.under_way, record_problem=running.problem)
-
-    def shown_outcome(self, session: Session, outcome: Outcome) -> Outcome:
-        """Redact an outcome by what its session hides."""
-        return SessionRedactor(session.opened).outcome(outcome)
 
     def whole_name(self, name: str) -> str:
         """Complete the name of a session, running or stored."""
@@ -128,6 +123,11 @@ def perform(
     """
     subject = SUBJECTS[operation.needs](service, client)
     return redact(operation.handler(subject, given))
+
+
+def keep_typed(result: T) -> T:
+    """Render nothing, for who renders the redacted result later."""
+    return result
 
 
 async def dispatch(

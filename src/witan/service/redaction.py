@@ -27,6 +27,7 @@ from witan.errors import (
     WitanError,
 )
 from witan.history import Imported, SessionSummary
+from witan.service.catalogue import redacts
 
 HIDDEN = "…"
 
@@ -215,10 +216,11 @@ class SessionRedactor:
         return None if said is None else self.words(said)
 
 
-def redact_seats(seats: Iterable[Seat], among: Iterable[Seat] = ()) -> tuple[Seat, ...]:
-    """Seats by name and model, told apart from each other and from further ones."""
-    shown = [*seats]
-    return _seats(shown, public_names(seat.source for seat in (*shown, *among)))
+def redact_seats(*groups: Iterable[Seat]) -> tuple[tuple[Seat, ...], ...]:
+    """Seats of each group by name and model, those of all groups told apart."""
+    seats = [tuple(group) for group in groups]
+    models = public_names(seat.source for group in seats for seat in group)
+    return tuple(_seats(group, models) for group in seats)
 
 
 def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]:
@@ -260,6 +262,7 @@ def _parts(source: str) -> Iterator[str]:
         yield source.partition("#")[0]
 
 
+@redacts(Session)
 def redact_session(session: Session) -> Session:
     """A session as clients see it; the same one where there is nothing to hide."""
     redactor = SessionRedactor(session.opened)
@@ -287,6 +290,13 @@ def redact_summaries(found: Iterable[SessionSummary]) -> list[SessionSummary]:
         )
         for line in lines
     ]
+
+
+@redacts(SessionSummary)
+def redact_summary(line: SessionSummary) -> SessionSummary:
+    """Redact a line that stands alone: its leader is told apart from nobody."""
+    [shown] = redact_summaries([line])
+    return shown
 
 
 def _shown(models: Mapping[str, str], model: str | None) -> str | None:

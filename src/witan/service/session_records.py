@@ -12,10 +12,9 @@ from witan.deliberation.events import EVENTS, AnswerDelta, Event, SynthesisDelta
 from witan.deliberation.record import dump_record, record_fields
 from witan.deliberation.session import Cost, Session, State, Synthesis
 from witan.files.exports import ballot_fields
-from witan.service.catalogue import redacts
+from witan.service.catalogue import redact, redacts
 from witan.service.outcome_records import OutcomeRecord, Safety, outcome_fields
 from witan.service.parameters import adapter_of
-from witan.service.redaction import redact_session
 from witan.service.trust import session_trust
 
 if TYPE_CHECKING:
@@ -321,4 +320,4 @@ class CouncilSession:
 @redacts(CouncilSession)
 def redact_council_session(found: CouncilSession) -> CouncilSession:
     """Redact the session by what its seats hide."""
-    return replace(found, session=redact_session(found.session))
+    return replace(found, session=redact(found.session))

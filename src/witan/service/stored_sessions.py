@@ -12,7 +12,6 @@ from witan.errors import SessionFileError, UnknownName
 from witan.service.parameters import MOMENT, Doc, Parameters, Pattern
 
 if TYPE_CHECKING:
-    from witan.core.outcome import Outcome
     from witan.deliberation.imported_session import ImportRedactor
     from witan.deliberation.session import Session
     from witan.history import History
@@ -75,8 +74,8 @@ class SessionStore(Protocol):
         ...
 
     @property
-    def shown(self) -> "ImportRedactor":
-        """Shows an imported session to the client."""
+    def show_import(self) -> "ImportRedactor":
+        """Calls seats of an imported session as the client knows them."""
         ...
 
     def record(self, session: str) -> "Session | None":
@@ -85,10 +84,6 @@ class SessionStore(Protocol):
 
     def describe(self, session: "Session") -> "CouncilSession":
         """Add what is known of a session beside its record."""
-        ...
-
-    def shown_outcome(self, session: "Session", outcome: "Outcome") -> "Outcome":
-        """Show an outcome of a session to the client."""
         ...
 
     def whole_name(self, name: str) -> str:

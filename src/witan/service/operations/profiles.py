@@ -1,12 +1,12 @@
 """List the councils that can be asked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from witan.deliberation.ports import Seat
-from witan.service.catalogue import operation, public
-from witan.service.parameters import Parameters
+from witan.service.catalogue import operation, redact, redacts
+from witan.service.json_output import reduce_to, to_json
+from witan.service.parameters import Parameters, adapter_of
 from witan.service.sessions import Profile
 
 
@@ -74,8 +74,6 @@ class ProfileEntry:
     problem: str | None
 
 
-# The seats of a `Profile` are redacted where its council is seated.
-@public
 @dataclass(frozen=True, slots=True)
 class ProfileList:
     """Councils.
@@ -89,24 +87,28 @@ class ProfileList:
     profiles: tuple[ProfileEntry, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """Councils; as JSON it has the fields of `ProfileList`."""
+
+    profiles: tuple[Profile, ...]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> Any:
+        return adapter_of(ProfileList).core_schema
+
+    def to_json(self) -> str:
+        """Write name and model of every seat."""
+        return to_json(reduce_to(ProfileList, self))
+
+
+@redacts(Profiles)
+def redact_profiles(found: Profiles) -> Profiles:
+    """Redact every council."""
+    return Profiles(tuple(map(redact, found.profiles)))
+
+
 @operation("profiles", get="/profiles", tag="sessions")
-def profiles(service: ProfileService, given: ProfilesParameters) -> ProfileList:  # noqa: ARG001
+def profiles(service: ProfileService, given: ProfilesParameters) -> Profiles:  # noqa: ARG001
     """List the councils that can be asked: who sits in each, and why one cannot be asked."""
-    return ProfileList(tuple(map(_entry, service.profiles.values())))
-
-
-def _entry(profile: Profile) -> ProfileEntry:
-    return ProfileEntry(
-        profile.name,
-        profile.about,
-        _seats(profile.seats),
-        _seats(profile.jury),
-        _seats(profile.chairmen),
-        profile.simulated,
-        profile.notes,
-        profile.problem,
-    )
-
-
-def _seats(seats: Iterable[Seat]) -> tuple[SeatEntry, ...]:
-    return tuple(SeatEntry(seat.name, seat.source) for seat in seats)
+    return Profiles(tuple(service.profiles.values()))

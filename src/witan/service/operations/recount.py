@@ -13,10 +13,12 @@ from witan.deliberation.learning import describe_unlearned, learn_for_recount
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NothingToCount
 from witan.history import History
-from witan.service.catalogue import operation, public
+from witan.service.catalogue import operation, redacts
+from witan.service.json_output import to_json
 from witan.service.operations.imported_sessions import as_it_came, imported_outcomes
 from witan.service.outcome_records import OutcomeJson
-from witan.service.parameters import Doc
+from witan.service.parameters import Doc, adapter_of
+from witan.service.redaction import SessionRedactor
 from witan.service.settings import COUNTING, BallotSettings
 from witan.service.stored_sessions import Name, SessionName, SessionStore
 from witan.version import __version__
@@ -44,7 +46,6 @@ class RecountParameters(BallotSettings):
     ] = ()
 
 
-@public  # the store shows its outcome as the client may see it
 @dataclass(frozen=True, slots=True)
 class Recount:
     """The outcome of a session as counted now.
@@ -60,14 +61,40 @@ class Recount:
     witan: str
     sessions: tuple[OutcomeJson, ...]
 
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome."""
-        return self.sessions[0]
+
+@dataclass(frozen=True, slots=True)
+class RecountResult:
+    """A recounted session; as JSON it has the fields of `Recount`.
+
+    Parameters
+    ----------
+    session
+        The session; None: it came in as ballots, and its outcome has the names of its client.
+    """
+
+    outcome: Outcome
+    session: Session | None = None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> Any:
+        return adapter_of(Recount).core_schema
+
+    def to_json(self) -> str:
+        """Write version and outcome."""
+        return to_json(Recount(__version__, (self.outcome,)))
+
+
+@redacts(RecountResult)
+def redact_recount(result: RecountResult) -> RecountResult:
+    """Redact the outcome by what the seats of the session hide."""
+    if result.session is None:
+        return result
+    redactor = SessionRedactor(result.session.opened)
+    return replace(result, outcome=redactor.outcome(result.outcome))
 
 
 @operation("recount", post="/sessions/{session}/recount", tag="counting", pool="session")
-def recount(store: SessionStore, given: RecountParameters) -> Recount:
+def recount(store: SessionStore, given: RecountParameters) -> RecountResult:
     """Count the ballots of a session again, under another rule or without some reviewers.
 
     The session stays as it is, and no model is called. Whatever is not given stays as the session
@@ -84,15 +111,15 @@ def recount(store: SessionStore, given: RecountParameters) -> Recount:
             settings,
             without=given.without,
             named=changed,
-            shown=store.shown,
+            shown=store.show_import,
         )
-        return Recount(__version__, (outcome,))
+        return RecountResult(outcome)
     given.settings(given.rule or session.settings.rule)
     changed |= changed.pop("parameters", {})
     outcome = recounted(
         session, store.shared_history, given.rule, without=given.without, given=changed
     )
-    return Recount(__version__, (store.shown_outcome(session, outcome),))
+    return RecountResult(outcome, session)
 
 
 def recounted(

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from witan.service.catalogue import operation, redacts
+from witan.service.catalogue import operation, redact, redacts
 from witan.service.error_boundary import as_request
 from witan.service.operations.imported_sessions import ImportedSession, imported_session
 from witan.service.parameters import Parameters
-from witan.service.redaction import redact_import, redact_summaries
+from witan.service.redaction import redact_import
 from witan.service.session_records import CouncilSession
 from witan.service.stored_sessions import SessionName, SessionStore
 
@@ -21,9 +21,9 @@ class ShowParameters(Parameters):
 @redacts(ImportedSession)
 def redact_imported_session(found: ImportedSession) -> ImportedSession:
     """Redact names and reasons; the outcome was counted under the names that clients see."""
-    [about] = redact_summaries([found.about])
     why = None if found.not_counted is None else as_request(found.not_counted)
-    return replace(found, about=about, held=redact_import(found.held)[0], not_counted=why)
+    held, _ = redact_import(found.held)
+    return replace(found, about=redact(found.about), held=held, not_counted=why)
 
 
 @operation("show", get="/sessions/{session}", tag="sessions")
@@ -36,5 +36,5 @@ def show(store: SessionStore, given: ShowParameters) -> CouncilSession | Importe
     name = store.whole_name(given.session)
     session = store.record(name)
     if session is None:
-        return imported_session(store.history, name, store.shown)
+        return imported_session(store.history, name, store.show_import)
     return store.describe(session)

@@ -133,7 +133,7 @@ def vote(store: SessionStore, given: VoteParameters) -> VoteResult:
     prepared = paper_for(store, given.session, given.as_)
     check_unvoted(store.history, prepared, replacing=given.replace)
     stored = store.history.export(prepared.session)
-    names = store.shown(stored)[1] if stored.session_record is None else {}
+    names = store.show_import(stored)[1] if stored.session_record is None else {}
     known = {names.get(name, name): name for name in prepared.sheet.candidates}
     return cast_vote(store, prepared, read_vote(prepared, given.ranking, given.paper, known))
 
@@ -159,7 +159,7 @@ def cast_vote(store: SessionStore, paper: Paper, given: Vote, *, seen: bool = Fa
 
 def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResult:
     """Reveal who wrote what on a paper, and how the panel ranked it."""
-    return reveal(store.history, paper, groups, store.shown)
+    return reveal(store.history, paper, groups, store.show_import)
 
 
 def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NoCouncil, TooLarge, UnknownName, WitanError
 from witan.history import History
 from witan.models.seats import SeatSpec
+from witan.service.catalogue import redacts
 from witan.service.config.configuration import Config
 from witan.service.council import Council, seat_council
 from witan.service.demonstration import demonstration
@@ -73,7 +74,7 @@ class Profile:
     notes
         What to know about how it is seated.
     seats, jury, chairmen
-        By name and model: how they are written is not for whoever asks.
+        As they are configured: `redact` a profile before a client sees it.
     problem
         Why it cannot be asked, in the words for who would ask; None: it can.
     failure
@@ -94,6 +95,14 @@ class Profile:
     def simulated(self) -> bool:
         """True if any seat plays a script."""
         return any(seat.simulated for seat in (*self.seats, *self.jury, *self.chairmen))
+
+
+@redacts(Profile)
+def redact_profile(profile: Profile) -> Profile:
+    """Redact how the seats of a profile are written, and what its notes say of that."""
+    seats, jury, chairmen = redact_seats(profile.seats, profile.jury, profile.chairmen)
+    notes = tuple(map(redact_words, profile.notes))
+    return replace(profile, seats=seats, jury=jury, chairmen=chairmen, notes=notes)
 
 
 class Councils:
@@ -161,11 +170,11 @@ class Councils:
         return Profile(
             name,
             about,
-            redact_seats(seats, (*jury, *chairmen)),
-            redact_seats(chairmen, (*seats, *jury)),
+            tuple(seats),
+            tuple(chairmen),
             council.procedure,
-            tuple(map(redact_words, council.notes)),
-            jury=redact_seats(jury, (*seats, *chairmen)),
+            council.notes,
+            jury=tuple(jury),
         )
 
     def council(self, judging: CouncilRequest, ceiling: float | None = None) -> Council:
@@ -366,7 +375,8 @@ def _lacking(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tup
     named = not opened.answers  # who judges stored answers may have another name at home
     known = {(member.name if named else "", member.source) for member in members}
     absent = (s for s in opened.called if (s.name if named else "", s.source) not in known)
-    return redact_seats(dict.fromkeys(absent))
+    [shown] = redact_seats(dict.fromkeys(absent))
+    return shown
 
 
 def _within(procedure: Procedure, ceiling: float | None) -> Procedure:

@@ -19,9 +19,9 @@ from witan.deliberation.retries import plan_rest, plan_retry
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
 from witan.models.loop_guard import HOPS, server_name
+from witan.service.catalogue import redact
 from witan.service.council import Council
 from witan.service.error_boundary import contain_errors
-from witan.service.redaction import redact_session
 from witan.service.reports import HistoryReports
 from witan.service.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions.councils import Councils, Profile
@@ -410,7 +410,11 @@ class Service:
         HistoryError
             If several begin so, or it was imported as ballots and has no events.
         """
-        return redact_session(await self._registry.session(name))
+        return redact(await self.record(name))
+
+    async def record(self, name: str) -> Session:
+        """A session as it is recorded; errors as of `session`."""
+        return await self._registry.session(name)
 
     async def named(self, name: str) -> str:
         """The whole name of a session; ``last`` is the latest.

@@ -12,8 +12,9 @@ from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, NothingToCount, UnknownName
 from witan.history import History
+from witan.service.catalogue import redact
 from witan.service.error_boundary import ContainedError, contain_errors
-from witan.service.redaction import public_error, redact_session
+from witan.service.redaction import public_error
 from witan.service.sessions.limits import Client
 from witan.service.sessions.stream import Stream
 
@@ -70,7 +71,7 @@ class RunningSession:
         if self._session is None:
             return Session.of(self.stream.kept)
         if self._shown is None:
-            self._shown = redact_session(self._session)
+            self._shown = redact(self._session)
         return self._shown
 
     @property

@@ -17,7 +17,6 @@ from witan.service.text import clean
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.core.outcome import Outcome
     from witan.deliberation.imported_session import Imported
     from witan.deliberation.plan import Lengths
     from witan.deliberation.session import Session
@@ -74,7 +73,7 @@ class LocalSessions:
         """The history."""
         return self._history
 
-    def shown(self, held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+    def show_import(self, held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
         """An imported session as it came in."""
         return held, {}
 
@@ -117,10 +116,6 @@ class LocalSessions:
             return found
         running = self.history.summary(session.id).status == "running"
         return replace(found, session=replace(session, status="running")) if running else found
-
-    def shown_outcome(self, session: "Session", outcome: "Outcome") -> "Outcome":  # noqa: ARG002
-        """An outcome as it is."""
-        return outcome
 
 
 class NamedSessions(LocalSessions):

@@ -10,11 +10,12 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from witan.deliberation.session import Session
 from witan.service.catalogue import CATALOGUE, find_operation
+from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
-from witan.service.operations.sessions import imported_of
+from witan.service.operations.imported_sessions import ImportedSession
+from witan.service.operations.show import ShowParameters, show
 from witan.service.session_records import CouncilSession
-from witan.service.sessions import RunningSession, StreamMessage, heard
-from witan.service.stored_sessions import describe_session
+from witan.service.sessions import LOCAL, RunningSession, StreamMessage, heard
 from witan.surfaces.http.events import AFTER, event_frame, frames, stream_response
 from witan.surfaces.http.generated import (
     ServiceOf,
@@ -226,18 +227,15 @@ async def export(
     reveal: Annotated[bool, Query(description="Say who wrote what.")] = True,
 ) -> Response:
     """Return a session as a self-contained page without scripts."""
-    imported = await imported_of(service, session)
-    if imported is not None:
-        html = await anyio.to_thread.run_sync(export_imported_html, imported)
-        return _file(html, imported.about.session)
-    record = await service.session(session)
 
-    def write() -> str:
-        about = describe_session(service.history, record)
-        children = [*about.children.items()]
-        return export_html(record, revealed=reveal, children=children, votes=about.votes)
+    def write(found: CouncilSession | ImportedSession) -> Response:
+        if isinstance(found, ImportedSession):
+            return _file(export_imported_html(found), found.about.session)
+        record, children = found.session, [*found.children.items()]
+        html = export_html(record, revealed=reveal, children=children, votes=found.votes)
+        return _file(html, record.id)
 
-    return _file(await anyio.to_thread.run_sync(write), record.id)
+    return await dispatch(show, service, LOCAL, ShowParameters(session), write)
 
 
 def _file(html: str, session: str) -> Response:

@@ -14,8 +14,8 @@ from witan.service.operations.compare import RuleComparison
 from witan.service.operations.explain import Explained
 from witan.service.operations.forget import Deletion
 from witan.service.operations.imported_sessions import ImportedSession
-from witan.service.operations.profiles import ProfileList
-from witan.service.operations.recount import Recount
+from witan.service.operations.profiles import Profiles
+from witan.service.operations.recount import RecountResult
 from witan.service.operations.rubrics import RubricList
 from witan.service.operations.rules import RuleList
 from witan.service.operations.session_list import SessionList
@@ -242,7 +242,7 @@ def brief_explanation(found: Explained) -> LeadersBrief:
     return reduce_to(LeadersBrief, found.outcome)
 
 
-def brief_recount(found: Recount) -> OutcomeBrief:
+def brief_recount(found: RecountResult) -> OutcomeBrief:
     """Reduce a recount."""
     return reduce_to(OutcomeBrief, found.outcome)
 
@@ -402,7 +402,7 @@ class ProfilesBrief:
     profiles: tuple[ProfileBrief, ...]
 
 
-def brief_profiles(found: ProfileList) -> ProfilesBrief:
+def brief_profiles(found: Profiles) -> ProfilesBrief:
     """Reduce a list of councils."""
     return ProfilesBrief(
         tuple(

@@ -10,19 +10,19 @@ import mcp_types as types
 
 from witan.errors import UnknownName
 from witan.history import SessionSummary
-from witan.service.catalogue import Operation
+from witan.service.catalogue import Operation, redact
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations.audit import audit
+from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.leaderboard import leaderboard
 from witan.service.operations.profiles import profiles
 from witan.service.operations.rubrics import rubrics
 from witan.service.operations.rules import rules
 from witan.service.operations.session_list import sessions
-from witan.service.operations.sessions import imported_of
 from witan.service.operations.show import ShowParameters, show
+from witan.service.session_records import CouncilSession
 from witan.service.sessions import LOCAL, Service
-from witan.service.stored_sessions import describe_session
 from witan.surfaces.mcp.replies import address
 from witan.surfaces.session_pages import imported_to_html, session_to_html
 from witan.surfaces.text.sessions import origin_text
@@ -88,7 +88,7 @@ def _latest(service: Service) -> list[types.Resource]:
             description=_describe(found),
             mime_type=JSON,
         )
-        for found in service.history.find(limit=LATEST)
+        for found in map(redact, service.history.find(limit=LATEST))
     ]
 
 
@@ -124,12 +124,9 @@ async def read_resource(service: Service, uri: str) -> tuple[str, str]:
 
 
 async def _page(service: Service, name: str) -> str:
-    found = await imported_of(service, name)
-    if found is not None:
-        return await anyio.to_thread.run_sync(imported_to_html, found)
-    session = await service.session(name)
-    about = await anyio.to_thread.run_sync(describe_session, service.history, session)
-    children = [*about.children.items()]
-    return await anyio.to_thread.run_sync(
-        lambda: session_to_html(session, children=children, votes=about.votes)
-    )
+    def write(found: CouncilSession | ImportedSession) -> str:
+        if isinstance(found, ImportedSession):
+            return imported_to_html(found)
+        return session_to_html(found.session, children=[*found.children.items()], votes=found.votes)
+
+    return await dispatch(show, service, LOCAL, ShowParameters(name), write)

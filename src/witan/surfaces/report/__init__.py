@@ -17,7 +17,7 @@ _WRITERS = {
     "Outcome": "outcome",
     "Plan": "plan",
     "PlanSummary": "plan",
-    "Recount": "outcome",
+    "RecountResult": "outcome",
     "RuleComparison": "comparison",
     "Session": "session",
     "Tally": "tally",

@@ -25,7 +25,7 @@ from witan.surfaces.report.drawings import StandingLine, Standings, Tier
 from witan.surfaces.report.scale import SCORES, Dot, Scale
 
 if TYPE_CHECKING:
-    from witan.service.operations.recount import Recount
+    from witan.service.operations.recount import RecountResult
 
 DISSENTS = PAIRS = 8
 """Reviewers and pairs that have a sentence each; of more, their number is said."""
@@ -63,7 +63,7 @@ class Names:
 BY_NAME = Names({})
 
 
-def outcome_report(result: "Outcome | Recount", *, simulated: bool | None = None) -> Report:
+def outcome_report(result: "Outcome | RecountResult", *, simulated: bool | None = None) -> Report:
     """Write the report of an outcome.
 
     Parameters

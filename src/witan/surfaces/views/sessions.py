@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from witan.deliberation.session import Cost
 from witan.history import SessionSummary
-from witan.service.redaction import redact_summaries
+from witan.service.catalogue import redact
 from witan.service.sessions import RunningSession
 from witan.service.text import clean
 from witan.service.trust import cost_text
@@ -60,7 +60,7 @@ def latest_rows(
     kept = {each.session for each in found}
     new = [r for r in reversed(at_hand) if r.named and r.id not in kept]
     going = [running for running in at_hand if running.under_way]
-    return (*map(_new, new), *session_rows(redact_summaries(found), going))[:most]
+    return (*map(_new, new), *session_rows([*map(redact, found)], going))[:most]
 
 
 def _row(found: SessionSummary, *, going: bool) -> SessionRow:

@@ -8,6 +8,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from witan.service.catalogue import redact
 from witan.service.sessions import Service
 from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
 
@@ -40,7 +41,7 @@ def site_of(request: Request) -> Site:
     base = "" if public is None else urlsplit(public).path.rstrip("/")
     service: Service = request.app.state.service
     keeps = service.history is not None
-    councils = tuple(each for each in service.profiles.values() if not each.problem)
+    councils = tuple(redact(each) for each in service.profiles.values() if not each.problem)
     name = client.name if client is not None and known else ""
     return Site(base, keeps=keeps, client=name, councils=councils)
 

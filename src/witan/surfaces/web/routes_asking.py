@@ -20,6 +20,7 @@ from witan.errors import (
     WitanError,
 )
 from witan.history import Search
+from witan.service.catalogue import redact
 from witan.service.demonstration import demonstration
 from witan.service.error_boundary import as_form
 from witan.service.operations import ask as operations
@@ -124,7 +125,7 @@ async def _form(
 def _councils(service: Service) -> list[Choice]:
     """List the configured councils, by their seats or purpose."""
     found = []
-    for name, profile in service.profiles.items():
+    for name, profile in ((name, redact(each)) for name, each in service.profiles.items()):
         seats = listed([_seated(seat) for seat in profile.seats])
         if profile.jury:
             seats += f", judged by {listed([_seated(seat) for seat in profile.jury])}"

@@ -13,7 +13,7 @@ from witan.analytics.sources import check_rule
 from witan.core.settings import AUTO
 from witan.errors import NothingToCount, WitanError
 from witan.history import SessionSummary
-from witan.service.dispatch import dispatch, perform
+from witan.service.dispatch import ServedSessions, dispatch, perform
 from witan.service.operations.audit import AuditParameters, audit
 from witan.service.operations.leaderboard import (
     LeaderboardParameters,
@@ -21,7 +21,6 @@ from witan.service.operations.leaderboard import (
     scores_over_time,
 )
 from witan.service.operations.session_list import sessions
-from witan.service.operations.sessions import history_of
 from witan.service.text import clean
 from witan.service.worker_pool import once
 from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
@@ -128,7 +127,7 @@ async def leaderboard_page(
     """Show the leaderboard; scores over time take a while longer."""
 
     def check() -> LeaderboardParameters:
-        history_of(service)
+        _ = ServedSessions(service, client).history
         given: LeaderboardParameters = read_query(leaderboard, query)
         check_rule(given.rule)
         return given
@@ -158,7 +157,7 @@ async def audit_page(
     """Show how reviewers judge, or one of them, or on one criterion."""
 
     def check() -> AuditParameters:
-        history_of(service)
+        _ = ServedSessions(service, client).history
         given: AuditParameters = read_query(audit, query)
         return given
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 from fastapi import APIRouter, Header, Query, Request
@@ -16,14 +16,15 @@ from witan.core.blinding import Sheet
 from witan.errors import InvalidBallot, InvalidParameter, UnknownName, WitanError
 from witan.history.votes import Paper, Vote, check_code
 from witan.service.catalogue import redact
-from witan.service.dispatch import ServedSessions, dispatch
+from witan.service.dispatch import ServedSessions, dispatch, keep_typed
 from witan.service.operations.imported_sessions import ImportedSession
-from witan.service.operations.recount import Recount, RecountParameters, recount
-from witan.service.operations.sessions import imported_of
+from witan.service.operations.recount import RecountParameters, recount
+from witan.service.operations.show import ShowParameters
+from witan.service.operations.show import show as show_session
 from witan.service.operations.voting import cast_vote, check_unvoted, paper_for, reveal_paper
 from witan.service.redaction import public_error
 from witan.service.sessions import LOCAL, RunningSession, Service
-from witan.service.stored_sessions import SessionStore, describe_session
+from witan.service.stored_sessions import SessionStore
 from witan.surfaces.http.events import AFTER, stream_response
 from witan.surfaces.http.generated import ClientOf, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
@@ -259,63 +260,37 @@ async def _shown(request: Request, service: ServiceOf, whole: str, here: Shown) 
         events = (each.event for each in running.stream.told_after(0))
         live = LiveSession(events, revealed=here.reveal, site=site, mark=running.stream.mark)
         return Page(render_live(live, site=site), headers=UNKEPT)
-    imported, refused = await _imported(service, whole, here)
-    if imported is not None:
-        return await _import(request, imported, here, refused)
-    found = await service.session(whole)
-    running = service.running(whole)  # no longer where another process took the session up
-    seats = tuple(seat_called(found, each) for each in here.without)
+    found = await dispatch(show_session, service, LOCAL, ShowParameters(whole), keep_typed)
+    seats = here.without
+    if not isinstance(found, ImportedSession):
+        seats = tuple(seat_called(found.session, each) for each in seats)
     recounted, refused = None, None
     try:
         if here.rule or seats:
             given = RecountParameters(session=whole, rule=here.rule or None, without=seats)
-            recounted = (await dispatch(recount, service, LOCAL, given, _same)).outcome
+            recounted = (await dispatch(recount, service, LOCAL, given, keep_typed)).outcome
     except WitanError as error:
         refused, seats = error, ()
-    about = await anyio.to_thread.run_sync(describe_session, service.history, found)
-    write = partial(
-        render_session,
-        found,
-        revealed=here.reveal,
-        recounted=recounted,
-        without=seats,
-        children=[*about.children.items()],
-        votes=about.votes,
-        site=site,
-        problem=_refused(request, refused) or _running_problem(running),
-        misnamed=here.misnamed,
-    )
-    html = await anyio.to_thread.run_sync(write)
-    return Page(html, 200 if refused is None else status_of(refused), UNKEPT)
-
-
-def _same(result: Recount) -> Recount:
-    return result
-
-
-async def _imported(
-    service: Service, whole: str, here: Shown
-) -> tuple[ImportedSession | None, WitanError | None]:
-    """Return an imported session, and why it cannot be recounted."""
-    try:
-        return await imported_of(service, whole, here.rule or None, without=here.without), None
-    except WitanError as error:
-        return await imported_of(service, whole), error
-
-
-async def _import(
-    request: Request, found: ImportedSession, here: Shown, refused: WitanError | None
-) -> Response:
-    """Make the page of an imported session."""
-    write = partial(
-        render_imported,
-        found,
-        recounted=refused is None and bool(here.rule or here.without),
-        without=here.without if refused is None else (),
-        site=site_of(request),
-        problem=_refused(request, refused),
-        misnamed=here.misnamed,
-    )
+    problem = _refused(request, refused)
+    shared: dict[str, Any] = {"without": seats, "site": site, "misnamed": here.misnamed}
+    if isinstance(found, ImportedSession):
+        if recounted is not None:
+            found = replace(found, outcome=recounted, not_counted=None)
+        write = partial(
+            render_imported, found, recounted=recounted is not None, problem=problem, **shared
+        )
+    else:
+        running = service.running(whole)  # no longer where another process took the session up
+        write = partial(
+            render_session,
+            found.session,
+            revealed=here.reveal,
+            recounted=recounted,
+            children=[*found.children.items()],
+            votes=found.votes,
+            problem=problem or _running_problem(running),
+            **shared,
+        )
     html = await anyio.to_thread.run_sync(write)
     return Page(html, 200 if refused is None else status_of(refused), UNKEPT)
 

@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "ask": "ask",
         "demo": "demo",
-        "plan": "ask",
+        "plan": "plan",
         "show": "show",
         "recount": "tally",
         "resume": "resume",

@@ -1,36 +1,31 @@
-"""Put a question or stored answers to a council: ``witan ask``, ``rejudge`` and ``plan``."""
+"""Put a question or stored answers to a council: ``witan ask`` and ``rejudge``."""
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.text import clean
+from witan.service.requests import RejudgeRequest
 from witan.surfaces.cli.council_options import (
     council_options,
     jury_options,
-    overrides,
     say_separation,
     seat_council_of,
     seat_jury_of,
     session_options,
 )
-from witan.surfaces.cli.options import SectionedCommand, history_option, json_option, open_record
+from witan.surfaces.cli.options import SectionedCommand, open_record
+from witan.surfaces.cli.plan import check_planned, judged_session, plan_option, print_plan
 from witan.surfaces.cli.session import (
     Say,
     SessionOutput,
-    check_planned,
     hold,
-    plan_option,
-    print_plan,
-    read_conversation,
+    join_conversation,
     read_earlier,
     read_files,
     read_question,
-    say_aside,
+    read_turns,
 )
-from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.deliberation.recorder import Listener
@@ -64,11 +59,10 @@ def ask_command(**options: Any) -> int:
     earlier = options["parent"]
     inputs = (*options["files"], earlier, options["conversation"])
     question = read_question(options["question"], inputs)
-    files = read_files(options["files"])
+    files, turns = read_files(options["files"]), read_turns(options)
 
     def seat(say: Say, place: "RecordingPlace | None") -> "SessionRunner":
         before = read_earlier(earlier, options["config"], options["history"])
-        conversation = read_conversation(options["conversation"], before)
         council = seat_council_of(options, say, place)
         if not output.quiet:
             say_separation(council, say, place)
@@ -77,7 +71,7 @@ def ask_command(**options: Any) -> int:
             async with council:
                 return await council.ask(
                     question,
-                    conversation=conversation,
+                    conversation=join_conversation(turns, before),
                     files=files,
                     seed=options["seed"],
                     category=options["category"],
@@ -118,13 +112,11 @@ def rejudge_command(session: str, plan: bool, **options: Any) -> int:
     output = SessionOutput.of(options)
     if plan:
         check_planned(output)
-        parent = _judged_session(session, options["config"], options["history"])
-        council = seat_jury_of(options, say_aside, None)
-        ceiling = council.procedure.limits.max_cost_usd
-        return print_plan(council.plan_rejudge(parent), ceiling, as_json=output.as_json)
+        request = RejudgeRequest(session=session)
+        return print_plan("plan_rejudge", options, request, as_json=output.as_json)
 
     def seat(say: Say, place: "RecordingPlace | None") -> "SessionRunner":
-        parent = _judged_session(session, options["config"], options["history"])
+        parent = judged_session(session, options["config"], options["history"])
         council = seat_jury_of(options, say, place)
 
         async def held(listener: "Listener") -> "Session":
@@ -134,64 +126,3 @@ def rejudge_command(session: str, plan: bool, **options: Any) -> int:
         return held
 
     return hold(output, seat, partial(open_record, options))
-
-
-def _judged_session(name: str, config: "Path | None", history: str | None) -> "Session":
-    """The session whose answers are judged."""
-    from witan.errors import SessionFileError
-    from witan.surfaces.cli.stored_sessions import session_called
-
-    with session_called(name, config, history) as (session, _):
-        if isinstance(session, str):
-            raise SessionFileError(name, "came in as ballots: no council gave its answers")
-    return session
-
-
-PLAN_EXAMPLES = """\b
-Examples:
-  witan plan "Is this contract fair?" -f contract.txt
-  witan plan "Which?" --member openai:gpt-5 --member anthropic:claude-opus-4 --json
-"""
-
-
-@click.command(
-    "plan",
-    cls=SectionedCommand,
-    short_help="Say what a question would cost, without a call.",
-    epilog=PLAN_EXAMPLES,
-)
-@council_options
-@history_option
-@json_option
-def plan_command(as_json: bool, **options: Any) -> None:
-    """Say what QUESTION would ask for and cost at most; no call is made, and no key is needed.
-
-    Tokens are upper bounds: every answer is counted as if it filled its limit. The expected cost
-    goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
-    chairmen that stand in are in the worst cost; retries and hedges are not.
-    """
-    earlier = options["parent"]
-    inputs = (*options["files"], earlier, options["conversation"])
-    question = read_question(options["question"], inputs)
-    files = read_files(options["files"])
-    before = read_earlier(earlier, options["config"], options["history"])
-    import os
-
-    from witan.service.config.configuration import load_config
-    from witan.service.council import plan_configured
-    from witan.service.history_access import configured
-    from witan.surfaces.cli.stored_sessions import earlier_lengths
-
-    given, profile = overrides(options), options["profile"]
-    config = load_config(os.environ, Path.cwd(), options["config"], given, profile=profile)
-    planned = plan_configured(
-        config,
-        os.environ,
-        question,
-        conversation=read_conversation(options["conversation"], before),
-        files=files,
-        lengths=earlier_lengths(configured(options["config"], options["history"])),
-    )
-    for note in planned.notes:
-        echo(clean(note), err=True)
-    print_plan(planned.plan, planned.max_cost_usd, as_json=as_json)

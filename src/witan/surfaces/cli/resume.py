@@ -14,14 +14,8 @@ from witan.service.requests import ResumeRequest, RetryRequest
 from witan.surfaces.cli.council_options import seated, session_options
 from witan.surfaces.cli.generated import parameter_options
 from witan.surfaces.cli.options import SectionedCommand, config_option, open_record, section
-from witan.surfaces.cli.session import (
-    Say,
-    SessionOutput,
-    check_planned,
-    hold,
-    plan_option,
-    print_plan,
-)
+from witan.surfaces.cli.plan import check_planned, plan_option, print_plan, retried_session
+from witan.surfaces.cli.session import Say, SessionOutput, hold
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
@@ -284,17 +278,13 @@ def retry_command(
     """
     output = SessionOutput.of(options)
     if plan:
-        from witan.deliberation.procedure import with_ceiling
-        from witan.deliberation.retries import plan_retry
-
         check_planned(output)
-        parent, _ = _retried_session(session, config, options["history"])
-        limits = with_ceiling(parent.opened.procedure, max_cost_usd).limits
-        planned = plan_retry(parent, seats or None, limits)
-        return print_plan(planned, limits.max_cost_usd, as_json=output.as_json)
+        request = RetryRequest(session, seats=seats, max_cost_usd=max_cost_usd)
+        places = {"config": config, "history": options["history"]}
+        return print_plan("plan_retry", places, request, as_json=output.as_json)
 
     def seat(say: Say, _: "RecordingPlace | None") -> "SessionRunner":
-        parent, trusted = _retried_session(session, config, options["history"])
+        parent, trusted = retried_session(session, config, options["history"])
         if not (trust or trusted):
             refuse_untrusted(parent.opened.called)
         council = reseat_council(parent, config, say, max_cost_usd)
@@ -306,17 +296,3 @@ def retry_command(
         return held
 
     return hold(output, seat, partial(open_record, {**options, "config": config}))
-
-
-def _retried_session(name: str, config: Path | None, history: str | None) -> "tuple[Session, bool]":
-    """The session to retry, and whether its seats are those that the user himself configured."""
-    from witan.errors import SessionFileError
-    from witan.service.history_access import configured
-    from witan.surfaces.cli.stored_sessions import session_called
-
-    with session_called(name, config, history) as (session, place):
-        if isinstance(session, str):
-            raise SessionFileError(name, "came in as ballots: no council can be asked again")
-        own = place is not None and configured(config, history).history.own
-        trusted = own and place is not None and not place.summary(session.id).imported
-    return session, trusted

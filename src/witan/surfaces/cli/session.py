@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.text import Page, clean
+from witan.service.text import clean
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.options import section
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.deliberation.plan import Plan
     from witan.deliberation.ports import Message
     from witan.deliberation.session import Session
     from witan.service.history_access import RecordingPlace
+    from witan.service.requests import Turn
     from witan.surfaces.cli.live_session import SessionRunner
     from witan.surfaces.cli.panel import Panel
 
@@ -140,22 +139,30 @@ def read_earlier(
     return session
 
 
-def read_conversation(path: str | None, earlier: "Session | None") -> "tuple[Message, ...]":
-    """The turns before the question: those of a file, or of the session that it goes on from."""
+def read_turns(options: Mapping[str, Any]) -> "tuple[Turn, ...]":
+    """Read the turns before the question from the file of `--conversation`."""
+    path = options["conversation"]
     if path is None:
-        return () if earlier is None else earlier.conversation
-    if earlier is not None:
+        return ()
+    if options["parent"] is not None:
         raise click.UsageError("choose --conversation or --continue, not both")
     from pydantic import TypeAdapter, ValidationError
 
-    from witan.deliberation.ports import Message
     from witan.service.requests import Turn
 
     try:
-        turns = TypeAdapter(tuple[Turn, ...]).validate_json(_decoded(path, "--conversation"))
+        return TypeAdapter(tuple[Turn, ...]).validate_json(_decoded(path, "--conversation"))
     except ValidationError as error:
         problem = f"{path} is no list of objects with role and content: {error.errors()[0]['msg']}"
         raise click.BadParameter(problem, param_hint="--conversation") from None
+
+
+def join_conversation(turns: "Iterable[Turn]", earlier: "Session | None") -> "tuple[Message, ...]":
+    """Return the turns, or the conversation of the session that the question goes on from."""
+    from witan.deliberation.ports import Message
+
+    if earlier is not None:
+        return earlier.conversation
     return tuple(Message(turn.role, turn.content) for turn in turns)
 
 
@@ -218,38 +225,3 @@ def hold(
                 panel.close(keep=False)
             echo("interrupted before the session was opened", err=True)
             return Status.INTERRUPTED
-
-
-plan_option = section(
-    "Time and money",
-    click.option(
-        "--plan", is_flag=True, help="Print the calls and the highest cost; make no call."
-    ),
-)
-
-
-def check_planned(output: SessionOutput) -> None:
-    """Refuse what is said of a session where none is held."""
-    if output.events or output.save is not None:
-        option = "--events" if output.events else "--save"
-        raise click.UsageError(f"{option} is of a session; with --plan there is none")
-
-
-def print_plan(plan: "Plan", ceiling: float | None, *, as_json: bool) -> int:
-    """Print a plan under a ceiling; the exit status."""
-    from witan.service.operations.plan import summarize_plan
-    from witan.surfaces.cli.generated import render_report
-
-    summary = summarize_plan(plan, ceiling)
-    if as_json:
-        from witan.service.json_output import to_json
-
-        echo(to_json(summary))
-    else:
-        echo("\n".join(render_report(Page.of(sys.stdout), summary)))
-    return 0
-
-
-def say_aside(note: str) -> None:
-    """Say something on standard error."""
-    echo(clean(note), err=True)

@@ -326,18 +326,29 @@ class TestGates:
             assert way in {used for used, _ in ways_out(file)}, line
 
 
-def test_who_catches_everything_says_why():
-    """An ``except Exception`` stands where anybody's code runs, with its reason beside it."""
-    broad = re.compile(r"\s*except \(?(Base)?Exception\b")
-    clauses = {
-        f"{path.relative_to(SOURCE)}:{number}": line
-        for path in FILES
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
-        if broad.match(line)
-    }
+CATCHES_ALL = {
+    "service/error_boundary.py",  # requests, tools and sessions of a server
+    "deliberation/calls.py",  # a model, which may be anybody's code
+    "deliberation/council.py",  # a session in a task of its own, raised to the reader of its events
+    "history/writer.py",  # the thread that writes every session
+}
+"""A module to what runs within its one broad clause."""
 
-    assert len(clauses) <= 9
-    assert [where for where, line in clauses.items() if "#" not in line] == []
+
+def test_who_catches_everything_says_why():
+    """One ``except Exception`` stands at each boundary, with its reason beside it."""
+    broad = re.compile(
+        r"\s*except( \(?([\w, ]+, )?(Base)?Exception\b|:)|.*suppress\((Base)?Exception\b"
+    )
+    clauses = [
+        (path.relative_to(SOURCE).as_posix(), line)
+        for path in FILES
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if broad.match(line)
+    ]
+
+    assert sorted(where for where, _ in clauses) == sorted(CATCHES_ALL)
+    assert [where for where, line in clauses if "#" not in line] == []
 
 
 class TestPublicSurface:

@@ -4,8 +4,8 @@ A `Caller` sees each call of a session through to a reply or to the reason why t
 `Attempt` is one request in its provider's limits, and a second one if the first stalls.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from weakref import ref
@@ -28,6 +28,7 @@ from witan.deliberation.ports import (
     ignore_text,
 )
 from witan.deliberation.procedure import Limits
+from witan.deliberation.recorder import FailureNote
 from witan.deliberation.replies import ReasoningFilter, split_reasoning
 from witan.deliberation.throttle import Throttle, Throttles
 from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
@@ -224,7 +225,7 @@ class _ReplyListener:
         self._streaming = False
         self._holds_back = pending.holds_back
         self.active = False
-        self.fault: Exception | None = None
+        self.failure = FailureNote()
 
     def __call__(self, text: str) -> None:
         if not text:
@@ -252,7 +253,7 @@ class _ReplyListener:
 
     def _pass_on(self, text: str, withdrawals: int) -> None:
         pending = self._pending
-        try:
+        with self.failure:
             if self._reasoning.withdrawals > withdrawals:
                 pending.holds_back = pending.closed_alone = True
                 self._holds_back = self._reasoning.withdrawals > MOST_WITHDRAWALS
@@ -265,9 +266,6 @@ class _ReplyListener:
                 text, self._withheld = self._withheld, ""
                 self._streaming = pending.hear is not ignore_text
                 pending.hear(text)
-        except Exception as error:  # a listener may raise anything, which is no fault of the model
-            self.fault = error
-            raise
 
 
 async def _announce(
@@ -291,8 +289,9 @@ async def _complete(
     """Send one request, settle its cost, translate foreign exceptions."""
     name = pending.member.name
     try:
-        reply: object = await pending.member.model.complete(pending.call, listener)
-        listener.close()
+        with wrap_foreign_errors(name, listener.failure):
+            reply: object = await pending.member.model.complete(pending.call, listener)
+            listener.close()
     except BilledFailure as error:
         reservation.settle(check_bill(pending.member, pending.call, error.bill))
         raise
@@ -300,10 +299,6 @@ async def _complete(
         if not listener.active and _is_refusal(error):
             reservation.release()
         raise
-    except Exception as error:  # a model may be anybody's code, and raise anything
-        if error is listener.fault:
-            raise
-        raise _wrap_foreign_error(name, error) from error
     if not isinstance(reply, Reply):
         raise ModelError(name, f"returned {type(reply).__name__} where a Reply was due")
     reply = check_bill(pending.member, pending.call, reply)
@@ -328,6 +323,19 @@ def _is_refusal(error: WitanError) -> bool:
         answered = error.status is not None and error.status not in GATEWAY_TIMEOUTS
         return answered or not error.sent
     return isinstance(error, MissingKey | MissingExtra)
+
+
+@contextmanager
+def wrap_foreign_errors(name: str, listener: FailureNote) -> Iterator[None]:
+    """Raise what a model raises as an error of ours; what its `listener` raises passes."""
+    try:
+        yield
+    except WitanError:
+        raise
+    except Exception as error:  # a model may be anybody's code, and raise anything
+        if any(error is each for each in listener.errors):
+            raise
+        raise _wrap_foreign_error(name, error) from error
 
 
 def _wrap_foreign_error(name: str, error: Exception) -> ModelError:

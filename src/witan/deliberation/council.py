@@ -25,7 +25,7 @@ from witan.core.display import list_names
 from witan.core.early_stopping import provable_settings
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
-from witan.deliberation.calls import Caller
+from witan.deliberation.calls import Caller, wrap_foreign_errors
 from witan.deliberation.context import RETRY_WAITS, SessionContext, drop_fruitless_resumes
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.jury import Authorship, double_roles, rename_clashes
@@ -55,11 +55,11 @@ from witan.deliberation.plan import (
 from witan.deliberation.planner import make_plan, plan_session
 from witan.deliberation.ports import Clock, Member, Message, Model, Preparable, Seat, Teacher
 from witan.deliberation.procedure import Procedure, check_procedure
-from witan.deliberation.recorder import Listener, Recorder
+from witan.deliberation.recorder import FailureNote, Listener, Recorder
 from witan.deliberation.retries import open_retry, plan_rest, plan_retry
 from witan.deliberation.session import Session, disproved_prices
 from witan.deliberation.throttle import Throttles
-from witan.errors import NoCouncil
+from witan.errors import NoCouncil, WitanError
 from witan.version import __version__
 
 LONGEST_SECONDS = 60.0
@@ -92,10 +92,9 @@ class Preparation:
 
 
 async def _prepare(model: Preparable) -> None:
-    try:
+    # Whatever it is, the call itself fails by it and says so.
+    with suppress(WitanError), wrap_foreign_errors("a model", FailureNote()):
         await model.prepare()
-    except Exception:  # noqa: BLE001 - whatever it is, the call itself fails by it and says so
-        return
 
 
 STOPS_BY_RANKINGS = (

@@ -5,8 +5,8 @@ waited for are shared by everything that happened meanwhile, and by every call t
 made. What could not be made durable in time is shown as `provisional`.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -25,6 +25,27 @@ from witan.deliberation.ports import Clock, Stage
 
 Listener = Callable[[Event], None]
 """Called with every event, in order; it must not wait."""
+
+
+class FailureNote:
+    """Notes exceptions that leave its blocks; nothing is caught."""
+
+    __slots__ = ("errors",)
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+
+    @property
+    def error(self) -> Exception | None:
+        """The first of them; None: there is none."""
+        return self.errors[0] if self.errors else None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Exception):
+            self.errors.append(error)
 
 
 @runtime_checkable
@@ -101,7 +122,7 @@ class Recorder:
         self._listener = listener
         self._journal = listener if isinstance(listener, Journal) else None
         self.events: list[Event] = []
-        self.failure: Exception | None = None
+        self._note = FailureNote()
         self._seq = 0
         self._unshown: list[Event] = []
         self._over = False
@@ -130,6 +151,11 @@ class Recorder:
         """Record the text so far as reasoning."""
         self.emit(TextWithdrawn, seat=seat, stage=stage)
 
+    @property
+    def failure(self) -> Exception | None:
+        """The first exception of a listener, which ends the session; None: there is none."""
+        return self._note.error
+
     async def before_call(self) -> None:
         """Wait until all events are durable, then call the guard."""
         recorded = False
@@ -148,18 +174,21 @@ class Recorder:
         if self._journal is None:
             yield
             return
-        raised: Exception | None = None
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._show_in_rounds, self._journal, name="witan-journal")
-            try:
-                yield
-            except Exception as error:  # noqa: BLE001 - raised below: here a group would wrap it
-                raised = error
-            finally:
-                self._over = True
-                self._wanted.set()
-        if raised is not None:
-            raise raised
+        own = FailureNote()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._show_in_rounds, self._journal, name="witan-journal")
+                try:
+                    with own:
+                        yield
+                finally:
+                    self._over = True
+                    self._wanted.set()
+        except ExceptionGroup as failed:
+            if failed.exceptions != (own.error,):
+                raise
+        if own.error is not None:
+            raise own.error  # without the group, which is of tasks
 
     async def _show_in_rounds(self, journal: Journal) -> None:
         with anyio.CancelScope(shield=True):  # what happened before a cancellation is shown, too
@@ -175,7 +204,7 @@ class Recorder:
     async def _round(self, journal: Journal) -> None:
         """Commit what has happened until now, and show it."""
         n_events = len(self._unshown)
-        with self._note_failure():
+        with self._note:
             durable = self._durable = await journal.commit()
             showing, self._unshown = self._unshown[:n_events], self._unshown[n_events:]
             for event in showing:
@@ -187,7 +216,7 @@ class Recorder:
         is_delta = _is_delta(event)
         if not is_delta:
             self.events.append(event)
-        with self._note_failure():
+        with self._note:
             if self._journal is None:
                 if self._listener is not None:
                     self._listener(event)
@@ -198,15 +227,6 @@ class Recorder:
                     self._journal.keep(event)
                 self._unshown.append(event)
                 self._wanted.set()
-
-    @contextmanager
-    def _note_failure(self) -> Iterator[None]:
-        """Note the listener's first failure, to end the session."""
-        try:
-            yield
-        except Exception as error:  # a listener may be anybody's code, and raise anything
-            self.failure = self.failure or error
-            raise
 
 
 def _is_delta(event: Event) -> bool:

@@ -1,7 +1,7 @@
 """Councils as models of OpenAI's protocol: ``/v1/models`` and ``/v1/chat/completions``."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -152,8 +152,7 @@ async def _ended(request: Request, running: RunningSession) -> None:
             running.cancel()
 
         group.start_soon(attend)
-        with suppress(Exception):  # it is told as the refusal that it is
-            await running.ended()
+        await running.over()
         group.cancel_scope.cancel()
 
 

@@ -90,7 +90,7 @@ class MemberFactory:
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
     def members(self, given: Sequence[Seatable]) -> list[Member]:
-        """The members, in order."""
+        """Return the members, in order."""
         specs = [_spec(each, f"members[{n}]") for n, each in enumerate(given, start=1)]
         named = name_seats(specs)
         made = [self._made(each, spec) for each, spec in zip(given, named, strict=True)]
@@ -166,7 +166,7 @@ class MemberFactory:
 
 
 def _spec(each: Seatable, key: str) -> SeatSpec:
-    """A seat as a user names it."""
+    """Return a seat as a user names it."""
     if isinstance(each, SeatSpec):
         return each
     if isinstance(each, str):
@@ -481,7 +481,7 @@ def _unseated_notes(config: Config) -> Iterator[str]:
 def _repriced(
     given: Sequence[Seatable] | None, written: Sequence[SeatSpec], priced: Sequence[SeatSpec]
 ) -> Sequence[Seatable]:
-    """The seats in place of those configured, which have the prices of the lists."""
+    """Return the seats in place of those configured, which have the prices of the lists."""
     if given is None:
         return priced
     prices = dict(zip(written, priced, strict=True))
@@ -494,7 +494,7 @@ def with_list_prices(config: Config, environment: Mapping[str, str]) -> Config:
 
 
 def who_sits(config: Config, environment: Mapping[str, str]) -> DiscoveredCouncil:
-    """The seats that are configured, or else those that `find_council` finds; nobody is seated.
+    """Return the configured seats, or else those of `find_council`.
 
     Raises
     ------
@@ -646,7 +646,7 @@ def _blocking(work: Callable[[], Awaitable[T]]) -> T:
 
 
 def _doubly_given(options: Mapping[str, object]) -> InvalidParameter:
-    """The error of options beside a procedure, which holds them all."""
+    """Return the error of options beside a procedure, which holds them all."""
     return InvalidParameter(min(options), options[min(options)], "either it or a procedure")
 
 

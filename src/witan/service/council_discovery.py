@@ -285,7 +285,7 @@ def lacks_price(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
 
 
 def _endpoint(spec: SeatSpec) -> tuple[str, str | None, str | None]:
-    """The fields of a seat that say which list of models it stands in."""
+    """Return the fields of a seat that say which list of models it stands in."""
     return spec.provider, spec.url, spec.key_variable
 
 
@@ -309,7 +309,7 @@ async def _look_up(
 
 
 def shared_votes(seats: Sequence[SeatSpec | Member]) -> tuple[str, ...]:
-    """A sentence for every model that holds several seats in the same way.
+    """Return a sentence for every model that holds several seats in the same way.
 
     Scripts and programs may well say something else in each of their seats, and so may whatever
     was handed over as an object.
@@ -339,7 +339,7 @@ def deal(sources: Sequence[Source]) -> list[SeatSpec]:
 def _asked(
     provider: Provider, environment: Mapping[str, str], reached: Mapping[str, Reach]
 ) -> _Asked | None:
-    """The request for a provider's list of models; None without a key or a list."""
+    """Return the request for a provider's list of models; None without a key or a list."""
     place = reached.get(provider.name, Reach())
     if provider.local and provider.name not in reached:
         return None  # those are looked for where they listen by default
@@ -362,7 +362,7 @@ def _asked(
 def _unseatable(
     asked: _Asked, environment: Mapping[str, str], connections: Connections
 ) -> Source | str:
-    """The reason why no model of a provider can be seated; without one no model yet."""
+    """Return the reason why no model of a provider can be seated; without one no model yet."""
     name = asked.provider.name
     if asked.listing is None:
         return f"{name} is passed over: {asked.problem}"
@@ -408,7 +408,7 @@ async def _ask(
 
 
 def _seats(like: SeatSpec, models: Sequence[str]) -> Source:
-    """The seats of these models; an id that is blank names none."""
+    """Return the seats of these models; an id that is blank names none."""
     named = (model.strip() for model in models)
     return tuple(
         replace(like, source=f"{like.provider}:{model}", model=model) for model in named if model
@@ -416,7 +416,7 @@ def _seats(like: SeatSpec, models: Sequence[str]) -> Source:
 
 
 def _served(server: LocalServer, environment: Mapping[str, str], silent: list[str]) -> Source:
-    """The models of a server on this machine; those that seem not to chat are noted."""
+    """Return the models of a server on this machine; those that seem not to chat are noted."""
     silent += [f"{server.kind}:{name}" for name in server.models if not seems_to_chat(name)]
     return tuple(
         spec if base_url(spec, environment) == server.url else replace(spec, url=server.url)
@@ -441,7 +441,7 @@ def searched(
 
 
 def _nobody(problems: Sequence[str], reached: Mapping[str, Reach]) -> NoCouncil:
-    """The error for want of any model: why, and three ways on."""
+    """Return the error for want of any model: why, and three ways on."""
     if not problems:
         configured = [reach.key_variable for reach in reached.values() if reach.key_variable]
         key = configured[0] if configured else "OPENAI_API_KEY"

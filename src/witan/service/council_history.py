@@ -110,7 +110,7 @@ class HistoryRecorder:
             return TYPICAL  # a plan needs no history
 
     def listening(self, listener: Listener | None) -> Listener:
-        """A journal of one session, which shows it to this listener."""
+        """Return a journal of one session, which shows it to this listener."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
         self._waited = False
         return _Journal(self, self._history.recording(), listener)
@@ -163,7 +163,7 @@ class HistoryRecorder:
             await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
 
     def lock_wait(self) -> LockWait:
-        """As long as another process is waited for; the log has it, once for a session."""
+        """Return a bounded wait for other processes, logged once a session."""
         return LockWait(self._wait)
 
     def _wait(self, said: str) -> None:

@@ -21,7 +21,7 @@ SEED = 20_261_121
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """Who sits in it, and what is asked."""
+    """Seats and question of the demonstration."""
 
     question: str
     members: tuple[Member, ...]
@@ -56,7 +56,7 @@ def _member(name: str, script_name: str, *, fast: bool) -> Member:
 
 
 def _hurried(script: Script) -> Script:
-    """The same script without its pauses."""
+    """Return the same script without its pauses."""
 
     def hurry(lines: tuple[Line, ...]) -> tuple[Line, ...]:
         return tuple(replace(line, seconds=0.0, tokens_per_second=None) for line in lines)

@@ -54,7 +54,7 @@ class ServedSessions:
         return self.service.history
 
     def record(self, session: str) -> Session | None:
-        """A session as it is recorded, running or stored; None: it came in as ballots."""
+        """Return a session as it is recorded, running or stored; None: it came in as ballots."""
         running, history = self.service.running(session), self.service.history
         if running is None and history is not None and not history.has_record(session):
             return None

@@ -88,12 +88,12 @@ class HistoryFinding:
 
     @property
     def hindrances(self) -> list[str]:
-        """Why sessions cannot be recorded."""
+        """Reasons that sessions cannot be recorded."""
         return [self.problem] if self.problem is not None and self.enabled else []
 
 
 def settings_shown(config: Config) -> Mapping[str, Any]:
-    """The settings of the history as they may be shown: without a password."""
+    """Return the settings of the history as they may be shown: without a password."""
     settings = config.history
     return {
         "url": _shown(config),
@@ -227,7 +227,7 @@ def diagnose_profiles(config: Config) -> tuple[ProfileFinding, ...]:
 
 
 def serve_shown(config: Config) -> Mapping[str, Any]:
-    """The settings of the server by their keys, defaults included; no token and no digest."""
+    """List settings of the server, defaults included, without tokens and digests."""
     try:
         serve = config.serve
     except ConfigError:
@@ -237,7 +237,7 @@ def serve_shown(config: Config) -> Mapping[str, Any]:
 
 
 def shown_value(setting: Setting) -> Any:
-    """The value of a setting as it may be shown: seats by name, no digest of a token."""
+    """Return the value of a setting as it may be shown: seats by name, no digest of a token."""
     if within(setting.key) in SEATS:
         return [entry.name or entry.seat for entry in setting.value]
     if setting.key[: len(TOKENS)] == TOKENS and setting.key[-1] == "sha256":
@@ -246,7 +246,7 @@ def shown_value(setting: Setting) -> Any:
 
 
 def own_keys(keys: Iterable[Key]) -> list[Key]:
-    """Those of tokens and profiles, whose names are the user's own."""
+    """Return those of tokens and profiles, whose names are the user's own."""
     return [key for key in keys if key[0] == PROFILES or key[: len(TOKENS)] == TOKENS]
 
 
@@ -411,7 +411,7 @@ async def diagnose(
 async def _servers(
     environment: Mapping[str, str], servers: Mapping[str, str]
 ) -> tuple[Sequence[LocalServer], list[str]]:
-    """The servers of this machine, and what kept them from being looked for."""
+    """Return the servers of this machine, and what kept them from being looked for."""
     try:
         places = local_addresses(servers, environment)
         return (await find_local_servers(places) if places else ()), []
@@ -434,7 +434,7 @@ async def _found(
 
 
 def _priced(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
-    """The seats at the prices that were found out, in the same order."""
+    """Return the seats at the prices that were found out, in the same order."""
     pairs = zip(specs, seats, strict=False)
     return tuple(replace(spec, price=finding.price) for spec, finding in pairs)
 
@@ -445,7 +445,7 @@ def _refused(
     procedure: Procedure,
     environment: Mapping[str, str],
 ) -> list[str]:
-    """The error that `witan ask` would print for a council of these members; empty: none."""
+    """Return the error that `witan ask` would print for a council of these members; empty: none."""
     try:
         with locate_error(config):
             council = Council(
@@ -462,7 +462,7 @@ def _refused(
 
 
 def _unable(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> list[str]:
-    """The problems that keep the seats from being a council."""
+    """Return the problems that keep the seats from being a council."""
     seats = {finding.name: finding for finding in (*members, *others)}
     keyless = [
         f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
@@ -490,7 +490,7 @@ def _versions() -> Mapping[str, str]:
 
 
 def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
-    """Every setting with the value that holds, and whose it is."""
+    """Return every setting with the value that holds, and whose it is."""
     held = {
         **{f.name: getattr(procedure, f.name) for f in fields(procedure)},
         **{f.name: getattr(procedure.limits, f.name) for f in fields(procedure.limits)},
@@ -562,7 +562,7 @@ class _Seats:
         return [self._finding(spec, place) for spec, place in zip(specs, places, strict=True)]
 
     def _endpoint(self, spec: SeatSpec) -> "_Endpoint | ConfigError | None":
-        """The list of models of a seat, or the error in its address; None without list or key."""
+        """Return the models endpoint of a seat; None without list or key."""
         variables = key_variables(spec)
         found = find_key(variables, self._environment)
         provider = PROVIDERS.get(spec.provider, Provider(spec.provider, url=spec.url))
@@ -607,7 +607,7 @@ class _Seats:
         )
 
     def _price(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> Price | None:
-        """The price of a seat, from its provider's list where only that states one."""
+        """Return the price of a seat, from its provider's list where only that states one."""
         if isinstance(place, ConfigError):
             return spec.price
         if place in self._lists and lacks_price(spec, self._environment):
@@ -615,7 +615,7 @@ class _Seats:
         return price_of_seat(spec, self._environment)
 
     def _address(self, spec: SeatSpec) -> dict[str, str]:
-        """The address at which a seat is called, and its origin."""
+        """Return the address at which a seat is called, and its origin."""
         found = address(spec, self._environment)
         provider = PROVIDERS.get(spec.provider)
         url = found.url or (None if provider is None else provider.address)

@@ -63,7 +63,7 @@ _PHRASES = (
 
 
 def as_request(words: str) -> str:
-    """A sentence with the fields of a request in place of options and commands."""
+    """Name fields of a request in place of options and commands."""
     if "--" not in words and "witan " not in words:
         return words
     for phrase, said in _PHRASES:
@@ -72,10 +72,10 @@ def as_request(words: str) -> str:
 
 
 def as_form(words: str) -> str:
-    """A sentence for whoever fills in a form, whose fields have names of their own."""
+    """Word a sentence for a form, whose fields have labels."""
     return as_request(words).replace("columns=", "")
 
 
 def refusal(error: BaseException) -> str:
-    """An error in the words for who sent the request."""
+    """Word an error for whoever sent the request."""
     return as_request(public_error(error))

@@ -38,14 +38,14 @@ class RecordingPlace:
     own: bool = True
 
     def lock_wait(self, say: Callable[[str], None] | None = None) -> "LockWait":
-        """As long as another process is waited for; `say` is told of it."""
+        """Return a bounded wait for other processes; `say` announces it."""
         from witan.history import LockWait
 
         return LockWait(say)
 
 
 def configured(path: Path | None, url: str | None = None) -> "Config":
-    """The configuration, with the history that an option names."""
+    """Return the configuration, with the history that an option names."""
     import os
 
     from witan.service.config.configuration import load_config

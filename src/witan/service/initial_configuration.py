@@ -109,7 +109,7 @@ def prefer_known(sources: Sequence[Source]) -> list[Source]:
 
 
 def price_shown(spec: SeatSpec, environment: Mapping[str, str]) -> str:
-    """The price of a seat in US dollars per million tokens."""
+    """Return the price of a seat in US dollars per million tokens."""
     price: Price | None = spec.price or price_of_seat(spec, environment)
     if price is None:
         return "price unknown"
@@ -147,12 +147,12 @@ def write(path: Path, text: str) -> None:
 
 
 def _written(spec: SeatSpec) -> str:
-    """A seat as the file says it; a server elsewhere than by default is an address."""
+    """Return a seat as the file says it; a server elsewhere than by default is an address."""
     return f"{spec.url}#{spec.model}" if spec.url and "#" not in spec.source else spec.source
 
 
 def _quoted(text: str) -> str:
-    """A text as TOML writes it: JSON's escapes are TOML's, but for one character."""
+    """Quote a text for TOML: JSON's escapes, but for one character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

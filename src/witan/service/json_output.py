@@ -65,7 +65,7 @@ def to_json(value: object) -> str:
 def sessions_json(
     outcomes: Iterable[Outcome], not_counted: Sequence[Mapping[str, str | None]]
 ) -> Iterator[str]:
-    """The object of ``tally --json``, a line per session, never held as a whole.
+    """Yield the object of ``tally --json``, a line per session, never held as a whole.
 
     `not_counted` is read at the end, when it is known.
     """
@@ -97,7 +97,7 @@ def _known_to_json(value: Any) -> Any:
 
 
 def _without_nan(value: Any) -> Any:
-    """The same with null for what is no number."""
+    """Return the same with null for what is no number."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

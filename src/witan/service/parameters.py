@@ -244,7 +244,7 @@ class Parameter:
 
     @property
     def label(self) -> str:
-        """What a form calls it."""
+        """Label of its field in a form."""
         return self.doc.label or self.name.replace("_", " ").capitalize()
 
     @property
@@ -427,7 +427,7 @@ MOMENT = Parser(_parsed, EXPECTED)
 
 
 def moment(name: str, text: str | None) -> datetime | None:
-    """The time that the text of a parameter says, in UTC if unsaid; None: there is no text.
+    """Return the time that the text of a parameter says, in UTC if unsaid; None: there is no text.
 
     Raises
     ------

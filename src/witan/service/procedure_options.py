@@ -114,7 +114,7 @@ def _types() -> Mapping[str, Any]:
 
 
 def _throttling(given: Throttling | Mapping[str, Any]) -> Throttling:
-    """The limits of one provider, from its fields by name."""
+    """Return the limits of one provider, from its fields by name."""
     if isinstance(given, Throttling):
         return given
     types = get_type_hints(Throttling)
@@ -130,7 +130,7 @@ def _of(options: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _rubric(options: Mapping[str, Any]) -> Rubric:
-    """The rubric asked for, under the weights asked for."""
+    """Return the rubric asked for, under the weights asked for."""
     asked: Any = options.get("rubric", RUBRICS["general"])
     if isinstance(asked, Rubric):
         rubric = asked
@@ -184,7 +184,7 @@ def _problem(error: InvalidParameter) -> str:
 
 
 def _at(config: Config, name: str, problem: str, value: object = None) -> ConfigError:
-    """An error at the setting of that name; where it has several sources, at all of them."""
+    """Return an error at the setting of that name; where it has several sources, at all of them."""
     named = [s for s in config.deliberative if name in s.key]
     found = [s for s in named if s.value == value] or named
     if not found:

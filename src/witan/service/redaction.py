@@ -1,4 +1,4 @@
-"""What clients are told of how a council is seated and kept: names and models.
+"""Redact server-side details (paths, commands, URLs, prompts) from everything sent to clients.
 
 Whoever runs a server reads the whole in its log and in its history. Whoever asks it sees no path,
 no command line, no address of a model, no instruction to a seat and no place of a history.
@@ -59,7 +59,7 @@ _SENTENCES: Mapping[str, tuple[str, ...]] = {
 
 
 def redact_words(text: str) -> str:
-    """A sentence without the paths and addresses in it."""
+    """Redact paths and addresses in a sentence."""
     if "/" not in text and "\\" not in text:
         return text
     text = _QUOTED.sub(rf"\g<1>{HIDDEN}\g<1>", _ADDRESS.sub(HIDDEN, text))
@@ -67,7 +67,7 @@ def redact_words(text: str) -> str:
 
 
 def public_names(written: Iterable[str]) -> dict[str, str]:
-    """How seats are written to what clients see of that, for those of which they do not see all.
+    """Map written seats to public names, where these differ.
 
     ``cmd:/opt/member --key k`` is shown as ``cmd:member``, ``http://host/v1#llama`` as ``llama``.
     Seats that would be shown alike keep a mark of four signs that tells them apart.
@@ -103,7 +103,7 @@ def _bare(source: str) -> str:
 
 
 def _program(command: str) -> str:
-    """The first word of a command, which may be quoted."""
+    """Return the first word of a command, which may be quoted."""
     command = command.strip()
     if command[:1] in ("'", '"'):
         return command[1:].partition(command[0])[0]
@@ -143,7 +143,7 @@ class WordRedactor:
         )
 
     def __call__(self, text: str) -> str:
-        """A sentence of ours, or of a provider, on what befell a seat."""
+        """Redact a sentence of ours, or of a provider."""
         text = self._search.sub(lambda found: self._forms.get(found[0], found[0]), text)
         said, at = "", 0
         for name in self._like_paths.finditer(text):
@@ -153,7 +153,7 @@ class WordRedactor:
 
 
 def _whole(name: str) -> str:
-    """The pattern of a name that is no part of a longer word."""
+    """Return the pattern of a name that is no part of a longer word."""
     return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
 
 
@@ -181,7 +181,7 @@ class SessionRedactor:
         self.words = WordRedactor(self._models, hidden, (seat.name for seat in seats))
 
     def __call__(self, event: e.Event) -> e.Event:
-        """The event; the same one where there is nothing to hide."""
+        """Redact an event; the same one where there is nothing to hide."""
         if isinstance(event, e.SessionOpened):
             return self._opened(event)
         if isinstance(event, e.OutcomeChanged):
@@ -202,7 +202,7 @@ class SessionRedactor:
         return event if shown == event else shown
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """An outcome of the session; the same one where there is nothing to hide."""
+        """Redact an outcome; the same one where there is nothing to hide."""
         reasons = {seat: self.words(reason) for seat, reason in outcome.abstentions.items()}
         warnings = self._said(outcome.warnings)
         if reasons == outcome.abstentions and warnings == outcome.warnings:
@@ -210,7 +210,7 @@ class SessionRedactor:
         return replace(outcome, abstentions=reasons, warnings=warnings)
 
     def _said(self, said: Any) -> Any:
-        """The sentences of a field: one, several, or none."""
+        """Redact the sentences of a field: one, several, or none."""
         if isinstance(said, tuple):
             return tuple(map(self.words, said))
         return None if said is None else self.words(said)
@@ -264,7 +264,7 @@ def _parts(source: str) -> Iterator[str]:
 
 @redacts(Session)
 def redact_session(session: Session) -> Session:
-    """A session as clients see it; the same one where there is nothing to hide."""
+    """Redact a session; the same one where there is nothing to hide."""
     redactor = SessionRedactor(session.opened)
     opened, *told = map(redactor, session.events)
     if all(shown is event for shown, event in zip(told, session.events[1:], strict=True)):
@@ -304,7 +304,7 @@ def _shown(models: Mapping[str, str], model: str | None) -> str | None:
 
 
 def public_error(error: BaseException) -> str:
-    """An error in the words for who asked: without the place that only its operator can look at."""
+    """Word an error for clients, without places of the server."""
     match error:
         case HistoryConflict():
             return f"{error.problem}; {error.remedy}"
@@ -332,7 +332,7 @@ V = TypeVar("V")
 
 
 def redact_import(held: Imported) -> tuple[Imported, Mapping[str, str]]:
-    """What came in, and name to what clients see of it, for those of which they do not see all.
+    """Redact an import; also map its names to public ones.
 
     It is the same object where there is nothing to hide.
     """
@@ -361,7 +361,7 @@ def redact_import(held: Imported) -> tuple[Imported, Mapping[str, str]]:
 
 
 def _names(held: Imported) -> Iterator[str]:
-    """Every name in it, of seats and of models."""
+    """Yield every name in it, of seats and of models."""
     for ballot in held.ballots:
         yield ballot.reviewer
         yield from ballot.mentioned()
@@ -376,7 +376,7 @@ def _names(held: Imported) -> Iterator[str]:
 
 
 def _ballot(ballot: Ballot, names: Mapping[str, str], words: WordRedactor) -> Ballot:
-    """A ballot as clients see it; the same one where there is nothing to hide."""
+    """Redact a ballot; the same one where there is nothing to hide."""
     reason, notes = (text and words(text) for text in (ballot.reason, ballot.notes))
     if not names and (reason, notes) == (ballot.reason, ballot.notes):
         return ballot

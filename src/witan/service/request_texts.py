@@ -60,7 +60,7 @@ def fault_words(kind: str, message: str, context: Mapping[str, Any] | None = Non
 
 
 def fault_place(place: Sequence[str | int]) -> str:
-    """Where it is: ``messages.0.role``; of names that are chosen freely, that it is one of those.
+    """Write the place of a fault, such as ``messages.0.role``.
 
     ``files..[key]`` as a library has it is ``files (a name in it)``.
     """

@@ -40,7 +40,7 @@ class Turn(Parameters):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CouncilRequest(Parameters):
-    """Who sits, and how they deliberate."""
+    """Seats of a council, and its settings."""
 
     profile: Annotated[
         str,
@@ -122,7 +122,7 @@ class RejudgeRequest(CouncilRequest):
 
 @dataclass(frozen=True, slots=True)
 class RetryRequest(Parameters):
-    """Which seats of a session are asked again."""
+    """Session whose failed seats are asked again."""
 
     session: SessionName
     _: KW_ONLY
@@ -136,7 +136,7 @@ class RetryRequest(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class ResumeRequest(Parameters):
-    """Which session is taken up."""
+    """Session to resume."""
 
     session: SessionName
     _: KW_ONLY
@@ -153,6 +153,6 @@ class ResumeRequest(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest(Parameters):
-    """Which session."""
+    """Name of a session."""
 
     session: SessionName

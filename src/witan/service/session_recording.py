@@ -61,12 +61,12 @@ class TakenUp:
         return self.let_go() if self._came else ()
 
     def let_go(self) -> Sequence[Event]:
-        """The events that were held back."""
+        """Release the events that were held back."""
         passed, self._passed = self._passed, len(self._told)
         return self._told[passed:]
 
     def in_vain(self) -> tuple[Session, Sequence[Event]] | None:
-        """The session as it is left where nothing came of it, and which of its events to keep yet.
+        """Return the session without fruitless events, and its events to keep.
 
         It is as it was, but for what the calls may have cost. None: something came of it.
         """
@@ -200,7 +200,7 @@ class Record:
                 self._filed = len(told)
 
     def left_in_vain(self) -> Session | None:
-        """The session as it is left where nothing came of taking it up; None: something did."""
+        """Return the session if taking it up was fruitless, else None."""
         assert self._taken_up is not None  # noqa: S101 - asked of what was taken up
         found = self._taken_up.in_vain()
         if found is None:
@@ -262,7 +262,7 @@ class Record:
         return set_aside(session)
 
     def _problem(self) -> str | None:
-        """Why part of the session is not in the history; None: all of it is."""
+        """Word what keeps the session out of the history; None: nothing."""
         if self._recording is None or self.place is None:
             return None
         try:

@@ -79,7 +79,7 @@ class SessionStore(Protocol):
         ...
 
     def record(self, session: str) -> "Session | None":
-        """A session by its whole name, as far as it came; None: it came in as ballots."""
+        """Return a session by its whole name, as far as it came; None: it came in as ballots."""
         ...
 
     def describe(self, session: "Session") -> "CouncilSession":

@@ -88,7 +88,7 @@ class Spans:
         self._sessions: dict[object, _Session] = {}
 
     def watch(self, session: object) -> Listener:
-        """A listener for one session, under whatever tells it from others."""
+        """Return a listener for one session, under whatever tells it from others."""
         held = self._sessions[session] = _Session(self._tracer)
         return held.told
 
@@ -217,7 +217,7 @@ class _Session:
 
 
 def _model(seat: Seat) -> str:
-    """The model as its server calls it; what plays a script, or runs a program, as its seat."""
+    """Name a model as its server does; scripts and programs by seat."""
     if seat.url is not None or "://" in seat.source:
         return seat.source.rpartition("#")[2] or seat.name
     provider, _, model = seat.source.partition(":")

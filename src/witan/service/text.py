@@ -54,7 +54,7 @@ class Page:
 
     @classmethod
     def of(cls, stream: TextIO, environment: Mapping[str, str] | None = None) -> "Page":
-        """The page behind a stream: a terminal's, or plain text for anything else."""
+        """Return the page behind a stream: a terminal's, or plain text for anything else."""
         if not stream.isatty():
             return cls(commands=True)
         known = os.environ if environment is None else environment
@@ -63,11 +63,11 @@ class Page:
         return cls(width=columns, ruled=True, coloured=not plain, commands=True)
 
     def option(self, name: str) -> str:
-        """An option up to its value, as the reader of this page writes it."""
+        """Return an option up to its value, as the reader of this page writes it."""
         return f"--{name} " if self.commands else f"{name}="
 
     def paint(self, text: str, style: str) -> str:
-        """The text in a style of `STYLES`, where the page has any."""
+        """Paint a text in a style of `STYLES`, where the page has any."""
         if not self.coloured or style == "plain" or not text:
             return text
         return f"{STYLES[style]}{text}{RESET}"
@@ -86,13 +86,13 @@ class Page:
         return "\n".join(self.paint(line, style) for line in lines)
 
     def prose(self, text: str, style: str = "plain", *, indent: str = "") -> str:
-        """A text of several lines, safe to print, each folded at its words."""
+        """Fold a text of several lines at its words, safe to print."""
         folding = Folding(None if self.width is None else self.width - span(indent))
         folded = folding.take(readable(text)) + folding.end()
         return "\n".join(indent + self.paint(line, style) for line in folded.split("\n"))
 
     def line(self, length: int) -> str:
-        """A horizontal line."""
+        """Return a horizontal line."""
         return self.paint(("─" if self.ruled else "-") * length, "dim")
 
 
@@ -187,7 +187,7 @@ def _fitting(text: str, width: int) -> str:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number to so many decimals; `UNKNOWN` where there is none."""
+    """Write a number to so many decimals; `UNKNOWN` where there is none."""
     if value is None or not isfinite(value):
         return UNKNOWN
     # A half such as 8.25 comes out of a sum as 8.25 ± 1e-15, by the processor's order of adding.

@@ -55,7 +55,7 @@ def _worth(outcome: Outcome) -> str:
 
 
 def _borrowed(outcome: Outcome) -> str:
-    """The history that lends strength to the outcome; empty: none."""
+    """Return the history that lends strength to the outcome; empty: none."""
     prior = outcome.prior
     if prior is None:
         return ""
@@ -150,7 +150,7 @@ def rankings_text(session: "Session") -> Iterator[str]:
 
 
 def missing_text(session: "Session") -> str:
-    """The status of a session that is not complete, and what it lacks; else empty."""
+    """Return the status of a session that is not complete, and what it lacks; else empty."""
     if session.status in ("complete", "running"):
         return "" if session.status == "complete" else "running: it goes on in another process"
     missing = "; ".join(session.missing)
@@ -158,7 +158,7 @@ def missing_text(session: "Session") -> str:
 
 
 def reliability_text(session: "Session") -> Iterator[str]:
-    """The two numbers that are never one: whether others would say the same, and be right."""
+    """Yield the two numbers that are never one: whether others would say the same, and be right."""
     outcome = session.outcome
     if outcome is None or not outcome.leaders:
         return
@@ -176,7 +176,7 @@ def reliability_text(session: "Session") -> Iterator[str]:
 
 
 def verdict_text(approved: bool | None) -> str:
-    """The verdict in one word or a few."""
+    """Return the verdict in one word or a few."""
     if approved is None:
         return "neither approved nor rejected"
     return "approved" if approved else "rejected"
@@ -226,7 +226,7 @@ def duration_text(seconds: float) -> str:
 
 
 def p_best_text(probability: float | None) -> str:
-    """A probability to two decimals that never claims certainty."""
+    """Write a probability to two decimals that never claims certainty."""
     if probability is None:
         return UNKNOWN
     if probability < 0.005:

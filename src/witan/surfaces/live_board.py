@@ -1,4 +1,4 @@
-"""What a live view shows of a session, folded from its events one by one."""
+"""The live view of a session, folded from its events one by one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -54,17 +54,17 @@ class Line:
 
     @property
     def running(self) -> bool:
-        """Whether it is waited for."""
+        """True while it is waited for."""
         return self.state in RUNNING
 
     @property
     def seconds(self) -> float | None:
-        """What all that it has done took; None: nothing is over yet."""
+        """Seconds of all its calls; None: none is over yet."""
         return None if self.spent is None else self.spent.seconds
 
     @property
     def amount(self) -> str:
-        """How much it has written: tokens of all that is over, as far as its provider says."""
+        """Length of its texts, in tokens where its provider counts them."""
         if self.since is not None and self.state == "reviewing":
             return ""  # what it wrote before is not what its seconds run for
         tokens = None if self.spent is None else self.spent.usage.output_tokens
@@ -73,11 +73,11 @@ class Line:
         return counted(self.words, "word") if self.words else ""
 
     def start(self, state: State, at: datetime) -> "Line":
-        """The seat once it was asked for something."""
+        """Return the seat once it was asked for something."""
         return replace(self, state=state, since=at, note="")
 
     def hear(self, text: str) -> "Line":
-        """The seat with another piece of its text."""
+        """Return the seat with another piece of its text."""
         starts = len(text.split())
         if self.inside_word and starts and not text[0].isspace():
             starts -= 1
@@ -85,7 +85,7 @@ class Line:
         return replace(self, words=self.words + starts, inside_word=ends_inside)
 
     def write(self, state: State, text: str, spent: Spent, note: str = "") -> "Line":
-        """The seat once its text is complete."""
+        """Return the seat once its text is complete."""
         return replace(
             self.stop(state, spent, note),
             words=len(text.split()),
@@ -93,14 +93,14 @@ class Line:
         )
 
     def stop(self, state: State, spent: Spent, note: str = "") -> "Line":
-        """The seat once it is done, well or not."""
+        """Return the seat once it is done, well or not."""
         took = spent if self.spent is None else self.spent
         if self.spent is not None and spent.calls:
             took = self.spent + spent
         return replace(self, state=state, since=None, spent=took, note=note)
 
     def void(self, note: str) -> "Line":
-        """The seat once what it had written so far does not count."""
+        """Return the seat once what it had written so far does not count."""
         return replace(self, words=0, inside_word=False, note=note)
 
 
@@ -142,7 +142,7 @@ class Board:
     provisional: bool = False
 
     def after(self, event: e.Event) -> "Board":
-        """The board once this has happened, too."""
+        """Return the board once this has happened, too."""
         board = _after(event, self)
         if isinstance(event, e.AnswerDelta | e.SynthesisDelta):
             return board
@@ -152,33 +152,33 @@ class Board:
 
     @property
     def judging(self) -> int:
-        """How many seats have reviewed, or may yet: who did not answer will not."""
+        """Number of seats that review; those without an answer do not."""
         return self.jurors or self.answering - self.done(("failed",))
 
     def done(self, states: Sequence[State]) -> int:
-        """How many seats are in one of these states."""
+        """Count the seats in one of these states."""
         return sum(line.state in states for line in self.seats)
 
     def seat(self, name: str, change: Callable[[Line], Line]) -> "Board":
-        """The board with one seat changed."""
+        """Return the board with one seat changed."""
         seats = tuple(change(line) if line.name == name else line for line in self.seats)
         return replace(self, seats=seats)
 
     def hand_to(self, chairman: str | None, at: datetime) -> "Board":
-        """The board once this chairman writes; None: nobody does."""
+        """Return the board once this chairman writes; None: nobody does."""
         if chairman is None:
             return replace(self, writer=None)
         line = Line(chairman, simulated=chairman in self.scripted)
         return replace(self, writer=line.start("writing", at))
 
     def settled(self) -> "Board":
-        """The board as it stays true for good: whoever is still waited for is so no more."""
+        """Return the board as it stays true for good: whoever is still waited for is so no more."""
         seats = tuple(replace(line, since=None) for line in self.seats)
         writing = self.writer is not None and self.writer.running
         return replace(self, seats=seats, writer=None if writing else self.writer)
 
     def write(self, change: Callable[[Line], Line]) -> "Board":
-        """The board with whoever writes the final answer changed."""
+        """Return the board with whoever writes the final answer changed."""
         return self if self.writer is None else replace(self, writer=change(self.writer))
 
 

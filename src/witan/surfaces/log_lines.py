@@ -45,7 +45,7 @@ class JsonLine(logging.Formatter):
 
 
 def _value(value: object) -> str:
-    """A value as it is, or in quotes where it could be taken for other fields."""
+    """Return a value as it is, or in quotes where it could be taken for other fields."""
     text = str(value)
     plain = text and not any(char in '"=\\' or char.isspace() for char in text)
     return text if plain else json.dumps(text, ensure_ascii=False)

@@ -19,7 +19,7 @@ def session_to_html(
     children: Sequence[tuple[str, str]] = (),
     votes: Sequence[Ballot] = (),
 ) -> str:
-    """A page that stands alone: its own styles, no script, nothing that is fetched.
+    """Write a page with its own styles, no script, nothing fetched.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def session_to_html(
 
 
 def imported_to_html(found: "ImportedSession") -> str:
-    """The page of a session that came in as ballots, which stands alone likewise.
+    """Write the page of an imported session, likewise.
 
     Raises
     ------

@@ -44,14 +44,14 @@ def confirm(question: str, *, default: bool = False, abort: bool = False) -> boo
 
 
 def console() -> "Console":
-    """A console on standard error, for what moves; its texts come from `styled`."""
+    """Return a console on standard error, for what moves; its texts come from `styled`."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def styled(text: str, style: str = "", *, one_line: bool = False) -> "Text":
-    """A line for a console; with `one_line` it is cut where the console ends."""
+    """Return a line for a console; with `one_line` it is cut where the console ends."""
     from rich.text import Text
 
     if one_line:

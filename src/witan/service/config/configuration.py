@@ -66,7 +66,7 @@ _SECRETS: Mapping[str, str] = MappingProxyType({"key": "sha256", "sha256": "key"
 
 
 def merged(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
-    """Each key with its strongest value; the weaker layers come first."""
+    """Return each key with its strongest value; the weaker layers come first."""
     held: dict[Key, Setting] = {}
     for layer in layers:
         for setting in layer:
@@ -79,7 +79,7 @@ def merged(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
 
 
 def anchored(setting: Setting) -> Setting:
-    """The path of a rubric, or of a history, starts from the file it is written in."""
+    """Resolve the path of a rubric or history from its file."""
     if setting.key == ("history", "url"):
         return replace(setting, value=anchored_place(setting))
     if within(setting.key) == ("rubric",) and setting.value.endswith(".toml"):
@@ -88,7 +88,7 @@ def anchored(setting: Setting) -> Setting:
 
 
 def in_order(settings: Iterable[Setting]) -> tuple[Setting, ...]:
-    """The settings as they are listed: in the order of the schema, names of one's own sorted."""
+    """Sort settings by the order of the schema, own names alphabetically."""
     return tuple(sorted(settings, key=lambda setting: _place(setting.key)))
 
 
@@ -105,7 +105,7 @@ def _set_aside(held: Mapping[Key, Setting], setting: Setting) -> Key:
 
 
 def _afforded(held: Mapping[Key, Setting], setting: Setting) -> Setting:
-    """The setting, with the user's own value where a found file allows itself more money."""
+    """Return the setting, with the user's own value where a found file allows itself more money."""
     if setting.trusted or within(setting.key) != CEILING:
         return setting
     ceilings = [held[key] for key in (CEILING, setting.key) if key in held and held[key].trusted]
@@ -150,7 +150,7 @@ class ProfileSettings:
 
 
 def profile_settings(settings: Iterable[Setting]) -> Mapping[str, ProfileSettings]:
-    """The profiles that these settings hold, by name, in the order of their names."""
+    """Return the profiles that these settings hold, by name, in the order of their names."""
     held: dict[str, list[Setting]] = {}
     for setting in settings:
         if setting.key[0] == PROFILES:
@@ -443,7 +443,7 @@ def profile_config(
     directory: Path | None = None,
     overriding: str = COMMAND_LINE,
 ) -> Config:
-    """The configuration under another profile, or under none where `name` is empty.
+    """Return the configuration under another profile, or under none where `name` is empty.
 
     Parameters
     ----------
@@ -474,7 +474,7 @@ def profile_config(
 def _settled(
     standing: tuple[Setting, ...], profile: str, given: tuple[Setting, ...], files: tuple[str, ...]
 ) -> Config:
-    """The configuration of these settings, the profile's among them."""
+    """Return the configuration of these settings, the profile's among them."""
     layers = [standing, taken_up(standing, profile), given]
     settings = merged(layers)
     seats = read_seats(settings, replaced=_replaced(layers))
@@ -505,7 +505,7 @@ def user_file(environment: Mapping[str, str]) -> Path:
 def _files(
     environment: Mapping[str, str], directory: Path, path: Path | str | None
 ) -> Iterator[tuple[Path, bool]]:
-    """The files to read, the weaker first, and whether each is trusted."""
+    """Yield the files to read, the weaker first, and whether each is trusted."""
     own = user_file(environment)
     if own.is_file():
         yield own, True

@@ -71,7 +71,7 @@ def on_server(url: str) -> bool:
 
 
 def anchored_place(setting: Setting) -> str:
-    """The place, where it is a file from the directory that its setting starts from."""
+    """Return the place, where it is a file from the directory that its setting starts from."""
     url = str(setting.value)
     if on_server(url) or not url.strip():
         return url

@@ -114,12 +114,12 @@ class Setting:
 
 
 def dotted(key: Key) -> str:
-    """A key as it is written: ``limits.call_seconds``."""
+    """Return a key as it is written: ``limits.call_seconds``."""
     return ".".join(key)
 
 
 def as_option(error: ConfigError) -> ConfigError:
-    """The error as the user of a command knows it: by the option that was written."""
+    """Return the error as the user of a command knows it: by the option that was written."""
     if error.where != COMMAND_LINE or error.key.startswith("--"):
         return error
     name = re.split(r"[.\[]", _TABLE.sub("", error.key))[0]
@@ -130,7 +130,7 @@ def as_option(error: ConfigError) -> ConfigError:
 
 
 def read_file(path: Path, *, trusted: bool) -> tuple[Setting, ...]:
-    """The settings of a TOML file."""
+    """Return the settings of a TOML file."""
     where = str(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -149,7 +149,7 @@ def read_file(path: Path, *, trusted: bool) -> tuple[Setting, ...]:
 def read_environment(
     environment: Mapping[str, str], directory: Path, keys: Collection[str] = ()
 ) -> tuple[Setting, ...]:
-    """The settings in variables that begin with ``WITAN_``; an empty one sets nothing.
+    """Return the settings in variables that begin with ``WITAN_``; an empty one sets nothing.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def read_environment(
 
 
 def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
-    """The variables that these settings name as holding a key."""
+    """Return the variables that these settings name as holding a key."""
     found = set[str]()
     for setting in settings:
         if setting.key[0] in ("providers", "serve") and setting.key[-1] == "key":
@@ -218,7 +218,7 @@ def read_overrides(
 
 
 def _variables() -> dict[str, Key]:
-    """Every variable with a fixed name."""
+    """Return every variable with a fixed name."""
     keys = [*fixed_keys()]
     keys += [
         ("providers", name, inner) for name in PROVIDERS for inner in ProviderTable.model_fields
@@ -231,7 +231,7 @@ def _variable(key: Key) -> str:
 
 
 def _named(variable: str, known: Mapping[str, Key]) -> Key:
-    """The key that a variable sets."""
+    """Return the key that a variable sets."""
     if variable in known:
         return known[variable]
     for table in OPEN_TABLES:
@@ -286,7 +286,7 @@ def _read(data: Mapping[str, Any], where: str, *, strict: bool) -> Iterator[tupl
 
 
 def _flat(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """The values of a table that were set, seats whole."""
+    """Yield the values of a table that were set, seats whole."""
     for name in type(table).model_fields:
         value = getattr(table, name)
         if name not in table.model_fields_set or value is None:
@@ -304,7 +304,7 @@ def _flat(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
 
 
 def _refusal(error: ValidationError, where: str) -> ConfigError:
-    """The first thing that was wrong, with its key; what was given is never repeated as a whole."""
+    """Word the first fault with its key, without repeating the whole value."""
     first = error.errors(include_url=False)[0]
     place, kind, given = first["loc"], first["type"], first["input"]
     key = _shown(place)
@@ -324,7 +324,7 @@ def _refusal(error: ValidationError, where: str) -> ConfigError:
 
 
 def _shown(place: tuple[int | str, ...]) -> str:
-    """A key as it is written, entries of a list counted from 1."""
+    """Return a key as it is written, entries of a list counted from 1."""
     shown = ""
     for part in place:
         if isinstance(part, int):

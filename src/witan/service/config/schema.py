@@ -265,7 +265,7 @@ class ProfileTable(CouncilTable):
 
 
 class Document(CouncilTable, _Table):
-    """All settings, each optional."""
+    """The settings of a file, each optional."""
 
     history: HistoryTable = HistoryTable()
     serve: ServeTable = ServeTable()
@@ -316,12 +316,12 @@ TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
 
 
 def within(key: Key) -> Key:
-    """A key without the profile that it stands in: what it sets there."""
+    """Return a key without the profile that it stands in: what it sets there."""
     return key[2:] if key[0] == PROFILES else key
 
 
 def fixed_keys() -> tuple[Key, ...]:
-    """Every setting whose name is fixed, in order: none of providers, models, tokens, profiles."""
+    """List settings of fixed names: none of providers, models, tokens, profiles."""
     found: list[Key] = []
     for name in Document.model_fields:
         if name in PLAIN_TABLES:

@@ -90,7 +90,7 @@ def _check_jurors_apart(
 
 
 def _unseated(settings: Mapping[Key, Setting], seated: Mapping[str, SeatSpec]) -> tuple[str, ...]:
-    """The chairmen who are written as names, and are nobody's here."""
+    """Return the chairmen who are written as names, and are nobody's here."""
     setting = settings.get(("chairmen",))
     written = [] if setting is None else [entry.seat for entry in setting.value]
     return tuple(name for name in written if ":" not in name and name not in seated)
@@ -102,7 +102,7 @@ def _specs(
     seated: Mapping[str, SeatSpec] = NOBODY,
     unseated: Collection[str] = (),
 ) -> Iterator[SeatSpec]:
-    """The seats of one list, as they are written; those of members as these are named."""
+    """Yield the seats of one list, as they are written; those of members as these are named."""
     setting = settings.get(of)
     entries: tuple[MemberTable, ...] = () if setting is None else setting.value
     for number, entry in enumerate(entries, start=1):
@@ -138,7 +138,7 @@ def _spec(entry: MemberTable, setting: Setting, key: str) -> SeatSpec:
 def _reached(
     spec: SeatSpec, entry: MemberTable, settings: Mapping[Key, Setting], place: tuple[str, str]
 ) -> SeatSpec:
-    """The seat with its address and key: its own, or else as its provider is configured."""
+    """Return the seat with its address and key: its own, or else as its provider is configured."""
     where, key = place
     if spec.provider in ("script", "cmd"):
         for field, given in (("url", entry.url), ("key", entry.key)):

@@ -46,7 +46,7 @@ class TokenSettings:
     daily_usd: float | None = None
 
     def problem(self, environment: Mapping[str, str]) -> str | None:
-        """Why the token is of no use, without repeating it; None: it is."""
+        """Name the fault of the token, without its text; None: it has none."""
         if self.key is None:
             return None
         token = environment.get(self.key, "").strip()
@@ -123,7 +123,7 @@ class ServeSettings:
 
     @property
     def refusal(self) -> str | None:
-        """Why it may not be started as it is configured; None: it may."""
+        """Reason not to start it as configured; None: there is none."""
         if self.loopback or self.tokens:
             return None
         return (
@@ -169,7 +169,7 @@ def _token(name: str, given: Mapping[str, Setting]) -> TokenSettings:
 
 
 def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Mapping[str, bytes]:
-    """The SHA-256 of every token, by the name of who may ask by it.
+    """Return the SHA-256 of every token, by the name of who may ask by it.
 
     Raises
     ------

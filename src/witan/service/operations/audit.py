@@ -14,7 +14,7 @@ from witan.service.stored_sessions import WindowParameters
 
 @dataclass(frozen=True, slots=True)
 class AuditParameters(WindowParameters):
-    """Which sessions reviewers are audited over, and of what they are reported."""
+    """Sessions and figures of an audit."""
 
     reviewer: Annotated[
         str | None,

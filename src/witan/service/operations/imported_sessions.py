@@ -21,13 +21,13 @@ AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
 
 
 def as_it_came(held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
-    """All of it, for whoever runs the history."""
+    """Return an import unredacted, for the operator of the history."""
     return held, AS_WRITTEN
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedSession:
-    """What there is in place of a record, as no council held it.
+    """A session imported as ballots; it has no record.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ class ImportedSession:
 
     @property
     def trust(self) -> str | None:
-        """How far the outcome can be trusted; None: there is none."""
+        """Trust line of the outcome; None: there is no outcome."""
         return None if self.outcome is None else trust_line(self.outcome)
 
 
 def votes_beside(cast: Sequence[Ballot]) -> list[Ballot]:
-    """The ballots of people that an imported session is not counted by: models voted, too."""
+    """Return people's ballots, uncounted where models voted, too."""
     if not any(ballot.kind == "model" and not ballot.abstained for ballot in cast):
         return []
     return [ballot for ballot in cast if ballot.kind == "human"]
@@ -148,7 +148,7 @@ def imported_outcomes(
 def imported_session(
     history: "History", session: str, shown: "ImportRedactor" = as_it_came
 ) -> ImportedSession:
-    """All of a session that came in as ballots; that these cannot be counted is no error.
+    """Read an imported session; ballots that cannot be counted are no error.
 
     Raises
     ------

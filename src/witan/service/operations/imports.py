@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a file means beside its content; the fields are the parameters of `read_imports`."""
+    """Parameters of `read_imports`: the meaning of a file beside its content."""
 
     format: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
@@ -32,7 +32,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of one file.
+    """Result of the import of one file.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def take_in(
 
 
 def _said(meaning: Meaning) -> dict[str, object]:
-    """What tells one import of a content from another; the files beside it count by content."""
+    """Fields that tell one import of a content from another."""
     return {
         "kind": meaning.format,
         "columns": sorted(meaning.columns),
@@ -129,7 +129,7 @@ class _Refused(Exception):
 
 
 class _Reading:
-    """What could not be read of a file, which then may be refused."""
+    """Collects unreadable lines of a file, or refuses the file."""
 
     def __init__(self, strict: bool, on_problem: Callable[[Problem], None] | None) -> None:
         self._strict, self._tell = strict, on_problem
@@ -137,13 +137,13 @@ class _Reading:
         self.scales: dict[Scale, None] = {}
 
     def note(self, problem: Problem) -> None:
-        """A line cannot be read."""
+        """Note a line that cannot be read."""
         self.problems.append(problem)
         if self._tell is not None:
             self._tell(problem)
 
     def watched(self, first: Imported, others: Iterator[Imported]) -> Iterator[Imported]:
-        """The sessions of the file; at its end it is known whether all of it could be read."""
+        """Yield the sessions of the file; at its end refuse unread lines."""
         for one in chain([first], others):
             for ballot in one.ballots:
                 if ballot.scale is not None and not ballot.scale.is_plain:

@@ -22,7 +22,7 @@ public(Leaderboard)
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardParameters(WindowParameters):
-    """Which sessions models are compared over, and by what."""
+    """Sessions, scores and order of a leaderboard."""
 
     rule: Annotated[str, Doc("Average the scores of this rule over sessions.", "Standings")] = (
         "borda"
@@ -59,7 +59,7 @@ class LeaderboardParameters(WindowParameters):
 
     @property
     def terms(self) -> Terms:
-        """What the leaderboard is asked for."""
+        """Terms of the leaderboard."""
         return Terms(
             rule=self.rule,
             kind=self.kind,

@@ -21,7 +21,7 @@ class ProfileService(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProfilesParameters(Parameters):
-    """Nothing: every council is listed."""
+    """No parameters: every council is listed."""
 
 
 @dataclass(frozen=True, slots=True)

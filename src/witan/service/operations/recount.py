@@ -199,7 +199,7 @@ def recounted_import(
 
 
 def settings_given(rule: str | None, given: Mapping[str, Any]) -> Settings:
-    """The settings of a count for which only some are given by name.
+    """Return the settings of a count for which only some are given by name.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def settings_given(rule: str | None, given: Mapping[str, Any]) -> Settings:
 
 
 def _noted(outcome: Outcome, prior: object, rho: object) -> Outcome:
-    """The outcome, with a word on what was to be learned and could not be."""
+    """Return the outcome, with a word on what was to be learned and could not be."""
     missed = describe_unlearned(
         prior if outcome.prior is None else None, rho if outcome.rho is None else None
     )

@@ -18,7 +18,7 @@ from witan.service.session_records import CouncilSession
 
 @dataclass(frozen=True, slots=True)
 class ResultParameters(SessionRequest):
-    """Which session, and how long to wait for its end."""
+    """Session to wait for, and for how long."""
 
     wait: Annotated[float, Ge(0), Le(600), Doc("Seconds to wait for its end.")] = 45
 

@@ -10,7 +10,7 @@ from witan.service.parameters import Doc, Parameters
 
 @dataclass(frozen=True, slots=True)
 class RubricsParameters(Parameters):
-    """Which rubrics are listed."""
+    """Rubrics to list."""
 
     name: Annotated[str | None, Doc("Only this rubric.", metavar="NAME", positional="one")] = None
 

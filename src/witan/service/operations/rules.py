@@ -21,7 +21,7 @@ AUTO = (
 
 @dataclass(frozen=True, slots=True)
 class RulesParameters(Parameters):
-    """Which rules are listed."""
+    """Rules to list."""
 
     name: Annotated[
         str | None,

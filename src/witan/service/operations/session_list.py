@@ -17,7 +17,7 @@ from witan.service.stored_sessions import SessionStore, WindowParameters
 
 @dataclass(frozen=True, slots=True)
 class SessionsParameters(WindowParameters):
-    """Which sessions are listed."""
+    """Sessions to list."""
 
     text: Annotated[
         str | None,

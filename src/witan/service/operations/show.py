@@ -13,7 +13,7 @@ from witan.service.stored_sessions import SessionName, SessionStore
 
 @dataclass(frozen=True, slots=True)
 class ShowParameters(Parameters):
-    """Which session is shown."""
+    """Session to show."""
 
     session: SessionName
 

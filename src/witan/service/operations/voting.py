@@ -27,7 +27,7 @@ NAMED = "cast by the names of the candidates, not blind"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperParameters(Parameters):
-    """What is voted on, and who votes."""
+    """Session to vote on, and voter."""
 
     session: SessionName
     as_: Annotated[

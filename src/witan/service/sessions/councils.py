@@ -178,7 +178,7 @@ class Councils:
         )
 
     def council(self, judging: CouncilRequest, ceiling: float | None = None) -> Council:
-        """A council as it is asked for, whose session costs no more than the ceiling.
+        """Return a council as it is asked for, whose session costs no more than the ceiling.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class Councils:
     def council_of(
         self, session: Session, ceiling: float | None = None, max_cost_usd: float | None = None
     ) -> Council:
-        """The council that a session was begun by, with the keys of today.
+        """Return the council that a session was begun by, with the keys of today.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class Councils:
         raise self._not_here(session)
 
     def _not_here(self, session: Session) -> NoCouncil:
-        """Why nobody can sit where the seats of a session sat: which profile, or who, is needed."""
+        """Make the error of a session whose seats are not configured."""
         begun, anew = f"the session {session.id} was begun by", "or put the question anew"
         opened = session.opened
         for found in self.profiles.values():
@@ -289,7 +289,7 @@ class Councils:
         return NoCouncil(problem, f"have {who} configured{near} as they were, {anew}")
 
     def _configured(self, profile: str) -> tuple[SeatSpec, ...]:
-        """Who is to sit in a profile that cannot be seated, as far as its configuration says so."""
+        """List the configured seats of a profile that cannot be seated."""
         try:
             config = self._configure(profile, {})
         except WitanError:
@@ -341,7 +341,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def _named(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...]:
-    """The members of these names, in the order of the council."""
+    """Return the members of these names, in the order of the council."""
     known = {member.name: member for member in members}
     for name in names:
         if name not in known:
@@ -361,7 +361,7 @@ def _check_jury(jury: Sequence[Member], members: Sequence[Member]) -> None:
 def _same(
     seats: Sequence[Seat], members: Sequence[Member], *, named: bool
 ) -> tuple[Member, ...] | None:
-    """The members that sat in these seats, by name and source or by source alone.
+    """Return the members that sat in these seats, by name and source or by source alone.
 
     None: not all of them are here.
     """
@@ -371,7 +371,7 @@ def _same(
 
 
 def _lacking(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tuple[Seat, ...]:
-    """The seats that are called in a session and are not among the members, as clients see them."""
+    """Return seats of a session missing among the members, redacted."""
     named = not opened.answers  # who judges stored answers may have another name at home
     known = {(member.name if named else "", member.source) for member in members}
     absent = (s for s in opened.called if (s.name if named else "", s.source) not in known)

@@ -19,7 +19,7 @@ from witan.service.text import counted
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who asks, and how much of it is allowed.
+    """A client of the server, and its limits.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class ClientLimits:
         begun.append(now)
 
     def ceiling(self, client: Client) -> float | None:
-        """The most that a session of this client may cost; None: as much as it likes.
+        """Return the most that a session of this client may cost; None: as much as it likes.
 
         Raises
         ------
@@ -261,7 +261,7 @@ class ClientLimits:
 
 
 async def _recorded(history: History | None, name: str) -> Session | None:
-    """A session as a history has it; None: it does not."""
+    """Return a session as a history has it; None: it does not."""
     if history is None:
         return None
     try:

@@ -74,11 +74,11 @@ class SessionJob:
     written: WrittenAnswers = "some"
 
     def planned(self) -> Plan:
-        """What it asks for where nobody has less for it than it may cost."""
+        """Plan it without a client's ceiling."""
         return self.plan(self.seat(None))
 
     def least_usd(self, council: Council, plan: Plan, most: float | None) -> float | None:
-        """What it needs at least; None: nobody knows, or it has no money of its own for that.
+        """Return the least dollars it needs; None: unknown or beyond its own.
 
         That is the most that a stage sets aside at once, or else what its least call may cost.
 
@@ -108,7 +108,7 @@ def asking(
     parent: str | None,
     hops: tuple[str, ...],
 ) -> SessionJob:
-    """A question is put to a council, with what was said before, in which session."""
+    """Put a question to a council, after a conversation or a session."""
 
     async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
         return await council.ask(
@@ -133,7 +133,7 @@ def resuming(
     take_up: Callable[[], Awaitable[Session]],
     max_cost_usd: float | None = None,
 ) -> SessionJob:
-    """An interrupted session is gone on with, as `take_up` gives it once there is a place."""
+    """Resume an interrupted session, which `take_up` returns."""
     own = session.opened.procedure.limits.max_cost_usd
 
     async def hold(council: Council, listener: Listener, account: SessionReservation) -> Session:
@@ -153,7 +153,7 @@ def resuming(
 def retrying(
     councils: Councils, session: Session, seats: Sequence[str], max_cost_usd: float | None = None
 ) -> SessionJob:
-    """Seats that failed are asked once more; none named: all of them."""
+    """Ask failed seats once more; none named: all of them."""
     again = tuple(seats) or None
 
     async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
@@ -169,7 +169,7 @@ def retrying(
 def rejudging(
     councils: Councils, session: Session, judging: CouncilRequest, hops: tuple[str, ...] = ()
 ) -> SessionJob:
-    """The stored answers of a session are put before another jury."""
+    """Put the stored answers of a session before another jury."""
 
     async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
         return await council.rejudge(session, seed=judging.seed, listener=listener)
@@ -282,7 +282,7 @@ class Service:
         return HistoryReports(self.history, self.config)
 
     def running(self, session: str) -> RunningSession | None:
-        """A session that is under way or has ended lately, by its whole name."""
+        """Return a session that is under way or has ended lately, by its whole name."""
         return self._registry.get(session)
 
     async def plan(self, asked: QuestionRequest) -> Plan:
@@ -401,7 +401,7 @@ class Service:
         return rejudging(self._seatings, found, judging).planned()
 
     async def session(self, name: str) -> Session:
-        """A session as clients see it, by an unambiguous beginning of its name, as far as it came.
+        """Return a redacted session by an unambiguous beginning of its name.
 
         Raises
         ------
@@ -413,11 +413,11 @@ class Service:
         return redact(await self.record(name))
 
     async def record(self, name: str) -> Session:
-        """A session as it is recorded; errors as of `session`."""
+        """Return a session as it is recorded; errors as of `session`."""
         return await self._registry.session(name)
 
     async def named(self, name: str) -> str:
-        """The whole name of a session; ``last`` is the latest.
+        """Return the whole name of a session; ``last`` is the latest.
 
         Raises
         ------
@@ -463,14 +463,14 @@ class Service:
         return await self._registry.session(whole)
 
     async def _taken_over(self, session: Session) -> Session:
-        """A session as whoever was at it has left it, and writes to it no longer."""
+        """Return a session as whoever was at it has left it, and writes to it no longer."""
         if self.history is None:
             return session
         take_up = partial(self.history.claim, session.id, by_force=True)
         return await anyio.to_thread.run_sync(take_up)
 
     async def _said_before(self, asked: QuestionRequest) -> tuple[tuple[Message, ...], str | None]:
-        """The conversation so far, and the session that it is from, if it is from one."""
+        """Return the conversation so far, and the session that it is from, if it is from one."""
         if asked.parent is None:
             return tuple(Message(turn.role, turn.content) for turn in asked.conversation), None
         before = await self._registry.session(asked.parent)
@@ -497,7 +497,7 @@ class Service:
     async def _admitted(
         self, client: Client, job: SessionJob
     ) -> tuple[Council, SessionReservation]:
-        """Who is to hold a session, and what is held back for it."""
+        """Seat a council and reserve money for its session."""
         most = self._client_limits.ceiling(client)
         council = job.seat(most)
         if client.daily_usd is not None:

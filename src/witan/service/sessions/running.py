@@ -131,7 +131,7 @@ class RunningSession:
             self._opened.set()
 
     def close(self, session: Session | None = None, failure: Exception | None = None) -> None:
-        """Nothing follows: `session` is all that came of it, or `failure` is why it ended."""
+        """End it, with its session or the failure that ended it."""
         self._session, self._failure = session, failure
         if session is None and failure is None and self._id is None:
             # Cancelled before anything was told.
@@ -145,7 +145,7 @@ class Observer(Protocol):
     """Hears of every session: to count them, to write them down, to trace them."""
 
     def watch(self, running: RunningSession, /) -> Listener:
-        """A listener for a session that is about to be held."""
+        """Return a listener for a session that is about to be held."""
         ...
 
     def over(self, running: RunningSession, /) -> None:
@@ -221,7 +221,7 @@ class SessionRegistry:
         return tuple(self._known.values())
 
     def get(self, session: str) -> RunningSession | None:
-        """A session by its whole name."""
+        """Return a session by its whole name."""
         return self._known.get(session)
 
     def opened(self, running: RunningSession) -> None:
@@ -282,7 +282,7 @@ class SessionRegistry:
             self._taken.discard(session)
 
     async def session(self, name: str) -> Session:
-        """A session as it is recorded, whole or as far as it came; errors as of `named`."""
+        """Return a session as it is recorded, whole or as far as it came; errors as of `named`."""
         whole = await self.named(name)
         running = self._known.get(whole)
         if running is not None and not (self._history and running.stream.interrupted):
@@ -300,7 +300,7 @@ class SessionRegistry:
         return found
 
     async def named(self, name: str) -> str:
-        """The whole name of a session; ``last`` is the latest.
+        """Return the whole name of a session; ``last`` is the latest.
 
         Raises
         ------

@@ -45,7 +45,7 @@ class ReservedAmount:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What is counted; while it is not known what was spent of it, what that can be told by."""
+    """A counted amount; until it is final, the reservation behind it."""
 
     client: str
     at: datetime
@@ -115,7 +115,7 @@ class Ledger:
         return sum(line.usd for line in self._lines.values() if line.client == client)
 
     def held_back(self, client: str) -> tuple[float, int]:
-        """Of these, the dollars that are held back for sessions under way, and for how many."""
+        """Return the dollars reserved for sessions under way, and their number."""
         self._forget()
         numbers = self._under_way & self._lines.keys()
         held = [
@@ -265,7 +265,7 @@ def _object(number: str, line: _Line) -> dict[str, object]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, _Line]]:
-    """The lines that are whole; the last may have been cut off when the machine stopped.
+    """Yield the lines that are whole; the last may have been cut off when the machine stopped.
 
     One that somebody wrote is whole if its time is of a zone, and its dollars are a number.
     """
@@ -283,7 +283,7 @@ def _lines(text: str) -> Iterator[tuple[str, _Line]]:
 def _still(
     number: str, client: str, usd: float, line: Mapping[str, object]
 ) -> ReservedAmount | None:
-    """What is held back by a line; None: that is what was spent, as far as can be told."""
+    """Read the reservation of a line; None: its amount is final."""
     session, before_usd = line.get("session"), line.get("before_usd")
     if line.get("held") is not True or not isinstance(before_usd, int | float):
         return None

@@ -112,7 +112,7 @@ class TextRun(StreamMessage):
         super().__init__(self._piece, simulated=simulated, mark=mark)
 
     def since(self, after: int) -> StreamMessage:
-        """The rest of the text, for a reader that has heard the pieces up to this number."""
+        """Return the rest of the text, for a reader that has heard the pieces up to this number."""
         n_heard = bisect_right(self.seqs, after)
         if not n_heard:
             return self
@@ -121,7 +121,7 @@ class TextRun(StreamMessage):
 
 
 def heard(told: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
-    """The number of the last of these events that a reader has heard; 0: none is sure to be so.
+    """Return the number of the last event a reader has; 0: none surely.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ class Stream:
             await self.changed()
 
     def heard(self, last: str) -> int:
-        """The number after which to go on telling whoever heard this last; as of `heard`."""
+        """Return the number after which to go on telling whoever heard this last; as of `heard`."""
         return heard(self._log, last, self.mark)
 
     async def changed(self) -> None:
@@ -269,7 +269,7 @@ class Stream:
         await self._wake.wait()
 
     def told_after(self, after: int) -> tuple[StreamMessage, ...]:
-        """The messages so far with a number above `after`."""
+        """Return the messages so far with a number above `after`."""
         return tuple(self._since(after))
 
     async def pace(self) -> None:

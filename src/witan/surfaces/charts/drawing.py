@@ -23,7 +23,7 @@ PLACE = "witan-chart"
 
 
 def check_chart(path: str | os.PathLike[str]) -> str:
-    """The kind of chart file that a name stands for.
+    """Return the kind of chart file that a name stands for.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def save_chart(spec: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
 
 
 def _safe(value: Any) -> Any:
-    """The spec with every text in it made readable: names come from ballots."""
+    """Return the spec with every text in it made readable: names come from ballots."""
     if isinstance(value, str):
         return readable(value)
     if isinstance(value, Mapping):

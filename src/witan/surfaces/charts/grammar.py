@@ -1,4 +1,4 @@
-"""What all charts share: the frame, the inks, the words, and a matrix of printed cells.
+"""Frame, inks and words of all charts, and a matrix of printed cells.
 
 Positions, words and inks are computed here and given as data. Names from ballots occur in data
 values, titles and descriptions alone, never in an expression, so whatever they contain is drawn.

@@ -70,7 +70,7 @@ def circumstances(board: Leaderboard) -> list[str]:
 
 
 def bars(board: Leaderboard) -> list[str]:
-    """What bars and hollow dots mean, and what cannot be compared."""
+    """Explain bars and hollow dots, and name groups that cannot be compared."""
     groups = ["groups of models that never met cannot be compared"] * (len(board.groups) > 1)
     if board.terms.order_by == "elo":
         return ["Elo states no noise", *groups]
@@ -82,7 +82,7 @@ def bars(board: Leaderboard) -> list[str]:
 
 
 def _number(board: Leaderboard, line: LeaderboardLine) -> tuple[float | None, Interval | None]:
-    """What orders, and its interval."""
+    """Return the number that orders, and its interval."""
     if board.terms.order_by == "rating":
         return line.rating, line.rating_interval
     if board.terms.order_by == "elo":
@@ -237,7 +237,7 @@ def probability_text(p: float | None) -> str:
 
 
 def states() -> tuple[Spec, Spec]:
-    """The inks of dots with a rank, and hollow ones without: fill and stroke."""
+    """Return the inks of dots with a rank, and hollow ones without: fill and stroke."""
     states = ["ranked", "apart"]
     fill = {
         "field": "state",

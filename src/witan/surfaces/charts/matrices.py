@@ -125,7 +125,7 @@ def _rank_cell(ranks: Mapping[str, int], name: str) -> Spec:
 
 
 def _who_leads(leaders: Mapping[str, tuple[str, ...]]) -> str:
-    """Which rules put whom first, in one sentence."""
+    """Say in one sentence who leads under which rules."""
     camps: dict[tuple[str, ...], list[str]] = {}
     for rule, first in leaders.items():
         camps.setdefault(tuple(sorted(first)), []).append(rule)

@@ -11,7 +11,7 @@ __all__ = ["boxed", "cells", "dots", "headed"]
 
 
 def boxed(dataset: str, y: Spec, width: float) -> Spec:
-    """A light box behind rows that are too close to call."""
+    """Draw a light box behind rows that are too close to call."""
     return {
         "data": {"name": dataset},
         "mark": {"type": "rect", "color": BOX, "cornerRadius": 3, "aria": False},
@@ -60,7 +60,7 @@ def dots(
 
 
 def headed(field: str, header: str, x: float, y: Spec) -> list[Spec]:
-    """A column of numbers under its name."""
+    """Draw a column of numbers under its name."""
     above: Spec = {
         "data": {"values": [{"header": header}]},
         "mark": {"type": "text", "align": "right", "color": MUTED, "fontSize": 11},

@@ -105,7 +105,7 @@ def _laid_out(standings: Sequence[Standing]) -> tuple[list[Spec], list[Spec], fl
 
 
 def _in_play(standing: Standing) -> bool:
-    """Whether a tier may hold it: it has votes, and the safety gate passed it."""
+    """Return true if it has votes, and the safety gate passed it."""
     return standing.votes > 0 and not standing.failed
 
 

@@ -93,7 +93,7 @@ class Body:
     def of(
         cls, options: Mapping[str, Any], done: str = "counted", rubric: "Rubric | None" = None
     ) -> "Body":
-        """The body that the options ask for."""
+        """Return the body that the options ask for."""
         if list(options["files"]).count("-") > 1:
             raise click.UsageError("Standard input, -, can be read only once.")
         return cls(
@@ -145,7 +145,7 @@ class Body:
         self._close()
 
     def imported(self) -> Iterator["Imported"]:
-        """The sessions in place of their ballots, each one whole."""
+        """Return the sessions in place of their ballots, each one whole."""
         from witan.files.imports import gather, join_ballots
 
         whole = gather(self._imported())
@@ -237,7 +237,7 @@ class Body:
         return is_file(name, self.config, self.history)
 
     def _stored(self, name: str) -> "Imported":
-        """A session of the history; people's ballots count here as models' do, which is said."""
+        """Read a session of the history; say that people's ballots count here."""
         from witan.service.operations.imported_sessions import votes_beside
         from witan.surfaces.cli.stored_sessions import stored_session
 

@@ -71,7 +71,7 @@ def doctor_command(
 
 
 def _text(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
-    """The verdict first, then seats, servers, history and settings, and the versions."""
+    """Yield the verdict first, then seats, servers, history and settings, and the versions."""
     yield from _verdict(page, found)
     for title, seats in (
         ("Members", found.members),
@@ -100,7 +100,7 @@ def _text(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterator[st
 
 
 def _verdict(page: Page, found: "Diagnosis") -> Iterator[str]:
-    """The answer, the problems that stop a council, and notes."""
+    """Write the answer, the problems that stop a council, and notes."""
     if found.can_sit:
         names = listed([seat.name for seat in found.members])
         jury = f", judged by {listed([seat.name for seat in found.jury])}" if found.jury else ""
@@ -114,7 +114,7 @@ def _verdict(page: Page, found: "Diagnosis") -> Iterator[str]:
 
 
 def _settings(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
-    """The settings that a file, a variable or an option gave; with defaults all of them."""
+    """Yield the settings that a file, a variable or an option gave; with defaults all of them."""
     from witan.surfaces.report.document import Column
     from witan.surfaces.report.text import table
 
@@ -166,7 +166,7 @@ def _listed(seat: "SeatFinding") -> bool:
 
 
 def _history(page: Page, finding: "HistoryFinding") -> Iterator[str]:
-    """The place, the kind and the contents of the history."""
+    """Yield the place, the kind and the contents of the history."""
     yield page.sentence(f"History at {finding.place}", "bold", hang=2)
     if not finding.enabled:
         yield page.sentence("Sessions are not recorded: history.enabled is false.", hang=2)
@@ -192,7 +192,7 @@ def _history(page: Page, finding: "HistoryFinding") -> Iterator[str]:
 
 
 def _serve(page: Page, finding: "ServeFinding") -> Iterator[str]:
-    """The address and the tokens of the server."""
+    """Yield the address and the tokens of the server."""
     yield page.sentence(f"Server at {finding.url or UNKNOWN}", "bold", hang=2)
     for token in finding.tokens:
         held = token.problem or (
@@ -206,7 +206,7 @@ def _serve(page: Page, finding: "ServeFinding") -> Iterator[str]:
 
 
 def _profile(page: Page, finding: "ProfileFinding") -> Iterator[str]:
-    """The members of a profile, or the reason why it cannot be taken."""
+    """Yield the members of a profile, or the reason why it cannot be taken."""
     yield ""
     about = f": {finding.about}" if finding.about else ""
     yield page.sentence(f"Profile {finding.name}{about}", "bold", hang=2)

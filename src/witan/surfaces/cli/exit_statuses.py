@@ -21,7 +21,7 @@ class Status(IntEnum):
 
 
 def status_of(error: WitanError) -> Status:
-    """The exit status of an error of ours."""
+    """Return the exit status of an error of ours."""
     if isinstance(error, OverBudget):
         return Status.OVER_BUDGET
     return Status.NO_QUORUM if isinstance(error, NothingToCount) else Status.MISUSED

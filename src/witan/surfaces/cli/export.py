@@ -155,7 +155,7 @@ def _holds_ballots(output: str | None) -> bool:
 def _found(
     history: "History", sessions: Sequence[str], options: dict[str, Any]
 ) -> "list[SessionSummary]":
-    """The sessions that are meant, the oldest first."""
+    """Return the sessions that are meant, the oldest first."""
     from witan.surfaces.cli.stored_sessions import whole_name
 
     if sessions:
@@ -171,7 +171,7 @@ def _found(
 def _picked(
     found: "Sequence[SessionSummary]", kind: str, *, everything: bool
 ) -> "tuple[list[SessionSummary], list[SessionSummary]]":
-    """Those that are written, and those of scripts, which a file of ballots would pass for real."""
+    """Split sessions into those to write, and simulated ones."""
     if kind == "sessions" or everything:
         return list(found), []
     return [one for one in found if not one.simulated], [one for one in found if one.simulated]
@@ -180,7 +180,7 @@ def _picked(
 def _whole(
     history: "History", picked: "Sequence[SessionSummary]", damaged: list[str]
 ) -> "Iterator[Imported]":
-    """The sessions, whole; those that cannot be read any more are named in `damaged`."""
+    """Yield the sessions, whole; those that cannot be read any more are named in `damaged`."""
     for one in picked:
         try:
             whole = history.export(one.session)
@@ -233,7 +233,7 @@ class _Done:
     damaged: int = 0
 
     def plain(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return the same for a program."""
         scripts = {"scripts": self.of_scripts} if self.of_scripts else {}
         damaged = {"damaged": self.damaged} if self.damaged else {}
         left_out = scripts | dict(self.nothing) | damaged

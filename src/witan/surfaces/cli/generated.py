@@ -273,7 +273,7 @@ def _metavar(parameter: Parameter) -> str:
 
 
 def _type(parameter: Parameter) -> Any:
-    """The click type of a value; None: a `Scalar`, of which any text is one."""
+    """Return the click type of a value; None: a `Scalar`, of which any text is one."""
     if parameter.kind == Scalar:
         return None
     if parameter.parser is not None:

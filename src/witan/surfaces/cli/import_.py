@@ -191,7 +191,7 @@ class _Tally:
         return f"{n} {'is' if self.already == 1 else 'are'} there already"
 
     def plain(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return the same for a program."""
         return {
             "file": self.name,
             "sessions": self.sessions,

@@ -74,7 +74,7 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
 
 
 def _lengths() -> "Lengths":
-    """The lengths of earlier replies, by which `witan plan` expects a cost, too."""
+    """Return the lengths of earlier replies, by which `witan plan` expects a cost, too."""
     from witan.deliberation.plan import TYPICAL
     from witan.errors import ConfigError
     from witan.service.history_access import configured
@@ -118,7 +118,7 @@ def _check_overwriting(path: Path, asking: _Asking, *, force: bool) -> None:
 
 
 def _named(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
-    """The seats of the option."""
+    """Return the seats of the option."""
     from witan.models.seats import name_seats, parse_seat
 
     if len(members) == 1:
@@ -128,7 +128,7 @@ def _named(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
 
 
 def _priced(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
-    """The seats with the prices that only their providers' lists state."""
+    """Return the seats with the prices that only their providers' lists state."""
     from functools import partial
 
     import anyio
@@ -139,7 +139,7 @@ def _priced(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
 
 
 def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
-    """The members that are chosen of what the keys and servers found here offer."""
+    """Return the members that are chosen of what the keys and servers found here offer."""
     from functools import partial
 
     import anyio
@@ -184,7 +184,7 @@ def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
 def _picked(
     offers: "list[SeatSpec]", default: "list[SeatSpec]", asking: _Asking
 ) -> "list[SeatSpec]":
-    """The offers whose numbers are given, or seats as they are written."""
+    """Return the offers whose numbers are given, or seats as they are written."""
     from witan.models.seats import parse_seat
     from witan.service.initial_configuration import price_shown
 
@@ -207,7 +207,7 @@ def _picked(
 
 
 def _ceiling(made: "Draft", asking: _Asking) -> float:
-    """The ceiling that is answered, in US dollars."""
+    """Return the ceiling that is answered, in US dollars."""
     from witan.service.initial_configuration import QUESTION
 
     if made.expected:

@@ -131,7 +131,7 @@ def _launch(config: "Config", options: dict[str, Any]) -> "Launch":
 
 
 def _keys(config: "Config") -> list[str]:
-    """The variables of keys and addresses of who may sit: most clients hand on no others.
+    """Return the variables of keys and addresses of who may sit: most clients hand on no others.
 
     Where a seat looks in several places, it is the one that is set, or the first; where nobody is
     configured, those are that are set.

@@ -47,7 +47,7 @@ def section(heading: str, *decorators: Decorator[Any]) -> Decorator[Any]:
 
 
 def _parameters_of(command: Callable[..., Any]) -> list[click.Parameter]:
-    """The parameters that click's decorators have attached to a function so far."""
+    """Return the parameters that click's decorators have attached to a function so far."""
     found: list[click.Parameter] = getattr(command, "__click_params__", [])
     return found
 
@@ -102,13 +102,13 @@ json_option = section(
 
 
 def chart_option(name: str, words: str) -> Decorator[Any]:
-    """An option for the file of a chart."""
+    """Return an option for the file of a chart."""
     kind = click.Path(dir_okay=False, writable=True)
     return section("Output", click.option(name, type=kind, metavar="OUT.svg", help=words))
 
 
 def limit_option(default: int, words: str) -> Decorator[Any]:
-    """The number of sessions to show in full."""
+    """Return the number of sessions to show in full."""
     return section(
         "Output",
         click.option(

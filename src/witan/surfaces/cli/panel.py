@@ -201,7 +201,7 @@ def _longest_name(options: ConsoleOptions) -> int:
 
 
 def _fitting(board: "Board", room: int | None) -> "tuple[Sequence[Line], int]":
-    """The seats, and how many standings, that so many lines hold: those at work go last."""
+    """Return the seats, and how many standings, that so many lines hold: those at work go last."""
     outcome = board.outcome
     n_standings = 0 if outcome is None or not outcome.leaders else len(outcome.standings)
     if room is None:
@@ -222,7 +222,7 @@ def _fitting(board: "Board", room: int | None) -> "tuple[Sequence[Line], int]":
 def _ranking(
     outcome: "Outcome", n_ballots: int, options: ConsoleOptions, n_shown: int
 ) -> "Iterator[Text | Table]":
-    """The standings so far: rank, candidate, score; where there is room, the interval, its plot."""
+    """Draw the standings: rank, candidate, score; with room, the interval."""
     after = f"ranking by {outcome.rule} after {counted(n_ballots, 'ballot')}"
     yield styled(after, "bold", one_line=True)
     lines = outcome.standings[:n_shown]
@@ -245,7 +245,7 @@ def _ranking(
 def _columns(
     outcome: "Outcome", lines: "Sequence[Standing]", options: ConsoleOptions
 ) -> Iterator[tuple[list[str], bool]]:
-    """The columns that fit, each with whether it is of numbers; the first three always stand."""
+    """Return the columns that fit; the first three always do."""
     digits = decimals([line.score for line in outcome.standings])
     longest = _longest_name(options)
     names = [shorten(clean(line.candidate), longest) for line in lines]

@@ -38,7 +38,7 @@ trust_option = click.option(
 def reseat_council(
     session: "Session", config: Path | None, say: Say, max_cost_usd: float | None = None
 ) -> "Council":
-    """The council of a session, by its record, with the keys of today, under another ceiling."""
+    """Seat the council of a record with today's keys, under another ceiling."""
     from witan.deliberation.procedure import with_ceiling
 
     opened = session.opened
@@ -51,7 +51,7 @@ def reseat_council(
 
 
 def refuse_untrusted(seats: "Iterable[Seat]") -> None:
-    """A record may come from anywhere; what it would run, or send a key to, is not its to say."""
+    """Refuse a record that would run programs or send keys."""
     from witan.models.seats import describe_risk
 
     for seat in seats:
@@ -60,7 +60,7 @@ def refuse_untrusted(seats: "Iterable[Seat]") -> None:
 
 
 def _table(seat: "Seat") -> dict[str, Any]:
-    """A seat of the record, as the configuration writes it."""
+    """Return a seat of the record, as the configuration writes it."""
     if not seat.source:
         problem = f"{seat.name} is a model of your own: take the session up from Python."
         raise click.UsageError(problem)
@@ -171,7 +171,7 @@ def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, An
 def _taken(
     name: str, file: Path | None, place: "RecordingPlace | None", *, by_force: bool
 ) -> "tuple[Session, bool]":
-    """The session, and whether its seats are those that the user himself once configured."""
+    """Return the session, and whether its seats are those that the user himself once configured."""
     from witan.surfaces.cli.stored_sessions import whole_name
 
     if file is not None:
@@ -230,7 +230,7 @@ def _leave(session: "Session", file: Path | None, output: SessionOutput, *, spen
 
 
 def _shown(session: "Session") -> "SessionRunner":
-    """A session that is over: nobody has to be seated to look at it."""
+    """Show a session that is over; nobody is seated."""
 
     async def held(_: "LiveSession") -> "Session":
         return session

@@ -93,7 +93,7 @@ class SessionOutput:
 
 
 def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
-    """The question as given, or from standard input where it is ``-`` or missing.
+    """Return the question as given, or from standard input where it is ``-`` or missing.
 
     `inputs` are the files that are read besides; only one of all may be standard input.
     """
@@ -110,7 +110,7 @@ def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
 def read_earlier(
     name: str | None, config: Path | None = None, history: str | None = None
 ) -> "Session | None":
-    """The earlier session to go on from, if one is named.
+    """Return the earlier session to go on from, if one is named.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def join_conversation(turns: "Iterable[Turn]", earlier: "Session | None") -> "tu
 
 
 def read_files(paths: tuple[str, ...]) -> Mapping[str, str]:
-    """The text of each file, by its path as given."""
+    """Return the text of each file, by its path as given."""
     return {path: _decoded(path, "--file") for path in paths}
 
 

@@ -74,7 +74,7 @@ class LocalSessions:
         return self._history
 
     def show_import(self, held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
-        """An imported session as it came in."""
+        """Return an imported session as it came in."""
         return held, {}
 
     def whole_name(self, name: str) -> str:
@@ -106,7 +106,7 @@ class LocalSessions:
         return self.history
 
     def record(self, session: str) -> "Session | None":
-        """A session by its whole name; None: it came in as ballots."""
+        """Return a session by its whole name; None: it came in as ballots."""
         return self.history.session(session) if self.history.has_record(session) else None
 
     def describe(self, session: "Session") -> "CouncilSession":
@@ -150,7 +150,7 @@ class NamedSessions(LocalSessions):
         return whole_name(self.history, name, or_file=True)
 
     def record(self, session: str) -> "Session | None":
-        """The session of the file, or of the history."""
+        """Return the session of the file, or of the history."""
         return self._files[session] if self._files else super().record(session)
 
 
@@ -189,7 +189,7 @@ def _is_held(name: str, config: Path | None, url: str | None) -> bool:
 
 
 def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
-    """The name of the session that was meant; what is said of one that is not there helps.
+    """Return the name of the session that was meant; what is said of one that is not there helps.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
 
 
 def stored_session(name: str, config: Path | None, url: str | None) -> "Imported":
-    """A session of the history with all its ballots, people's as well.
+    """Return a session of the history with all its ballots, people's as well.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def stored_session(name: str, config: Path | None, url: str | None) -> "Imported
 def session_called(
     name: str, config: Path | None, url: str | None
 ) -> "Iterator[tuple[Session | str, History | None]]":
-    """The session of a file, or of the history, and that history while the block lasts.
+    """Yield the session of a file, or of the history, and that history while the block lasts.
 
     Of one that came in as ballots there is only the name.
     """

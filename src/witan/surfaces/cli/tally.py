@@ -192,7 +192,7 @@ class _Count:
                 save_chart(draw(self.first), self.options[option])
 
     def status(self) -> Status:
-        """The exit status for all sessions together."""
+        """Return the exit status for all sessions together."""
         if not self.n_shown:
             return Status.MISUSED
         if not self.n_counted:

@@ -115,7 +115,7 @@ class _Reports:
 
     @contextmanager
     def source(self) -> "Iterator[Source]":
-        """The history, lake or files that the options name."""
+        """Yield the history, lake or files that the options name."""
         yield self.opened
 
     @property
@@ -124,7 +124,7 @@ class _Reports:
         return self.config.families
 
     def aliases(self, _: "Source") -> Mapping[str, str]:
-        """The configured ones: whoever types commands may see every name."""
+        """Return the configured ones: whoever types commands may see every name."""
         return self.config.aliases
 
     def note(self, text: str) -> None:
@@ -266,7 +266,7 @@ def _open_profiles(options: Mapping[str, Any]) -> Iterator[_LocalProfiles]:
 
 
 def _whole(profile: "Profile") -> "Profile":
-    """The profile with all of why it cannot be asked."""
+    """Return the profile with all of why it cannot be asked."""
     return profile if profile.failure is None else replace(profile, problem=str(profile.failure))
 
 

@@ -97,7 +97,7 @@ def _check_earlier(paper: Paper, *, replacing: bool) -> None:
 
 
 def _command_line(paper: Paper, options: Mapping[str, object]) -> str:
-    """The command by which this person votes on this session, but for its last options."""
+    """Return the command by which this person votes on this session, but for its last options."""
     import shlex
 
     given = [f"--{option}={value}" for option, value in options.items() if value]

@@ -460,7 +460,7 @@ def _reply(status: int, detail: str, headers: Sequence[tuple[bytes, bytes]]) -> 
 
 
 def _surplus(app: Any, connections: Connections) -> Any:
-    """The application for a connection beyond the limit: its health, and refusals."""
+    """Return the application for a connection beyond the limit: its health, and refusals."""
     served: App = app
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

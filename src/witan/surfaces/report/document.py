@@ -186,7 +186,7 @@ class Table:
 
     @property
     def rows(self) -> Iterator[Row]:
-        """All rows, group by group."""
+        """List the rows, group by group."""
         return (row for group in self.groups for row in group.rows)
 
     @property

@@ -56,7 +56,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """How surely the model of a row is stronger than that of a column.
+    """Probability that the model of a row is stronger than a column's.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def _blocks(explanation: Explanation | Explained) -> Iterator[Block]:
 
 
 def _table(step: Step) -> Table:
-    """The table of a step, a line above its mean."""
+    """Return the table of a step, a line above its mean."""
     columns = []
     for title, cells in zip(step.header, zip(*step.rows, strict=True), strict=True):
         words = any(isinstance(cell, str) for cell in cells)

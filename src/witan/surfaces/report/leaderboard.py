@@ -76,7 +76,7 @@ def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report
 
 
 def _standings(board: Leaderboard) -> Table:
-    """Every column that has something to say; a line parts models that differ beyond noise."""
+    """Make the table; a line parts models that differ beyond noise."""
     ranked, lines = len(board.lines), (*board.lines, *board.provisional)
     labels = {ranked: _apart(board)} if board.provisional else {}
     strong = [at for at, line in enumerate(lines) if line.rank_low == 1]
@@ -139,7 +139,7 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
 
 
 def _details(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
-    """What the numbers rest on, how they changed, and what answers cost."""
+    """Write the columns of sessions, changes and costs."""
     digits = decimals([line.score for line in lines])
     shown: Shown = [
         (Column("sessions", keep=85), [f"{line.sessions:,}" for line in lines]),

@@ -130,7 +130,7 @@ def ranking_blocks(
 
 
 def _table(outcome: Outcome, names: Names, before: Outcome | None) -> Table:
-    """Every column that has something to say; a line parts tiers."""
+    """Return every column that has something to say; a line parts tiers."""
     lines = outcome.standings
     return table_of(
         f"Ranking by {outcome.rule}",

@@ -40,7 +40,7 @@ def shade(share: float | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """Where a score and its interval lie, in percent of the plot's width.
+    """A score and its interval, in percent of the plot's width.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Scale:
     def over(
         cls, numbers: Iterable[tuple[float | None, Interval | None]], *, turned: bool = False
     ) -> "Scale":
-        """The scale that holds all of these, and their intervals."""
+        """Return the scale that holds all of these, and their intervals."""
         held: list[float] = []
         for value, interval in numbers:
             held += [] if value is None else [value]
@@ -83,20 +83,20 @@ class Scale:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """What the left and the right end stand for."""
+        """Values at the left and the right end."""
         return (self.high, self.low) if self.turned else (self.low, self.high)
 
     def percent(self, value: float) -> float:
-        """Where a number lies."""
+        """Convert a number to percent of the width."""
         share = (value - self.low) / (self.high - self.low)
         return round(MARGIN + (100 - 2 * MARGIN) * (1 - share if self.turned else share), 2)
 
     def down(self, value: float) -> float:
-        """Where a number lies from the top, where better is higher."""
+        """Convert a number to percent from the top, the better the higher."""
         return round(100 - self.percent(value), 2)
 
     def dot(self, value: float | None, interval: Interval | None) -> Dot | None:
-        """Where a number and its interval lie; None: there is none."""
+        """Place a number and its interval; None: there is none."""
         if value is None:
             return None
         if interval is None:

@@ -88,7 +88,7 @@ def _opening(session: Session, children: Mapping[str, str]) -> Iterator[Block]:
 
 
 def _source(seat: Seat) -> str:
-    """The model of a seat, where its name does not say so."""
+    """Return the model of a seat, where its name does not say so."""
     differs = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
     return f" ({seat.source})" if differs else ""
 
@@ -114,7 +114,7 @@ def _answers(session: Session) -> Iterator[Block]:
 
 
 def _ballots(session: Session, mark: str) -> Iterator[Block]:
-    """Each ballot, places of candidates on its sheet, the reviewer's notes, and oddities."""
+    """Yield each ballot, places of candidates on its sheet, the reviewer's notes, and oddities."""
     if all(ballot.abstained for ballot in session.ballots):
         return
     yield Heading(f"{mark}Ballots", "ballots")
@@ -144,7 +144,7 @@ def _notes(ballot: Ballot) -> Iterator[str]:
 
 
 def _keys(session: Session, ballot: Ballot) -> Iterator[str]:
-    """The candidate behind each label of a reviewer's sheets, where its notes name a label."""
+    """List candidates behind labels of a sheet, if the notes name labels."""
     drawn = [event for event in session.events if isinstance(event, e.SheetDrawn)]
     own = [event for event in drawn if event.sheet.reviewer == ballot.reviewer]
     last = max((event.round for event in own), default=1)
@@ -156,7 +156,7 @@ def _keys(session: Session, ballot: Ballot) -> Iterator[str]:
 
 
 def vote_blocks(votes: Sequence[Ballot], rubric: Rubric, whose: str) -> Iterator[Block]:
-    """Each person's vote, and whose ballots count."""
+    """Yield each person's vote, and whose ballots count."""
     if not votes:
         return
     yield Heading("People's votes", "votes")

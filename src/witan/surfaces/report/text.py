@@ -217,7 +217,7 @@ def table(
 
 
 def _least(columns: Sequence[Column], natural: Sequence[int], kept: Sequence[int]) -> int:
-    """The narrowest these columns can be."""
+    """Return the narrowest these columns can be."""
     widths = (_narrowest(columns[index], natural[index]) for index in kept)
     return sum(widths) + len(GAP) * (len(kept) - 1)
 

@@ -1,4 +1,4 @@
-"""What happens in a session in short lines, for whoever has room for nothing else."""
+"""Events of a session in short lines."""
 
 from collections.abc import Iterable
 from functools import singledispatch
@@ -29,7 +29,7 @@ class Progress:
         self._told: set[str] = set()
 
     def after(self, event: e.Event) -> str:
-        """What there is to say of an event, as one line; empty: nothing."""
+        """Word an event in one line; empty: it has none."""
         if isinstance(event, e.SessionOpened):
             self.electorate = len(event.reviewers)
             self._mark = "simulated · " if event.simulated else ""
@@ -42,7 +42,7 @@ class Progress:
         return f"{self._mark}{said}{yet}" if said else ""
 
     def once(self, said: str) -> str:
-        """The same, unless it has been said."""
+        """Return a sentence once, and nothing after that."""
         if said in self._told:
             return ""
         self._told.add(said)
@@ -50,7 +50,7 @@ class Progress:
 
 
 def told_in_short(events: Iterable[e.Event]) -> str:
-    """All that there is to say of a session, a line each."""
+    """Write a line for each event that has one."""
     progress = Progress()
     lines = (progress.after(event) for event in events)
     return "".join(f"{line}\n" for line in lines if line)
@@ -148,12 +148,12 @@ def _(event: e.CallRetried, seen: Progress) -> str:  # noqa: ARG001
 
 
 def _again(round_: int) -> str:
-    """That it is not the first round."""
+    """Name the round, after the first."""
     return "" if round_ == 1 else f" once more, in round {round_}"
 
 
 def _lead(outcome: Outcome) -> str:
-    """Who leads, how far from whom, and how surely."""
+    """Word the lead: its size, and its probability."""
     line = outcome.standings[0]
     if len(outcome.leaders) > 1:
         return f"{listed(outcome.leaders)} share the first place"

@@ -1,4 +1,4 @@
-"""Which rule to take when, with what speaks for it and against it."""
+"""Guide to the rules: their use, advantages and drawbacks."""
 
 from dataclasses import dataclass
 

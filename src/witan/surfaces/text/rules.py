@@ -41,7 +41,7 @@ def _list(page: Page, rules: Sequence[RuleEntry]) -> Iterator[str]:
 
 
 def _folded(page: Page, columns: list[Any], rows: list[list[str]]) -> Iterator[str]:
-    """The table with its last column folded: a summary cut in the middle says nothing."""
+    """Yield the table with its last column folded: a summary cut in the middle says nothing."""
     first, second = (max(len(row[index]) for row in rows) + 2 for index in (0, 1))
     heads = [column.title for column in columns]
     yield page.paint(f"{heads[0]:{first}}{heads[1]:{second}}{heads[2]}", "dim")

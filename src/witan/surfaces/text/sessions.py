@@ -26,7 +26,7 @@ BEGINNING = 120
 
 
 def origin_text(line: "SessionSummary", parent: str | None = None) -> str:
-    """The file that a session came from, and the session that it came of; empty: neither.
+    """Return the file that a session came from, and the session that it came of; empty: neither.
 
     `parent` is how that session is called, where not by its whole name.
     """
@@ -37,7 +37,7 @@ def origin_text(line: "SessionSummary", parent: str | None = None) -> str:
 
 
 def sessions_text(page: Page, found: "SessionList") -> Iterator[str]:
-    """The lines of a list of sessions."""
+    """Yield the lines of a list of sessions."""
     if not found.sessions:
         return
     short = found.short
@@ -81,7 +81,7 @@ def _any(rows: Sequence[Sequence[str]], column: int) -> bool:
 
 
 def _beginning(page: Page, question: str) -> str:
-    """The question on one line; its beginning, where it is long."""
+    """Return the question on one line; its beginning, where it is long."""
     plain = " ".join(question.split())
     most = BEGINNING if page.width is None else max(page.width - BESIDE, 24)
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"

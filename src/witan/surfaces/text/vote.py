@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def paper_text(page: Page, paper: "VotingPaper") -> Iterator[str]:
-    """The question, and the answers under their labels."""
+    """Yield the question, and the answers under their labels."""
     mark = _mark(paper)
     yield page.sentence(f"{mark}{paper.session}", "bold")
     yield page.prose(paper.question or "(the question is not stored)")
@@ -40,12 +40,12 @@ def _mark(result: "VotingPaper | VoteResult") -> str:
 
 
 def ranking_text(paper: "Paper", groups: "Groups") -> str:
-    """A ranking by its labels: ``B > A = C``."""
+    """Return a ranking by its labels: ``B > A = C``."""
     return " > ".join(" = ".join(map(paper.sheet.label, group)) for group in groups)
 
 
 def vote_text(page: Page, revealed: "VoteResult") -> Iterator[str]:
-    """Who wrote what, how the panel ranked it, and how the two rankings go together."""
+    """Reveal authors and the panel's ranks; compare both rankings."""
     yield page.sentence(f"{_mark(revealed)}{revealed.session}", "bold")
     columns = [
         Column("you"),
@@ -75,7 +75,7 @@ def _written_by(one: "RevealedAnswer") -> str:
 
 
 def agreement_text(found: "Agreement | None") -> str:
-    """How a person's ranking and the panel's go together, in one sentence."""
+    """Word the agreement of a person with the panel."""
     if found is None or found.same_best is None:
         return "The panel has no ranking to compare yours with."
     best = "the same answer is" if found.same_best else "different answers are"

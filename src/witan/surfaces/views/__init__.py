@@ -1,1 +1,1 @@
-"""What the page shows, as values: from sessions and outcomes to words and numbers."""
+"""Values of the page: sessions and outcomes as words and numbers."""

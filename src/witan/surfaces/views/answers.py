@@ -80,7 +80,7 @@ class Verdict:
 
 
 def answers(session: Session, naming: Naming) -> tuple[AnswerCard, ...]:
-    """Every answer, by its label while names are hidden, else in seat order."""
+    """Return every answer, by its label while names are hidden, else in seat order."""
     seats = {seat.name: seat for seat in session.opened.seats}
     outcome = None if session.outcome is None else naming.in_order(session.outcome)
     cards = []
@@ -135,13 +135,13 @@ def _rank(outcome: Outcome | None, name: str, naming: Naming) -> str:
 
 
 def is_long(text: str) -> bool:
-    """Whether a text has more lines than a card shows at once."""
+    """Return true if a text is longer than a card."""
     lines = (1 + len(line) // LINE for line in text.splitlines() if line.strip())
     return sum(lines) > LINES
 
 
 def unanswered(session: Session, naming: Naming) -> tuple[Unanswered, ...]:
-    """The seats without an answer, in an order that does not tell who is who."""
+    """Return the seats without an answer, in an order that does not tell who is who."""
     found = [
         Unanswered(seat, naming.name(seat), naming.said(why))
         for seat, why in session.unanswered.items()
@@ -150,7 +150,7 @@ def unanswered(session: Session, naming: Naming) -> tuple[Unanswered, ...]:
 
 
 def verdict(session: Session, naming: Naming, *, recounted: bool = False) -> Verdict | None:
-    """The final answer; without one, the only answer there is; None: neither.
+    """Return the final answer; without one, the only answer there is; None: neither.
 
     `recounted`: the page counts otherwise than the session did.
     """

@@ -14,7 +14,7 @@ __all__ = ["council_of"]
 
 
 def council_of(opened: SessionOpened, councils: Sequence["Profile"]) -> str:
-    """The name of the council whose seats sat in a session; empty: the configured one, or none."""
+    """Name the council of a session; empty: the configured one, or none."""
     sat = [*map(_known_by, opened.seats)]
     same = [each for each in councils if [*map(_known_by, each.seats)] == sat]
     jury = [*map(_known_by, opened.jury)] if opened.members else []

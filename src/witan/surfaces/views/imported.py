@@ -80,7 +80,7 @@ class ImportedView:
 def imported_view(
     found: ImportedSession, *, recounted: bool = False, without: tuple[str, ...] = ()
 ) -> ImportedView:
-    """The page of an imported session."""
+    """Return the page of an imported session."""
     about, outcome = found.about, found.outcome
     ballots, answers = found.held.ballots, found.held.answers
     names = Names({name: at for at, name in enumerate(answers)})
@@ -111,7 +111,7 @@ def imported_view(
 
 
 def _casts(ballots: Sequence[Ballot]) -> tuple[tuple[Cast, ...], int]:
-    """The ballots by reviewer, and how many are not among them."""
+    """Return the ballots by reviewer, and how many are not among them."""
     held: dict[tuple[str, str], list[Ballot]] = {}
     for ballot in ballots:
         held.setdefault((ballot.reviewer, ballot.kind), []).append(ballot)

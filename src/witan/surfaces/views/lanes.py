@@ -61,7 +61,7 @@ class Lane:
 
 
 def lanes(board: Board, naming: Naming, now: datetime | None = None) -> tuple[Lane, ...]:
-    """Every seat of the board; `now` is what running seconds are counted to."""
+    """Return every seat of the board; `now` is what running seconds are counted to."""
     lines = {line.name: line for line in board.seats}
     # In the order of the seats, labels would tell who is who; and so would numbers in that order.
     return tuple(

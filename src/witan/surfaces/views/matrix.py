@@ -22,7 +22,7 @@ Groups = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one reviewer said of one candidate.
+    """One reviewer's rank and grades of one candidate.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Matrix:
 
 @dataclass(slots=True)
 class _Heard:
-    """What the events tell of one reviewer."""
+    """Events of one reviewer, folded."""
 
     sheets: list[e.SheetDrawn] = field(default_factory=list)
     repairs: list[e.BallotRepaired] = field(default_factory=list)
@@ -143,7 +143,7 @@ class _Heard:
 def matrix(
     session: Session, naming: Naming, *, without: tuple[str, ...] = (), closed: bool = True
 ) -> Matrix:
-    """The ballots of a session as far as it came; unless `closed`, more may come."""
+    """Return the ballots of a session as far as it came; unless `closed`, more may come."""
     heard = _heard(session)
     notes = () if session.outcome is None else naming.in_order(session.outcome).ballots
     counted_as = {note.reviewer: note for note in notes}

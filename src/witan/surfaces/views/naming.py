@@ -1,4 +1,4 @@
-"""Who is called what on the page: by name, or by label until the names are revealed."""
+"""Names of seats on the page; labels until the reveal."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ class Naming(Names):
 
     @classmethod
     def of(cls, session: Session, *, veiled: bool) -> "Naming":
-        """The names of a session as far as it came."""
+        """Return the names of a session as far as it came."""
         opened = session.opened
         seats = [seat.name for seat in opened.seats]
         labels = _labels(session, seats)
@@ -68,17 +68,17 @@ class Naming(Names):
         )
 
     def name(self, who: str) -> str:
-        """A seat, or whoever holds none, in one word or two."""
+        """Return a seat, or whoever holds none, in one word or two."""
         if not self.veiled:
             return clean(who)
         return self.labels.get(who) or self.others.get(who, "another")
 
     def value(self, seat: str) -> str:
-        """What stands for a seat in forms and addresses, which must not tell its name either."""
+        """Value of a seat in forms and addresses; its label until the reveal."""
         return f"#{self.name(seat)}" if self.veiled else seat
 
     def in_order(self, outcome: Outcome) -> Outcome:
-        """The outcome as the page tells it: what stands equal in it stands in the page's order.
+        """Order equal standings of an outcome as the page does.
 
         While names are hidden the order of the seats, which an outcome keeps there, would tell
         whose label is whose.
@@ -118,7 +118,7 @@ class Naming(Names):
         return listed([*map(self.name, self.ordered(seats))], most=most)
 
     def said(self, sentence: str) -> str:
-        """A sentence of ours, in which names may stand, or lists of them."""
+        """Write names in a sentence of ours, or lists of them."""
         if not self.veiled:
             return clean(sentence)
         one = self._one()
@@ -129,11 +129,11 @@ class Naming(Names):
         return clean(mask(masked, self._council.question, self._models()))
 
     def quoted(self, text: str) -> str:
-        """What a model wrote: while names are hidden, without those that tell of an author."""
+        """Mask names of authors in a model's text until the reveal."""
         return mask(text, self._council.question, self._models()) if self.veiled else text
 
     def notes(self, text: str) -> str:
-        """A reviewer's notes, the candidates that they name in brackets by their labels here."""
+        """Rewrite bracketed candidates of a reviewer's notes as labels."""
         if not self.veiled:
             return text
         one = self._one()
@@ -143,7 +143,7 @@ class Naming(Names):
         )
 
     def quoted_so_far(self, text: str) -> str:
-        """The same of a text that goes on: while names are hidden its end waits for what follows.
+        """Mask a text under way; while names are hidden its end waits.
 
         A name is known as one, or as none, by the words after it.
         """
@@ -154,7 +154,7 @@ class Naming(Names):
         return self.quoted(text[: max(known, len(text) - AWAITED_CHARS)])
 
     def _one(self) -> str:
-        """The pattern of one name."""
+        """Return the pattern of one name."""
         names = sorted({*self.labels, *self.others}, key=len, reverse=True)
         return rf"(?:{'|'.join(map(re.escape, names))})(?![\w-])"
 
@@ -168,7 +168,7 @@ class Naming(Names):
 
 
 def seat_called(session: Session, value: str) -> str:
-    """The seat that a form or an address means: by its name, or as it is called while hidden.
+    """Find the seat of a form's or address's value, hidden or not.
 
     What is neither is returned as it is, for whoever looks it up to refuse.
     """

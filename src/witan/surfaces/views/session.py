@@ -46,7 +46,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Recounted:
-    """What became of the leader when the ballots were counted again."""
+    """The leader of a recount, beside the leader before."""
 
     how: str
     said: str
@@ -55,7 +55,7 @@ class Recounted:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What a person voted, in one line, and what was said with it."""
+    """A person's vote in one line, and its note."""
 
     person: str
     order: str
@@ -123,7 +123,7 @@ class SessionView:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing."""
+        """True if nothing is missing."""
         return self.status == "complete"
 
 
@@ -138,7 +138,7 @@ def session_view(
     councils: Sequence["Profile"] = (),
     closed: bool = True,
 ) -> SessionView:
-    """The page of a session.
+    """Return the page of a session.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _board(session: Session) -> Board:
 
 
 def _figures(session: Session) -> list[Figure]:
-    """The two numbers that are never one, and what the votes are worth."""
+    """Return the two numbers that are never one, and what the votes are worth."""
     outcome = session.outcome
     if outcome is None or not outcome.leaders:
         return []
@@ -308,7 +308,7 @@ def _leading(outcome: Outcome | None, naming: Naming) -> str:
 
 @lru_cache(maxsize=1)
 def session_rules() -> tuple[str, ...]:
-    """Every rule that a single session can be counted by."""
+    """Return every rule that a single session can be counted by."""
     return tuple(sorted(name for name in RULES if RULES[name].needs != "history"))
 
 

@@ -56,7 +56,7 @@ def session_rows(
 def latest_rows(
     found: Sequence[SessionSummary], at_hand: Sequence[RunningSession], *, most: int
 ) -> tuple[SessionRow, ...]:
-    """The latest sessions, those that are kept nowhere yet first."""
+    """Return the latest sessions, those that are kept nowhere yet first."""
     kept = {each.session for each in found}
     new = [r for r in reversed(at_hand) if r.named and r.id not in kept]
     going = [running for running in at_hand if running.under_way]

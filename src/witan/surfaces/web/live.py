@@ -237,11 +237,11 @@ class LiveSession:
         return f"{self._site.at('sessions', name, 'live')}?after={shown}{revealed}"
 
     def view(self) -> SessionView:
-        """The parts of the page that are not lanes."""
+        """Return the parts of the page that are not lanes."""
         return session_view(self.session, revealed=self._revealed, closed=False)
 
     def lanes(self) -> tuple[Lane, ...]:
-        """Every seat, with what it has written."""
+        """Return every seat, with what it has written."""
         shown, authors = lanes(self._board, self.naming, self._now()), self.authors
         return tuple(
             replace(
@@ -254,12 +254,12 @@ class LiveSession:
         )
 
     def _lines(self) -> tuple[Line, ...]:
-        """The seats in the order of their lanes."""
+        """Return the seats in the order of their lanes."""
         lines = {line.name: line for line in self._board.seats}
         return tuple(lines[seat] for seat in self.naming.ordered(lines))
 
     def writer(self) -> Lane | None:
-        """The seat that writes the final answer; None: nobody yet."""
+        """Return the seat that writes the final answer; None: nobody yet."""
         line = self._board.writer
         if line is None:
             return None
@@ -267,7 +267,7 @@ class LiveSession:
         return replace(shown, name=CHAIRMAN) if self.naming.veiled else shown
 
     def verdict_text(self) -> str:
-        """The final answer so far."""
+        """Return the final answer so far."""
         return readable(self.naming.quoted_so_far(self._synthesis))
 
     def patch(self) -> str:

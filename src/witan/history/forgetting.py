@@ -23,7 +23,7 @@ _TABLES = ("sessions", *ENTRY_TABLES, "counted", "events", "imported")
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """The number of deleted sessions.
+    """The deleted sessions.
 
     Parameters
     ----------
@@ -31,8 +31,13 @@ class ForgetResult:
         Where deleted text may remain, and how long; None: nowhere.
     """
 
-    n_sessions: int
+    sessions: tuple[str, ...]
     note: str | None = None
+
+    @property
+    def n_sessions(self) -> int:
+        """The number of deleted sessions."""
+        return len(self.sessions)
 
 
 def forget(database: Database, sessions: Sequence[str]) -> ForgetResult:
@@ -45,7 +50,7 @@ def forget(database: Database, sessions: Sequence[str]) -> ForgetResult:
             require_session(database, name)
         cells = [cell for block in blocks(names, AT_ONCE) for cell in _delete(database, block)]
         _delete_cached_sums(database, cells)
-    return _clean_log(database, len(cells))
+    return _clean_log(database, names)
 
 
 def forget_before(database: Database, at: datetime) -> ForgetResult:
@@ -66,13 +71,13 @@ def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult
         f" ORDER BY {column}, session LIMIT :n"
     )
     params = {"before": to_microseconds(at), "n": AT_ONCE}
-    forgotten = 0
+    forgotten: list[str] = []
     while True:
         with database.transaction():
             sessions = [name for (name,) in database.rows(sql, params)]
             cells = _delete(database, sessions)
             _delete_cached_sums(database, cells)
-        forgotten += len(cells)
+        forgotten += sessions
         if len(sessions) < AT_ONCE:
             return _clean_log(database, forgotten)
 
@@ -136,14 +141,15 @@ def _delete_names(database: Database, people: Sequence[int]) -> None:
         )
 
 
-def _clean_log(database: Database, forgotten: int) -> ForgetResult:
-    if not forgotten or database.truncate_log(SWEEP_SECONDS):
-        return ForgetResult(forgotten)
+def _clean_log(database: Database, forgotten: Iterable[str]) -> ForgetResult:
+    sessions = tuple(forgotten)
+    if not sessions or database.truncate_log(SWEEP_SECONDS):
+        return ForgetResult(sessions)
     note = (
         "the log of the history may still hold them until the programs that use it are closed:"
         " another process is reading it"
     )
-    return ForgetResult(forgotten, note)
+    return ForgetResult(sessions, note)
 
 
 def _delete_cached_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:

@@ -37,6 +37,9 @@ class History:
     aliases: Mapping[str, str] = learning.NO_ALIASES
     """Old name → new name of a model, which counts as one reviewer in `learn`."""
 
+    keep_days: int | None = None
+    """Age in days, since they were added, at which recorders delete sessions; None: never."""
+
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
         self._clock = clock

@@ -459,7 +459,7 @@ def seat_council(
     config = with_list_prices(config, environment)
     found = who_sits(config, environment)
     with locate_error(config) if procedure is None else nullcontext():
-        return Council(
+        council = Council(
             found.seats,
             _repriced(chairmen, written.chairmen, config.chairmen),
             jury=_repriced(jury, written.jury, config.jury),
@@ -470,6 +470,9 @@ def seat_council(
             aliases=config.aliases,
             teacher=teacher,
         )
+    if (recorder := council._kept) is not None:  # noqa: SLF001 - of this module
+        recorder.keep_days = config.history.keep_days
+    return council
 
 
 def _unseated_notes(config: Config) -> Iterator[str]:

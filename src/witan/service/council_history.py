@@ -16,7 +16,7 @@ from witan.errors import HistoryError, UnknownName, WitanError
 from witan.history import History, LockWait, Recording
 from witan.history.history import FileGuard
 from witan.history.learning import NO_ALIASES
-from witan.service.history_access import is_there
+from witan.service.history_access import forget_expired, is_there
 from witan.service.rescue_files import set_aside
 
 _log = logging.getLogger("witan.history")
@@ -33,16 +33,19 @@ class HistoryRecorder:
     history
         An open history, which stays open; or where one is, which is opened and closed with the
         council's block.
-    aliases
-        Old name → new name of a model, in a history that is opened here; one that is handed over
-        open has its own.
+    aliases, keep_days
+        Attributes of a history that is opened here; one that is handed over open has its own.
     """
 
     def __init__(
-        self, history: History | str | Path, aliases: Mapping[str, str] = NO_ALIASES
+        self,
+        history: History | str | Path,
+        aliases: Mapping[str, str] = NO_ALIASES,
+        keep_days: int | None = None,
     ) -> None:
         self._given = history
         self._aliases = aliases
+        self.keep_days = keep_days
         self._history: History | None = None
         self._recordings: dict[str, Recording] = {}
         self._failure: Exception | None = None
@@ -65,7 +68,7 @@ class HistoryRecorder:
             given.require_writable(self.lock_wait())
             return given
         history = History.open(given, lock_wait=self.lock_wait())
-        history.aliases = self._aliases
+        history.aliases, history.keep_days = self._aliases, self.keep_days
         with ExitStack() as undo:
             undo.callback(history.close)
             history.require_writable(self.lock_wait())
@@ -154,7 +157,17 @@ class HistoryRecorder:
             else:
                 remedy = f"the record of the session is in {path}"
             raise HistoryError(error.where, error.problem, remedy) from error
+        await self._forget_expired()
         return session
+
+    async def _forget_expired(self) -> None:
+        assert self._history is not None  # noqa: S101 - a session is settled while it is open
+        if self._history.keep_days is None:
+            return
+        try:
+            await anyio.to_thread.run_sync(forget_expired, self._history, self.lock_wait())
+        except HistoryError as error:  # the session is durable: the next one tries again
+            _log.warning("older sessions could not be deleted: %s", error)
 
     async def flush(self, session: str) -> None:
         """Wait until what was told of a session is durable."""

@@ -11,6 +11,7 @@ from witan.errors import HistoryError, MissingExtra
 
 if TYPE_CHECKING:
     from witan.history import History, LockWait
+    from witan.history.forgetting import ForgetResult
     from witan.history.history import FileGuard
     from witan.service.config.configuration import Config
 
@@ -21,19 +22,16 @@ class RecordingPlace:
 
     Parameters
     ----------
-    keep_days
-        Sessions that came in longer ago are forgotten once another was recorded; None: none are.
     option
         What a command has to be given to find it again: nothing, or `` --history URL``.
     own
         It is a file of the user's own, in which nobody else can have put a session.
-    whereabouts
+    opened_file
         The file that it was opened in.
     """
 
     history: "History"
     opened_file: "FileGuard"
-    keep_days: int | None = None
     option: str = ""
     own: bool = True
 
@@ -80,7 +78,7 @@ def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = Fal
 
     Parameters
     ----------
-    patience
+    lock_wait
         How long to wait for other processes.
     reading
         It is only read, so one that is not there is not made, and one that cannot be written will
@@ -101,8 +99,30 @@ def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = Fal
         remedy = "ask a question, try witan demo, or name another place with --history"
         raise HistoryError(place, "there is no history yet", remedy)
     history = History.open(place, reading=reading, lock_wait=lock_wait)
-    history.aliases = config.aliases
+    history.aliases, history.keep_days = config.aliases, config.history.keep_days
     return history
+
+
+def forget_expired(history: "History", lock_wait: "LockWait | None" = None) -> "ForgetResult":
+    """Delete sessions beyond the `keep_days` of a history, and their rescued records.
+
+    Raises
+    ------
+    HistoryError
+        If it cannot be written.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from witan.history.forgetting import ForgetResult
+    from witan.service.rescue_files import forget_aside
+
+    if history.keep_days is None:
+        return ForgetResult(())
+    history.require_writable(lock_wait)
+    before = datetime.now(UTC) - timedelta(days=history.keep_days)
+    forgotten = history.forget_added_before(before)
+    forget_aside(forgotten.sessions)
+    return forgotten
 
 
 def _opened_to_record(config: "Config", say: Callable[[str], None]) -> "History":
@@ -151,7 +171,7 @@ def recorded(
     named = settings.by_option or (file is not None and settings.where == str(Path.cwd() / file))
     shown = history.url if history.url.startswith("postgresql:") else history_place(config)
     option = f" --history {shlex.quote(shown)}" if named else ""
-    return RecordingPlace(history, FileGuard(history), settings.keep_days, option, settings.own)
+    return RecordingPlace(history, FileGuard(history), option, settings.own)
 
 
 def _there(name: str | Path) -> bool:

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from operator import gt
 from pathlib import Path
 from threading import Lock
@@ -24,7 +23,7 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.files.session_files import write_session
 from witan.models.seats import describe_risk
-from witan.service.history_access import RecordingPlace
+from witan.service.history_access import RecordingPlace, forget_expired
 from witan.service.rescue_files import set_aside
 from witan.service.text import clean
 
@@ -278,12 +277,10 @@ class Record:
         return any(map(describe_risk, session.opened.called))
 
     def _forgetting(self) -> str | None:
-        if self.place is None or self.place.keep_days is None:
+        if self.place is None:
             return None
         try:
-            before = datetime.now(UTC) - timedelta(days=self.place.keep_days)
-            self.place.history.require_writable(self.place.lock_wait(self._say))
-            forgotten = self.place.history.forget_added_before(before)
-        except (HistoryError, OverflowError) as error:
+            forgotten = forget_expired(self.place.history, self.place.lock_wait(self._say))
+        except HistoryError as error:
             return f"older sessions could not be forgotten: {clean(str(error))}"
         return None if forgotten.note is None else f"older sessions are forgotten; {forgotten.note}"

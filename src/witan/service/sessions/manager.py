@@ -22,6 +22,7 @@ from witan.models.loop_guard import HOPS, server_name
 from witan.service.catalogue import redact
 from witan.service.council import Council
 from witan.service.error_boundary import contain_errors
+from witan.service.history_access import forget_expired
 from witan.service.reports import HistoryReports
 from witan.service.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions.councils import Councils, Profile
@@ -58,7 +59,7 @@ class SessionJob:
         Holds it, and says to its account what it had cost before.
     plan
         What it asks for, and costs at most before any call fails.
-    via
+    hops
         The servers that the question came through.
     left_usd
         What is left of the ceiling that it was begun under; None: there was none.
@@ -183,6 +184,9 @@ def rejudging(
 
 _log = logging.getLogger("witan.service")
 
+RETENTION_SECONDS = 3600.0
+"""Between two looks for sessions beyond the age that the history keeps."""
+
 
 class Service:
     """Sessions under way, and those that are kept.
@@ -253,11 +257,14 @@ class Service:
             service = cls(councils, client_limits, observers, most=most, name=name or server_name())
             tasks = AsyncExitStack()
             service._tasks = await tasks.enter_async_context(anyio.create_task_group())
+            retention = anyio.CancelScope()
+            service._tasks.start_soon(service._forget_expired_hourly, retention)
             try:
                 yield service
             finally:
                 with anyio.CancelScope(shield=True):
                     await service.drain(0)
+                retention.cancel()
                 # What the block raised is not the tasks': it would come out wrapped in a group.
                 await tasks.aclose()
 
@@ -456,6 +463,16 @@ class Service:
                 running.cancel()
             for running in [*self._held]:
                 await running.over()
+
+    async def _forget_expired_hourly(self, scope: anyio.CancelScope) -> None:
+        history = self.history
+        with scope:
+            while history is not None and history.keep_days is not None:
+                with contain_errors(_log, "older sessions could not be deleted"):
+                    forgotten = await anyio.to_thread.run_sync(forget_expired, history)
+                    for session in forgotten.sessions:
+                        self._registry.drop(session)
+                await anyio.sleep(RETENTION_SECONDS)
 
     async def _at_rest(self, name: str) -> Session:
         whole = await self.named(name)

@@ -113,7 +113,7 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
     """
     if files.count("-") > 1:
         raise click.UsageError("standard input, -, can be read only once")
-    from witan.service.history_access import configured
+    from witan.service.history_access import configured, forget_expired
     from witan.service.operations.imports import Meaning
     from witan.surfaces.cli.stored_sessions import open_history
 
@@ -136,6 +136,7 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
         except KeyboardInterrupt:
             echo(taking.broken_off(), err=True)
             raise click.exceptions.Exit(Status.INTERRUPTED) from None
+        forget_expired(history)
         where = history.url
     if options["as_json"]:
         from witan.service.json_output import to_json

@@ -17,6 +17,8 @@ from witan.errors import InvalidBallot, InvalidParameter, UnknownName, WitanErro
 from witan.history.votes import Paper, Vote, check_code
 from witan.service.catalogue import redact
 from witan.service.dispatch import ServedSessions, dispatch, keep_typed
+from witan.service.operations.forget import ForgetParameters
+from witan.service.operations.forget import forget as forget_session
 from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.recount import RecountParameters, recount
 from witan.service.operations.show import ShowParameters
@@ -137,7 +139,7 @@ async def cancel(request: Request, session: str, service: ServiceOf) -> Response
 
 
 @router.post("/sessions/{session:path}/forget")
-async def forget(request: Request, session: str, service: ServiceOf) -> Response:
+async def forget(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Delete a session, and show those that are left."""
     form = await read_form(request)
     whole = await service.named(session)
@@ -146,7 +148,8 @@ async def forget(request: Request, session: str, service: ServiceOf) -> Response
         shown = {"reveal": "1"} if form.get("reveal") else {}
         called = name[:MOST_CALLED] or "nothing"
         return redirect(site_of(request), "sessions", whole, **shown, misnamed=called)
-    await service.forget(whole)
+    parameters = ForgetParameters(whole, with_children="with_children" in form.fields)
+    await dispatch(forget_session, service, client, parameters, keep_typed)
     return redirect(site_of(request), "history")
 
 

@@ -201,13 +201,15 @@ class TestSessions:
         """A question of several lines, or with escape sequences, stays on its own, and is shown."""
         said = witan("sessions")
 
-        assert len(said.lines) == 4
+        assert len(said.lines) == 6
         assert "\x1b" not in said.out
         assert said.err == ""
 
     def test_more_than_are_listed_are_mentioned(self, witan):
         """The limit does not pass unseen."""
-        assert "there are more" in witan("sessions", "--limit", "2").err
+        assert (
+            "There are more than these 2; --limit NUMBER" in witan("sessions", "--limit", "2").out
+        )
 
     @pytest.mark.parametrize(
         "arguments",
@@ -239,7 +241,7 @@ class TestScripts:
         keep(place, *stages("s1", simulated=True))
 
         assert "simulated, complete" in witan("sessions").out
-        assert "no matching sessions" in witan("sessions", "--no-simulated").err
+        assert "No matching sessions" in witan("sessions", "--no-simulated").out
 
 
 class TestForget:

@@ -73,7 +73,7 @@ class TestComingIn:
             shown = httpx2.get(f"{server.url}/api/sessions").json()["sessions"]
 
         names = [line["session"] for line in lines]
-        rows = witan("sessions", "--limit", 2, "--history", place).lines[1:]
+        rows = witan("sessions", "--limit", 2, "--history", place).lines[3:5]
         assert ["imported from new.jsonl" in row for row in rows] == [True, False]
         assert [line["imported"] for line in lines] == [True, False, True]
         assert (names[0], names[2]) == ("new", "old")

@@ -122,7 +122,7 @@ class TestTheVote:
         """Each line has one's own place, the label, who wrote it, and the panel's rank."""
         at = labels(vote)
         said = vote("--ranking", f"{at['x'].lower()}>{at['z']} > {at['y']}")
-        rows = [line.split() for line in said.lines[2:5]]
+        rows = [line.split() for line in said.lines[5:8]]
 
         assert rows == [
             ["1", at["x"], "x", "1"],
@@ -130,7 +130,7 @@ class TestTheVote:
             ["3", at["y"], "y", "2"],
         ]
         assert "The panel, by borda: x " in said.out
-        assert "the same answer is best; you agree on 2 of 3 pairs" in said.out
+        assert "picked the same answer; you agree on 2 of 3 pairs" in said.out
 
     def test_json_says_the_same(self, vote):
         """Numbers for a program."""
@@ -367,7 +367,7 @@ class TestCouncils:
         held = witan("export", "--history", asked).json
 
         assert said.status == 0
-        assert said.lines[0].startswith("simulated · ")
+        assert said.lines[0].startswith("simulated vote · ")
         assert "no pair that both of you place apart" in said.out
         assert [ballot["reviewer"] for ballot in held["votes"]] == ["ines"]
         assert held["simulated"] is True

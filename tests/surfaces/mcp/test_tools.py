@@ -441,7 +441,7 @@ class TestKeeping:
         result = await client.call_tool("profiles", {})
 
         assert [p["name"] for p in result.structured_content["profiles"]] == ["", "demo"]
-        assert "demo: a demonstration" in text_of(result)
+        assert "| demo (simulated) |" in text_of(result)
 
 
 class TestResources:

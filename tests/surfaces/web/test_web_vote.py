@@ -106,4 +106,4 @@ class TestReveal:
         rows = [row.all()[0].text for row in root.one("tbody").all("tr")]
         assert rows == ["1", "2", "2"]
         assert root.one("tbody").all("th")[0].text == "cyd"
-        assert "different answers are best" in root.one(role="status").text
+        assert "picked different answers" in root.one(role="status").text

@@ -34,9 +34,6 @@ from witan.surfaces.terminal import echo
 P = TypeVar("P", bound=Parameters)
 R = TypeVar("R")
 
-Text = Callable[[Page, R], Iterator[str]]
-"""Renders a result as lines of text."""
-
 NO_FORMATS: Mapping[str, Any] = MappingProxyType({})
 
 Open = Callable[[Mapping[str, Any]], AbstractContextManager[Any]]
@@ -47,14 +44,12 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
     operation: Operation[Any, R],
     open_service: Open = lambda _: nullcontext(),
     *,
-    text: Text[R] | None = None,
     options: Sequence[Decorator[Any]] = (),
     without: Collection[str] = (),
     take: Callable[[type[Any], dict[str, Any]], Any] | None = None,
     status: Callable[[R], int] = lambda _: 0,
     formats: Mapping[str, tuple[str, Callable[[R], str]]] = NO_FORMATS,
     charts: Mapping[str, tuple[str, Callable[[R], Any]]] = NO_FORMATS,
-    remarks: Callable[[R], Iterable[str]] = lambda _: (),
     examples: str = "",
     notes: str = "",
 ) -> click.Command:
@@ -62,8 +57,6 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
 
     Parameters
     ----------
-    text
-        Renders the result; None: as its report.
     options
         Options that say what the operation works on, which `open_service` reads.
     without
@@ -76,8 +69,6 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         Option to its help and to the text that it prints in place of the usual one.
     charts
         Option to its help and to what draws the result.
-    remarks
-        What is said of the result on standard error, beside its text.
     notes
         What only the command has: its files, its exit statuses.
     """
@@ -99,11 +90,8 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         elif wanted:
             echo(formats[wanted[0]][1](result))
         else:
-            for line in (text or render_report)(Page.of(sys.stdout), result):
+            for line in render_report(Page.of(sys.stdout), result):
                 echo(line)
-            for remark in remarks(result):
-                words = with_options(remark, operation.parameters)
-                echo(Page.of(sys.stderr).sentence(words, "dim", hang=2), err=True)
         _draw({path: charts[name][1](result) for name, path in paths.items()})
         return status(result)
 

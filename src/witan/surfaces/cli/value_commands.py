@@ -222,13 +222,10 @@ def _open_sessions(options: Mapping[str, Any]) -> Iterator[LocalSessions]:
 def sessions_command() -> click.Command:
     """Make the command ``witan sessions``."""
     from witan.service.operations.session_list import sessions
-    from witan.surfaces.text.sessions import sessions_remarks, sessions_text
 
     return value_command(
         sessions,
         _open_sessions,
-        text=sessions_text,
-        remarks=sessions_remarks,
         options=[config_option, history_option],
         examples=SESSIONS_EXAMPLES,
         notes="The first column is a name that other commands take.",
@@ -273,12 +270,10 @@ def _whole(profile: "Profile") -> "Profile":
 def profiles_command() -> click.Command:
     """Make the command ``witan profiles``."""
     from witan.service.operations.profiles import profiles
-    from witan.surfaces.text.profiles import profiles_text
 
     return value_command(
         profiles,
         _open_profiles,
-        text=profiles_text,
         options=[config_option],
         examples=PROFILES_EXAMPLES,
         notes="Nobody is called. A key that is missing is a reason; `witan doctor` says more.",
@@ -295,9 +290,8 @@ Examples:
 def rules_command() -> click.Command:
     """Make the command ``witan rules``."""
     from witan.service.operations.rules import rules
-    from witan.surfaces.text.rules import rules_text
 
-    return value_command(rules, text=rules_text, examples=RULES_EXAMPLES)
+    return value_command(rules, examples=RULES_EXAMPLES)
 
 
 RUBRICS_EXAMPLES = """\b
@@ -320,11 +314,9 @@ def _toml(found: "RubricList") -> str:
 def rubrics_command() -> click.Command:
     """Make the command ``witan rubrics``."""
     from witan.service.operations.rubrics import rubrics
-    from witan.surfaces.text.rubrics import rubrics_text
 
     return value_command(
         rubrics,
-        text=rubrics_text,
         formats={"--toml": ("Print NAME as TOML, to start your own from.", _toml)},
         examples=RUBRICS_EXAMPLES,
     )

@@ -20,11 +20,10 @@ from witan.service.operations.voting import (
 )
 from witan.service.parameters import make_parameters
 from witan.service.text import Page, clean
-from witan.surfaces.cli.generated import parameter_options, with_options
+from witan.surfaces.cli.generated import parameter_options, render_report, with_options
 from witan.surfaces.cli.options import config_option, history_option, json_option
 from witan.surfaces.cli.stored_sessions import open_sessions
 from witan.surfaces.terminal import ask, confirm, echo, page_through
-from witan.surfaces.text.vote import paper_text, ranking_text, vote_text
 
 EXAMPLES = """\b
 Examples:
@@ -84,7 +83,7 @@ def vote_command(
 
         echo(to_json(result))
     else:
-        echo("\n".join(vote_text(Page.of(sys.stdout), result)))
+        echo("\n".join(render_report(Page.of(sys.stdout), result)))
 
 
 def _check_earlier(paper: Paper, *, replacing: bool) -> None:
@@ -129,7 +128,7 @@ def _show(paper: VotingPaper, command_line: str, *, as_json: bool) -> None:
         page = Page.of(sys.stdout)
         # An example of a ranking would suggest an order.
         how = f'to vote: {command_line} --paper {paper.paper} --ranking "…"'
-        echo("\n".join([*paper_text(page, paper), "", page.sentence(how, "dim", hang=2)]))
+        echo("\n".join([*render_report(page, paper), "", page.sentence(how, "dim", hang=2)]))
 
 
 def _ask(paper: Paper) -> Groups:
@@ -137,7 +136,7 @@ def _ask(paper: Paper) -> Groups:
     from witan.core.blind_vote import read_ranking
 
     page = Page.of(sys.stdout)
-    text = "\n".join(paper_text(page, VotingPaper.of(paper))) + "\n"
+    text = "\n".join(render_report(page, VotingPaper.of(paper))) + "\n"
     if sys.stdout.isatty() and text.count("\n") >= _screen_lines():
         page_through(text, coloured=page.coloured)
     else:
@@ -150,8 +149,12 @@ def _ask(paper: Paper) -> Groups:
         except InvalidBallot as error:
             echo(clean(str(error)), err=True)
             continue
-        if confirm(f"Vote {ranking_text(paper, groups)}?", default=True):
+        if confirm(f"Vote {_ranking(paper, groups)}?", default=True):
             return groups
+
+
+def _ranking(paper: Paper, groups: Groups) -> str:
+    return " > ".join(" = ".join(map(paper.sheet.label, group)) for group in groups)
 
 
 def _screen_lines() -> int:

@@ -18,19 +18,16 @@ from witan.service.operations.profiles import Profiles
 from witan.service.operations.recount import RecountResult
 from witan.service.operations.rubrics import RubricList
 from witan.service.operations.rules import RuleList
-from witan.service.operations.session_list import SessionList
 from witan.service.operations.tally import Tally
 from witan.service.operations.voting import VotingPaper
 from witan.service.session_records import CouncilSession
 from witan.service.text import Page, clean, counted, listed, readable
 from witan.service.trust import missing_text, session_trust
+from witan.surfaces.progress import told_in_short
 from witan.surfaces.report import report_of
 from witan.surfaces.report.markdown import report_markdown
 from witan.surfaces.report.outcome import outcome_report
 from witan.surfaces.report.session import legend_text
-from witan.surfaces.text.progress import told_in_short
-from witan.surfaces.text.sessions import sessions_remarks, sessions_text
-from witan.surfaces.text.vote import paper_text
 
 Found = CouncilSession | ImportedSession
 
@@ -266,12 +263,6 @@ class SessionsBrief:
     next: str | None
 
 
-def list_text(page: Page, found: SessionList) -> Iterator[str]:
-    """Write a list of sessions, and what is remarkable about it."""
-    yield from sessions_text(page, found)
-    yield from sessions_remarks(found)
-
-
 @dataclass(frozen=True, slots=True)
 class RankedModel:
     """A line of a leaderboard."""
@@ -324,7 +315,7 @@ class PaperBrief:
 
 def paper_reply_text(page: Page, found: VotingPaper) -> Iterator[str]:
     """Write a voting paper, and how to vote."""
-    yield from paper_text(page, found)
+    yield from report_text(page, found)
     yield ""
     yield (
         f"To vote, name the paper {found.paper} and rank every label, best first: "

@@ -24,8 +24,8 @@ from witan.service.operations.show import ShowParameters, show
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import LOCAL, Service
 from witan.surfaces.mcp.replies import address
+from witan.surfaces.report.sessions import origin_text
 from witan.surfaces.session_pages import imported_to_html, session_to_html
-from witan.surfaces.text.sessions import origin_text
 
 JSON, HTML = "application/json", "text/html"
 

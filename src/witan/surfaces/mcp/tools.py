@@ -43,11 +43,7 @@ from witan.surfaces.mcp.schemas import (
     read_arguments,
     result_schema,
 )
-from witan.surfaces.text.profiles import profiles_text
-from witan.surfaces.text.progress import Progress
-from witan.surfaces.text.rubrics import rubrics_text
-from witan.surfaces.text.rules import rules_text
-from witan.surfaces.text.vote import vote_text
+from witan.surfaces.progress import Progress
 
 PAGE = Page()
 
@@ -161,19 +157,21 @@ Brief = type | Callable[[Any], Any]
 """The small type that a result is reduced to, or a function annotated with it."""
 
 
-def value_tool(operation: Operation[Any, Any], text: Text, brief: Brief) -> Tool:
-    """Make the tool of an operation that returns a value."""
+def value_tool(
+    operation: Operation[Any, Any], brief: Brief, text: Text = replies.report_text
+) -> Tool:
+    """Make the tool of an operation that returns a value; `text`: it is no report alone."""
 
     async def work(call: Call, given: Any) -> Reply:
         parameters = parameters_from(operation.parameters, given)
-        render = _renderer(text, brief)
+        render = _renderer(brief, text)
         return await dispatch(operation, call.service, call.client, parameters, render)
 
     returns = brief if isinstance(brief, type) else brief.__annotations__["return"]
     return Tool(operation, arguments_of(operation.parameters), work, (returns,))
 
 
-def _renderer(text: Text, brief: Brief) -> Callable[[Any], Reply]:
+def _renderer(brief: Brief, text: Text = replies.report_text) -> Callable[[Any], Reply]:
     reduce = partial(reduce_to, brief) if isinstance(brief, type) else brief
     return lambda found: Reply("\n".join(text(PAGE, found)), reduce(found))
 
@@ -199,7 +197,7 @@ def session_tool(
     async def work(call: Call, given: Any) -> Reply:
         parameters = parameters_from(operation.parameters, given)
         if planning is not None and given.plan:
-            render = _renderer(replies.report_text, replies.PlanBrief)
+            render = _renderer(replies.PlanBrief)
             return await dispatch(planning, call.service, call.client, parameters, render)
         subject = ClientService(call.service, call.client, call.hops)
         running = await operation.handler(subject, parameters)
@@ -297,23 +295,23 @@ async def _report_progress(running: RunningSession, report: Report) -> None:
 _TOOLS = (
     session_tool(ask, plan, wait_seconds=None),
     _result_tool(),
-    value_tool(cancel, replies.progress_text, replies.brief_session),
+    value_tool(cancel, replies.brief_session, replies.progress_text),
     session_tool(resume),
     session_tool(retry, plan_retry),
     session_tool(rejudge, plan_rejudge),
-    value_tool(tally, replies.report_text, replies.brief_tally),
-    value_tool(compare, replies.report_text, replies.brief_comparison),
-    value_tool(explain, replies.report_text, replies.brief_explanation),
-    value_tool(recount, replies.report_text, replies.brief_recount),
-    value_tool(sessions, replies.list_text, replies.SessionsBrief),
-    value_tool(leaderboard, replies.report_text, replies.brief_leaderboard),
-    value_tool(audit, replies.report_text, replies.brief_audit),
-    value_tool(paper, replies.paper_reply_text, replies.PaperBrief),
-    value_tool(vote, vote_text, replies.VoteBrief),
-    value_tool(forget, replies.deletion_text, replies.DeletionBrief),
-    value_tool(rules, rules_text, replies.rule_names),
-    value_tool(rubrics, rubrics_text, replies.rubric_names),
-    value_tool(profiles, profiles_text, replies.brief_profiles),
+    value_tool(tally, replies.brief_tally),
+    value_tool(compare, replies.brief_comparison),
+    value_tool(explain, replies.brief_explanation),
+    value_tool(recount, replies.brief_recount),
+    value_tool(sessions, replies.SessionsBrief),
+    value_tool(leaderboard, replies.brief_leaderboard),
+    value_tool(audit, replies.brief_audit),
+    value_tool(paper, replies.PaperBrief, replies.paper_reply_text),
+    value_tool(vote, replies.VoteBrief),
+    value_tool(forget, replies.DeletionBrief, replies.deletion_text),
+    value_tool(rules, replies.rule_names),
+    value_tool(rubrics, replies.rubric_names),
+    value_tool(profiles, replies.brief_profiles),
 )
 
 TOOLS: Mapping[str, Tool] = MappingProxyType({tool.operation.name: tool for tool in _TOOLS})

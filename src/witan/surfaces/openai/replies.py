@@ -17,8 +17,8 @@ from witan.service.text import clean
 from witan.service.trust import session_trust
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.openai.errors import error_object
+from witan.surfaces.progress import Progress
 from witan.surfaces.report.session import legend_text
-from witan.surfaces.text.progress import Progress
 
 DONE = b"data: [DONE]\n\n"
 

@@ -19,7 +19,7 @@ from witan.surfaces.http.openapi import Responses, event_stream, openai_error_re
 from witan.surfaces.openai.errors import openai_problem
 from witan.surfaces.openai.replies import Completion, Ending, Frames, completion, refusal
 from witan.surfaces.openai.requests import ChatBody, CouncilModel
-from witan.surfaces.text.progress import told_in_short
+from witan.surfaces.progress import told_in_short
 
 NAME = "witan"
 

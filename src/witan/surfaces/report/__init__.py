@@ -17,10 +17,16 @@ _WRITERS = {
     "Outcome": "outcome",
     "Plan": "plan",
     "PlanSummary": "plan",
+    "Profiles": "profiles",
     "RecountResult": "outcome",
+    "RubricList": "rubrics",
     "RuleComparison": "comparison",
+    "RuleList": "rules",
     "Session": "session",
+    "SessionList": "sessions",
     "Tally": "tally",
+    "VoteResult": "vote",
+    "VotingPaper": "paper",
 }
 """Type of a result to the module here whose function ``…_report`` writes its report."""
 

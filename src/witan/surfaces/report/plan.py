@@ -82,10 +82,10 @@ def _table(plan: "PlanSummary") -> Table:
         Column("seat", "left", fit="middle", heads=True),
         Column("stage", "left"),
         Column("calls"),
-        Column("tokens in, at most", keep=40),
-        Column("tokens out, at most", keep=50),
         Column("expected cost"),
         Column("worst cost"),
+        Column("tokens in, at most", keep=40),
+        Column("tokens out, at most", keep=50),
     )
     return table_of(
         "Calls of each seat in each stage",
@@ -104,10 +104,10 @@ def _row(seat: str, stage: str, lines: Sequence[PlanLine]) -> list[str]:
         seat,
         stage,
         f"{sum(line.calls for line in lines):,}",
-        f"{sum(line.input_tokens for line in lines):,}",
-        f"{sum(line.output_tokens for line in lines):,}",
         UNKNOWN if spare else _dollars(fsum(likely) if len(likely) == len(lines) else None),
         _dollars(fsum(costs) if len(costs) == len(lines) else None),
+        f"{sum(line.input_tokens for line in lines):,}",
+        f"{sum(line.output_tokens for line in lines):,}",
     ]
 
 

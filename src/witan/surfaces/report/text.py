@@ -99,19 +99,19 @@ def _block(page: Page, block: Block) -> Iterator[str]:
 
 
 def _note(page: Page, note: Note) -> str:
+    # The option is named at the end, after whatever others wrote.
+    named = note.text.rsplit(f"{note.option}=", 1) if note.option else [note.text]
+    text = page.option(note.option).join(named)
     match note.kind:
         case "warning":
-            # The option is named at the end, after whatever others wrote.
-            named = note.text.rsplit(f"{note.option}=", 1) if note.option else [note.text]
-            text = page.option(note.option).join(named)
             return page.sentence(f"note: {text}", "warning", hang=2)
         case "concern":
             start = f"{note.subject}: " if note.subject else ""
-            return page.sentence(f"{MARK} {start}{note.text}", "warning", hang=4)
+            return page.sentence(f"{MARK} {start}{text}", "warning", hang=4)
         case "reason":
-            return page.sentence(note.text, hang=2)
+            return page.sentence(text, hang=2)
         case "hint":
-            return page.sentence(note.text, "dim", hang=2)
+            return page.sentence(text, "dim", hang=2)
 
 
 def _table(page: Page, found: Table) -> Iterator[str]:

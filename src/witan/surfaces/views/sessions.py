@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from witan.deliberation.session import Cost
 from witan.history import SessionSummary
 from witan.service.catalogue import redact
 from witan.service.sessions import RunningSession
 from witan.service.text import clean
-from witan.service.trust import cost_text
 from witan.surfaces.report.session import relation_text
-from witan.surfaces.text.sessions import origin_text
+from witan.surfaces.report.sessions import cost_of, origin_text, question_beginning
 
 UNDER_WAY = "under way"
+
+LONGEST = 160
+"""Characters of a question that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,6 @@ def latest_rows(
 
 
 def _row(found: SessionSummary, *, going: bool) -> SessionRow:
-    cost = "" if found.cost_usd is None else cost_text(Cost(*(found.cost_usd,) * 3))
     return SessionRow(
         id=found.session,
         at=f"{found.at:%Y-%m-%d %H:%M}",
@@ -72,7 +72,7 @@ def _row(found: SessionSummary, *, going: bool) -> SessionRow:
         beginning=_beginning(found.question) or clean(found.session),
         simulated=found.simulated,
         category=clean(found.category or ""),
-        cost="" if found.simulated else cost,
+        cost="" if found.simulated else cost_of(found),
         origin=clean(origin_text(found)),
         votable=found.has_events and not going and found.status in ("complete", "degraded"),
     )
@@ -97,5 +97,4 @@ def _new(running: RunningSession) -> SessionRow:
 
 
 def _beginning(question: str) -> str:
-    line = clean(" ".join(question.split()))
-    return line if len(line) <= 160 else f"{line[:159]}…"
+    return question_beginning(clean(question), LONGEST)

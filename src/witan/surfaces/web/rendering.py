@@ -325,10 +325,10 @@ def render_vote(
 
 def render_reveal(question: str, result: "VoteResult", *, site: Site = SITE) -> str:
     """Render who wrote what, and the panel's ranking beside the person's."""
-    from witan.surfaces.text.vote import agreement_text
+    from witan.surfaces.report.vote import vote_report
 
-    words = agreement_text(result.agreement)
-    return render("reveal.html", site=site, question=question, result=result, agreement=words)
+    view = vote_report(result)
+    return render("reveal.html", site=site, question=question, result=result, view=view)
 
 
 def render_problem(title: str, problem: str, *, status: int = 400, site: Site = SITE) -> str:

@@ -1,0 +1,82 @@
+"""The report of a list of sessions: a line each."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from witan.deliberation.session import Cost
+from witan.history import SessionSummary
+from witan.service.operations.session_list import SessionList
+from witan.service.text import UNKNOWN
+from witan.service.trust import cost_text
+from witan.surfaces.report.document import Block, Column, Note, Report, Table, table_of
+from witan.surfaces.report.session import relation_text
+
+BEGINNING = 120
+"""Characters of a question that are shown."""
+
+
+def sessions_report(found: SessionList) -> Report:
+    """Write the report of a list of sessions."""
+    if not found.sessions:
+        return Report("Sessions", (), "No matching sessions.", ())
+    return Report("Sessions", ("the latest first",), "", (_table(found), *_more(found)))
+
+
+def _more(found: SessionList) -> Iterator[Block]:
+    if found.next is not None:
+        text = f"There are more than these {len(found.sessions):,}; limit=NUMBER lists more."
+        yield Note(text, "hint", option="limit")
+
+
+def _table(found: SessionList) -> Table:
+    lines, short = found.sessions, found.short
+    columns: list[tuple[Column, Sequence[str]]] = [
+        (Column("session", "left", fit="middle", heads=True), [short[s.session] for s in lines]),
+        (Column("asked, UTC", "left", keep=40), [f"{s.at:%Y-%m-%d %H:%M}" for s in lines]),
+        (Column("status", "left", keep=70), [*map(_status, lines)]),
+        (Column("question", "left", fit="end"), [question_beginning(s.question) for s in lines]),
+        (
+            Column("leader", "left", keep=60, fit="middle"),
+            [s.leader_seat or s.leader or UNKNOWN for s in lines],
+        ),
+        (Column("cost", keep=50), [cost_of(s) or UNKNOWN for s in lines]),
+    ]
+    origins = [origin_text(s, short.get(s.parent or "")) for s in lines]
+    categories = [s.category or "" for s in lines]
+    columns += _as_needed(Column("category", "left", keep=20, fit="middle"), categories)
+    columns += _as_needed(Column("origin", "left", keep=30, fit="middle"), origins)
+    return table_of("Sessions", columns)
+
+
+def _as_needed(column: Column, cells: Sequence[str]) -> list[tuple[Column, Sequence[str]]]:
+    """Leave out a column that says nothing of any session."""
+    return [(column, cells)] if any(cells) else []
+
+
+def _status(line: SessionSummary) -> str:
+    return f"simulated, {line.status}" if line.simulated else line.status
+
+
+def question_beginning(question: str, most: int = BEGINNING) -> str:
+    """Put a question on one line, and cut it where it is long."""
+    plain = " ".join(question.split())
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+
+
+def cost_of(line: SessionSummary) -> str:
+    """Word the cost of a session; empty: it is unknown."""
+    return "" if line.cost_usd is None else cost_text(Cost(*(line.cost_usd,) * 3))
+
+
+def origin_text(line: SessionSummary, parent: str | None = None) -> str:
+    """Name the file that a session is from and the session that it came of; empty: neither.
+
+    Parameters
+    ----------
+    parent
+        Name of that session, where not its whole one.
+    """
+    parts = [f"imported from {Path(line.source).name}"] if line.imported else []
+    if line.parent is not None:
+        parts.append(relation_text(line.relation, parent or line.parent))
+    return ", ".join(parts)

@@ -1,0 +1,59 @@
+"""The report of a vote: who wrote what, and how the panel ranked it."""
+
+from witan.core.blind_vote import Agreement
+from witan.history.votes import RevealedAnswer, VoteResult
+from witan.service.text import UNKNOWN, counted
+from witan.surfaces.report.document import Column, Report, Sentence, table_of
+
+
+def vote_report(result: VoteResult) -> Report:
+    """Write the report of a vote."""
+    answers = result.answers
+    panel = (
+        ()
+        if result.panel is None
+        else (Sentence(f"The panel, by {result.panel.rule}: {result.panel.interpretation}"),)
+    )
+    return Report(
+        "Simulated vote" if result.simulated else "Vote",
+        (result.session,),
+        _agreement(result.agreement),
+        (
+            *panel,
+            table_of(
+                "Your ranking beside the panel's",
+                [
+                    (Column("you"), [str(each.rank) for each in answers]),
+                    (Column("label", "left"), [each.label for each in answers]),
+                    (
+                        Column("written by", "left", fit="middle", heads=True),
+                        [_author(each) for each in answers],
+                    ),
+                    (
+                        Column("panel"),
+                        [
+                            UNKNOWN if each.panel_rank is None else str(each.panel_rank)
+                            for each in answers
+                        ],
+                    ),
+                ],
+            ),
+        ),
+    )
+
+
+def _author(answer: RevealedAnswer) -> str:
+    differs = not answer.model.endswith(answer.candidate) and not answer.model.startswith("script:")
+    return f"{answer.candidate} ({answer.model})" if differs else answer.candidate
+
+
+def _agreement(found: Agreement | None) -> str:
+    """Say how a person's ranking and the panel's agree."""
+    if found is None or found.same_best is None:
+        return "The panel has no ranking to compare yours with."
+    best = "the same answer" if found.same_best else "different answers"
+    sentence = f"You and the panel picked {best}"
+    if not found.pairs_decided:
+        return f"{sentence}; there is no pair that both of you place apart."
+    pairs = counted(found.pairs_decided, "pair")
+    return f"{sentence}; you agree on {found.pairs_alike} of {pairs} that both of you place apart."

@@ -47,6 +47,27 @@ class TestCompare:
         assert "Every two rules rank alike" in said.out
         assert "Sessions in which the leaders differ" not in said.out
 
+    def test_rules_that_disagree_are_counted(self, witan, write):
+        """Leaders are named with their rules; over several sessions, those that differ."""
+        orders = ["abc"] * 4 + ["cba"] * 3 + ["bca"] * 2
+        ballots = [
+            {"session": session, "reviewer": f"r{n}", "ranking": [*order]}
+            for session in ("q1", "q2")
+            for n, order in enumerate(orders)
+        ]
+        path = write("split.jsonl", *ballots)
+        options = ("--rules", "borda,schulze,irv")
+        one = witan("compare", path, *options, "--session", "q1")
+        both = witan("compare", path, *options)
+
+        assert one.lines[1].startswith("b leads under 2 rules, clearly under none; c leads under 1")
+        assert "leaders in 0 of 2 sessions." in both.lines[1]
+        start = both.lines.index("Sessions in which the leaders differ")
+        assert [line.split() for line in both.lines[start + 5 : start + 7]] == [
+            ["2", "schulze", "0"],
+            ["3", "irv", "2", "2"],
+        ]
+
     def test_all_figures_are_of_the_session_asked_for(self, witan, sessions):
         """With --session every table is about it, and --json counts one session."""
         options = ("--session", "q2", "--rules", "borda,schulze")

@@ -88,6 +88,23 @@ def test_a_narrow_page_drops_the_column_needed_least():
     assert "(too narrow" in "\n".join(lines)
 
 
+def test_cells_are_folded_or_lose_their_end_on_a_narrow_page():
+    """What is folded takes further lines, a long text loses its end, and no column is dropped."""
+    columns = [
+        (Column("", "left"), ["borda"]),
+        (Column("", "left", fit="end"), ["Which of the two trees is the older one?"]),
+        (Column("", "left", fit="fold"), ["the share of its rivals that it is placed above"]),
+    ]
+    trial = Report("Trial", (), "", (table_of("Trial", columns),))
+
+    assert list(report_text(Page(width=74), trial)) == [
+        "trial",
+        "",
+        "borda  Which of the two trees is th…  the share of its rivals that it is",
+        "                                      placed above",
+    ]
+
+
 def test_a_report_as_markdown():
     """Tables are pipe tables; a label has a row of its own."""
     assert report_markdown(report()).splitlines()[:12] == [

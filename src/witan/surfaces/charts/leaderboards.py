@@ -1,6 +1,6 @@
 """Leaderboards: dots with intervals, and who is stronger than whom."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
@@ -22,18 +22,6 @@ from witan.surfaces.charts.grammar import (
 )
 from witan.surfaces.charts.rows import boxed, cells, dots, headed
 from witan.surfaces.report.scale import SCORES
-
-__all__ = [
-    "ORDERS",
-    "axis_of",
-    "bars",
-    "circumstances",
-    "leaderboard_chart",
-    "line_of",
-    "probability_text",
-    "states",
-    "strength_chart",
-]
 
 WIDTH, LINE = 400, 26
 
@@ -81,8 +69,8 @@ def bars(board: Leaderboard) -> list[str]:
     return notes
 
 
-def _number(board: Leaderboard, line: LeaderboardLine) -> tuple[float | None, Interval | None]:
-    """Return the number that orders, and its interval."""
+def number_of(board: Leaderboard, line: LeaderboardLine) -> tuple[float | None, Interval | None]:
+    """Find the number that orders, and its interval."""
     if board.terms.order_by == "rating":
         return line.rating, line.rating_interval
     if board.terms.order_by == "elo":
@@ -94,17 +82,17 @@ def _laid_out(board: Leaderboard) -> tuple[list[Spec], list[Spec], float]:
     """Lines with their places, boxes round neighbours that noise may part, height in lines."""
     lines: list[Spec] = []
     boxes: list[Spec] = []
-    depth = top = 0.0
+    depth = 0.0
     for group in board.groups:
-        for line in group:
-            lines.append({"y": depth + 0.5, **line_of(board, line)})
-            depth += 1
-            if line.tied_with_next is not True or line is group[-1]:
-                boxes.append({"top": top, "bottom": depth})
-                depth += 0.2
-                top = depth
+        for band in bands_of(group):
+            top = depth
+            for line in band:
+                lines.append({"y": depth + 0.5, **line_of(board, line)})
+                depth += 1
+            boxes.append({"top": top, "bottom": depth})
+            depth += 0.2
         if group is not board.groups[-1]:
-            depth = top = depth + 0.5
+            depth += 0.5
     depth += 0.3 * bool(board.provisional)
     for line in board.provisional:
         lines.append({"y": depth + 0.5, **line_of(board, line)})
@@ -112,14 +100,28 @@ def _laid_out(board: Leaderboard) -> tuple[list[Spec], list[Spec], float]:
     return lines, boxes, round(max(depth, 1.0), 6)
 
 
+def bands_of(group: Sequence[LeaderboardLine]) -> Iterator[list[LeaderboardLine]]:
+    """Part a group into neighbours that are too close to call."""
+    band: list[LeaderboardLine] = []
+    for line in group:
+        band.append(line)
+        if line.tied_with_next is not True or line is group[-1]:
+            yield band
+            band = []
+
+
+def ranks_text(line: LeaderboardLine) -> str:
+    """Print the ranks that noise leaves to a model."""
+    if line.rank_low is None:
+        return UNKNOWN
+    alone = line.rank_low == line.rank_high
+    return str(line.rank_low) if alone else f"{line.rank_low} to {line.rank_high}"
+
+
 def line_of(board: Leaderboard, line: LeaderboardLine) -> Spec:
     """One model as data: numbers to place, words to print."""
-    value, interval = _number(board, line)
+    value, interval = number_of(board, line)
     digits = 0 if board.terms.order_by == "elo" else 3 if board.terms.order_by == "score" else 2
-    may = UNKNOWN
-    if line.rank_low is not None:
-        same = line.rank_low == line.rank_high
-        may = f"{line.rank_low}" if same else f"{line.rank_low} to {line.rank_high}"
     return {
         "name": clean(line.model),
         "rank": UNKNOWN if line.rank is None else str(line.rank),
@@ -128,7 +130,7 @@ def line_of(board: Leaderboard, line: LeaderboardLine) -> Spec:
         "high": None if interval is None else interval.high,
         "state": "apart" if line.provisional else "ranked",
         "printed": number(value, digits).replace("-", "−"),
-        "may": may,
+        "may": ranks_text(line),
         "sessions": f"{line.sessions:,}",
     }
 

@@ -9,7 +9,15 @@ from witan.core.rules import RULES
 from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.window import Window
 from witan.service.text import UNKNOWN, counted, decimals, number
-from witan.surfaces.charts.leaderboards import ORDERS, bars, line_of, probability_text
+from witan.surfaces.charts.leaderboards import (
+    ORDERS,
+    bands_of,
+    bars,
+    line_of,
+    number_of,
+    probability_text,
+    ranks_text,
+)
 from witan.surfaces.report.document import (
     Block,
     Chart,
@@ -132,7 +140,7 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     rating = f"strength in logits ± its error, from {pairs} of two models"
     return shown + _known(
         (Column(interval, keep=70), [_ends(line.interval, digits) for line in lines]),
-        (Column("may rank", keep=75, meaning=may), [_ranks(line) for line in lines]),
+        (Column("may rank", keep=75, meaning=may), [ranks_text(line) for line in lines]),
         (Column("rating", keep=50, meaning=rating), [_rating(line) for line in lines]),
         (Column("Elo", keep=80), [number(line.elo, 0) for line in lines]),
     )
@@ -173,14 +181,6 @@ def _ends(interval: Interval | None, digits: int) -> str:
     if interval is None:
         return UNKNOWN
     return f"{number(interval.low, digits)} to {number(interval.high, digits)}"
-
-
-def _ranks(line: LeaderboardLine) -> str:
-    """Print the ranks that noise leaves to a model."""
-    if line.rank_low is None:
-        return UNKNOWN
-    alone = line.rank_low == line.rank_high
-    return str(line.rank_low) if alone else f"{line.rank_low} to {line.rank_high}"
 
 
 def _rating(line: LeaderboardLine) -> str:
@@ -234,16 +234,9 @@ def _axis(board: Leaderboard) -> str:
     return f"{axis}; {'lower' if _turned(board) else 'higher'} is better"
 
 
-def _ordering(board: Leaderboard, line: LeaderboardLine) -> tuple[float | None, Interval | None]:
-    """Find the number that orders, and its interval."""
-    if board.terms.order_by == "rating":
-        return line.rating, line.rating_interval
-    return (line.elo, None) if board.terms.order_by == "elo" else (line.score, line.interval)
-
-
 def _bars(board: Leaderboard) -> Bars:
     lines = (*board.lines, *board.provisional)
-    scale = Scale.over((_ordering(board, line) for line in lines), turned=_turned(board))
+    scale = Scale.over((number_of(board, line) for line in lines), turned=_turned(board))
     digits = 0 if board.terms.order_by == "elo" else 2
     low, high = (_printed(end, digits) for end in scale.ends)
     marks = "; ".join(bars(board)).replace(" %", "%")
@@ -252,28 +245,25 @@ def _bars(board: Leaderboard) -> Bars:
 
 def _bands(board: Leaderboard, scale: Scale) -> Iterator[Band]:
     for lines in board.groups:
-        together: list[Bar] = []
         group = [f"group {lines[0].group}"] * (len(board.groups) > 1)
-        for line in lines:
-            together.append(_bar(board, line, scale))
-            if line.tied_with_next is not True or line is lines[-1]:
-                label = [*group, *[TIED] * (len(together) > 1)]
-                yield Band(" · ".join(label), tuple(together))
-                together, group = [], []
+        for band in bands_of(lines):
+            label = [*group, *[TIED] * (len(band) > 1)]
+            yield Band(" · ".join(label), tuple(_bar(board, line, scale) for line in band))
+            group = []
     if board.provisional:
         apart = tuple(_bar(board, line, scale) for line in board.provisional)
         yield Band("without a rank", apart, ranked=False)
 
 
 def _bar(board: Leaderboard, line: LeaderboardLine, scale: Scale) -> Bar:
-    value, interval = _ordering(board, line)
+    value, interval = number_of(board, line)
     ends = _ends(interval, 3 if board.terms.order_by == "score" else 2)
     return Bar(
         line.model,
         _whole(line.rank),
         line_of(board, line)["printed"],
         "unknown" if interval is None else ends.replace("-", "−"),
-        _ranks(line),
+        ranks_text(line),
         scale.dot(value, interval),
     )
 
@@ -311,12 +301,12 @@ def _costs(board: Leaderboard) -> Iterator[Block]:
     known = [
         (line, line.effort.cost_usd)
         for line in lines
-        if line.effort.cost_usd is not None and _ordering(board, line)[0] is not None
+        if line.effort.cost_usd is not None and number_of(board, line)[0] is not None
     ]
     most = max((cost for _, cost in known), default=0.0)
     if len(known) < 2 or most <= 0:
         return
-    scale = Scale.over((_ordering(board, line) for line, _ in known), turned=_turned(board))
+    scale = Scale.over((number_of(board, line) for line, _ in known), turned=_turned(board))
     points = [_point(board, line, cost / most, key, scale) for key, (line, cost) in
               enumerate(known, 1)]  # fmt: skip
     low, high = (_printed(end, 2) for end in scale.ends)
@@ -343,7 +333,7 @@ def _point(
     board: Leaderboard, line: LeaderboardLine, share: float, key: int, scale: Scale
 ) -> Point:
     """Place a model whose cost is that share of the highest."""
-    value, interval = _ordering(board, line)
+    value, interval = number_of(board, line)
     assert value is not None  # noqa: S101 - chosen by the caller
     return Point(
         str(key),

@@ -1,19 +1,17 @@
-"""No surface has a feature that another lacks, or the page of surfaces says why."""
+"""No surface lacks an operation; the page of surfaces says what is no operation, and why."""
 
+import json
 import re
 from importlib import import_module
 from pkgutil import iter_modules
 
 import click
-import httpx2
-import pytest
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 import witan
 from pages import ROOT
-from served import served
-from services import councils, write_config
+from witan.service.catalogue import CATALOGUE, find_operation
 from witan.surfaces import web
 from witan.surfaces.cli.app import cli
 from witan.surfaces.mcp import resources
@@ -21,89 +19,115 @@ from witan.surfaces.mcp.tools import TOOLS
 
 PAGE = (ROOT / "docs/surfaces.md").read_text(encoding="utf-8")
 
-SURFACES = ("command line", "Python", "HTTP", "MCP", "page")
+DOCUMENT = ROOT / "tests/golden/outputs/openapi.json"
 
-ROWS = [
-    [cell.strip() for cell in line.strip("| ").split(" | ")]
-    for line in PAGE.splitlines()
-    if line.startswith("| ")
-]
+OPERATIONS = [find_operation(name) for name in CATALOGUE]
 
-ASIDE = {"demo", "GET /assets/{name}"}
-"""Names that are no features: a profile; what pages are made of."""
+ASIDE = {"GET /assets/{name}", "GET /sessions/"}
+"""What pages are made of, and an address that is another's with a slash."""
 
 
-def column(surface):
-    """The cells of a surface, by feature."""
-    head, _, *rows = ROWS
-    return {row[0]: row[head.index(surface)] for row in rows}
+def tables():
+    """The two tables of the page, each as rows by their first cell, of cells by their heading."""
+    blocks = re.findall(r"(?:^\|.*\n)+", PAGE, flags=re.MULTILINE)
+    for block in blocks:
+        head, _, *rows = (
+            [cell.strip() for cell in line.split("|")[1:-1]] for line in block.splitlines()
+        )
+        yield {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
 
 
-def named(surface):
-    """What the table names for a surface."""
-    return set(re.findall(r"`([^`]+)`", " ".join(column(surface).values()))) - ASIDE
+IN_PYTHON, ELSEWHERE = tables()
 
 
-def test_every_feature_is_named_on_every_surface_or_its_lack_has_a_reason():
+def named(surface, *rows):
+    """What rows of the tables name for a surface."""
+    rows = rows or ELSEWHERE.values()
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row[surface])} - {"demo"}
+
+
+def addresses(routers):
+    """Every method and address of some routers; a name of a session stands for itself."""
+    return {
+        f"{method} {route.path.replace(':path}', '}')}"
+        for router in routers
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods
+    }
+
+
+def test_what_is_missing_has_a_reason():
     """And every reason is one for something."""
     reasons = set(re.findall(r"^- (\w)\. ", PAGE, flags=re.MULTILINE))
-    cells = [cell for surface in SURFACES for cell in column(surface).values()]
+    cells = [cell for row in ELSEWHERE.values() for cell in row.values()]
     lacks = [cell for cell in cells if "—" in cell]
 
-    assert {len(row) for row in ROWS} == {1 + len(SURFACES)}
     assert all(cells)
     assert all(re.fullmatch(r"— \w", cell) for cell in lacks)
     assert {cell[-1] for cell in lacks} == reasons
 
 
-def test_every_command_is_there():
-    """By its name."""
-    commands = {f"witan {name}" for name in cli.list_commands(click.Context(cli))}
+def test_every_command_is_an_operation_or_named():
+    """And every operation is a command, but those about a server's own sessions."""
+    commands = set(cli.list_commands(click.Context(cli)))
+    operations = {row.command or row.name for row in CATALOGUE.values() if not row.served}
 
-    assert named("command line") == commands
+    assert operations <= commands
+    assert {f"witan {name}" for name in commands - operations} <= named("command line")
+    assert named("command line") <= {f"witan {name}" for name in commands}
 
 
-def test_what_is_named_of_python_is_public():
-    """As a name of the package, or a method of one."""
-    for name in named("Python"):
-        held = witan
+def test_every_operation_is_in_python():
+    """What is named is public: a name of the package, or a method of one."""
+    assert IN_PYTHON.keys() == CATALOGUE.keys()
+    for name in named("Python") | named("Python", *IN_PYTHON.values()):
+        found = witan
         for part in name.split("."):
-            held = getattr(held, part)
+            found = getattr(found, part)
 
 
-def test_every_operation_of_the_api_is_there(tmp_path):
+def test_every_route_is_an_operation_or_named():
     """By its method and address, as the OpenAPI document has them."""
-    with served(councils(write_config(tmp_path))) as server, httpx2.Client() as client:
-        paths = client.get(f"{server.url}/openapi.json").json()["paths"]
+    paths = json.loads(DOCUMENT.read_text(encoding="utf-8"))["paths"]
+    routes = {f"{method.upper()} {path}" for path in paths for method in paths[path]}
+    operations = {f"{each.method} /api{each.path}" for each in OPERATIONS}
 
-    assert named("HTTP") == {
-        f"{method.upper()} {path}" for path, methods in paths.items() for method in methods
-    }
-
-
-def test_every_tool_and_resource_is_there():
-    """By its name or address."""
-    addresses = {*resources.REPORTS, *(each.uri_template for each in resources.TEMPLATES)}
-
-    assert named("MCP") == {*TOOLS, *addresses}
+    assert operations <= routes
+    assert named("HTTP") == routes - operations
 
 
-def test_every_address_of_the_page_is_there():
-    """By its method; names of sessions stand for themselves."""
-    found = set()
-    for module in iter_modules(web.__path__, f"{web.__name__}."):
-        for router in vars(import_module(module.name)).values():
-            if not isinstance(router, APIRouter) or router.prefix:
-                continue
-            for route in router.routes:
-                if isinstance(route, APIRoute):
-                    path = route.path.replace(":path}", "}")
-                    found |= {f"{method} {path}" for method in route.methods}
+def test_every_tool_does_an_operation():
+    """And every operation is done by a tool; other resources than lists and reports are named."""
+    templates = {each.uri_template for each in resources.TEMPLATES}
 
-    assert named("page") == found - ASIDE
+    assert {row.tool or row.name for row in CATALOGUE.values()} == TOOLS.keys()
+    assert named("MCP") - TOOLS.keys() == templates
 
 
-@pytest.mark.parametrize("name", sorted(TOOLS))
-def test_every_tool_is_told_of_on_its_page(name):
+def test_every_operation_is_on_the_page():
+    """At the address of its route, or where the page says; no address of the page is left over."""
+    pages = addresses(
+        router
+        for module in iter_modules(web.__path__, f"{web.__name__}.")
+        for router in vars(import_module(module.name)).values()
+        if isinstance(router, APIRouter) and not router.prefix
+    )
+    same = {each.name: f"{each.method} {each.path}" for each in OPERATIONS}
+    lacking = [
+        name
+        for name, page in same.items()
+        if page not in pages and not named("page", IN_PYTHON[name])
+    ]
+
+    assert lacking == []
+    assert pages - set(same.values()) - ASIDE == (
+        named("page") | named("page", *IN_PYTHON.values())
+    ) - set(same.values())
+
+
+def test_every_tool_has_its_place_on_the_page_about_tools():
     """With what it does."""
-    assert f"`{name}`" in (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
+
+    assert [name for name in TOOLS if f"`{name}`" not in page] == []

@@ -255,7 +255,7 @@ class TestForget:
         """Neither the list nor the file has a word of it."""
         said = witan("forget", "s1", "--yes")
 
-        assert (said.status, said.out) == (0, "1 session forgotten\n")
+        assert (said.status, said.lines[1]) == (0, "1 session forgotten.")
         assert [line["session"] for line in listed(witan)] == ["s2"]
         assert all(b"Mallory" not in path.read_bytes() for path in place.parent.iterdir())
 

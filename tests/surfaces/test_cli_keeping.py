@@ -147,8 +147,8 @@ def test_a_log_that_is_read_meanwhile_is_noted(witan, place):
             assert len(history.find()) == 2
             said = witan("forget", "s1", "s2", "--yes")
 
-    assert (said.status, said.out) == (0, "2 sessions forgotten\n")
-    assert "another process is reading it" in said.err
+    assert (said.status, said.lines[1]) == (0, "2 sessions forgotten.")
+    assert "another process is reading it" in said.out
 
 
 def test_a_session_under_way_is_called_running(witan, place):

@@ -1,7 +1,7 @@
 """``witan forget``: delete sessions from the history, wholly."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ import click
 
 from witan.service.operations.forget import delete_sessions, descendants, forget
 from witan.service.parameters import MOMENT
-from witan.service.text import clean, counted
-from witan.surfaces.cli.generated import parameter_options
+from witan.service.text import Page, clean, counted
+from witan.surfaces.cli.generated import parameter_options, render_report
 from witan.surfaces.cli.options import ParsedType, config_option, history_option, json_option
 from witan.surfaces.cli.stored_sessions import LocalSessions, open_sessions
 from witan.surfaces.terminal import confirm, echo
@@ -84,10 +84,8 @@ def forget_command(
         from witan.service.json_output import to_json
 
         echo(to_json(done))
-        return
-    echo(f"{counted(len(done.sessions), 'session')} forgotten")
-    for note in filter(None, (done.note, _left(done.children))):
-        echo(note, err=True)
+    else:
+        echo("\n".join(render_report(Page.of(sys.stdout), done)))
 
 
 class _SessionsBefore(LocalSessions):
@@ -100,20 +98,6 @@ class _SessionsBefore(LocalSessions):
     def delete(self, sessions: Sequence[str]) -> str | None:  # noqa: ARG002 - all before the time
         """Delete every session before the time."""
         return self.history.forget_before(self.at).note
-
-
-def _left(children: Mapping[str, str]) -> str | None:
-    """Name the sessions that still hold text of a deleted one."""
-    if not children:
-        return None
-    shown = [*children.items()][:SHOWN]
-    named = [f"{clean(session)} ({relation})" for session, relation in shown]
-    more = f" and {len(children) - SHOWN:,} more" if len(children) > SHOWN else ""
-    hold = "holds" if len(children) == 1 else "hold"
-    return (
-        f"{', '.join(named)}{more} still {hold} text of what was forgotten:"
-        " forget them as well (--with-children does)"
-    )
 
 
 def _ask(chosen: Sequence[str], place: "History") -> None:

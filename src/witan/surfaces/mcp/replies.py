@@ -12,7 +12,6 @@ from witan.deliberation.session import Session
 from witan.service.json_output import reduce_to
 from witan.service.operations.compare import RuleComparison
 from witan.service.operations.explain import Explained
-from witan.service.operations.forget import Deletion
 from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.profiles import Profiles
 from witan.service.operations.recount import RecountResult
@@ -349,15 +348,6 @@ class DeletionBrief:
 
     sessions: tuple[str, ...]
     note: str | None
-
-
-def deletion_text(_: Page, found: Deletion) -> Iterator[str]:
-    """Write what was deleted, and what still holds its text."""
-    yield f"deleted: {clean(listed(found.sessions))}"
-    if found.children:
-        yield f"these still hold text of it: {clean(listed([*found.children]))}"
-    if found.note is not None:
-        yield found.note
 
 
 @dataclass(frozen=True, slots=True)

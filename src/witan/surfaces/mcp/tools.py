@@ -308,7 +308,7 @@ _TOOLS = (
     value_tool(audit, replies.brief_audit),
     value_tool(paper, replies.PaperBrief, replies.paper_reply_text),
     value_tool(vote, replies.VoteBrief),
-    value_tool(forget, replies.DeletionBrief, replies.deletion_text),
+    value_tool(forget, replies.DeletionBrief),
     value_tool(rules, replies.rule_names),
     value_tool(rubrics, replies.rubric_names),
     value_tool(profiles, replies.brief_profiles),

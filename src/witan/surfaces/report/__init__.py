@@ -10,6 +10,7 @@ _WRITERS = {
     "AuditReport": "audit",
     "Comparison": "comparison",
     "CouncilSession": "session",
+    "Deletion": "deletion",
     "Explained": "explanation",
     "Explanation": "explanation",
     "ImportedSession": "imported",

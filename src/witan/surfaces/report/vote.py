@@ -23,14 +23,14 @@ def vote_report(result: VoteResult) -> Report:
             table_of(
                 "Your ranking beside the panel's",
                 [
-                    (Column("you"), [str(each.rank) for each in answers]),
+                    (Column("you", "left"), [str(each.rank) for each in answers]),
                     (Column("label", "left"), [each.label for each in answers]),
                     (
                         Column("written by", "left", fit="middle", heads=True),
                         [_author(each) for each in answers],
                     ),
                     (
-                        Column("panel"),
+                        Column("panel", "left"),
                         [
                             UNKNOWN if each.panel_rank is None else str(each.panel_rank)
                             for each in answers

@@ -66,7 +66,7 @@ class Ballots(Protocol):
         """The lines that could not be read, once they were read."""
         ...
 
-    def read(self, given: "BallotParameters", settings: "Settings") -> "Iterator[Ballot]":
+    def read(self, parameters: "BallotParameters", settings: "Settings") -> "Iterator[Ballot]":
         """Read them as the parameters say."""
         ...
 
@@ -160,7 +160,7 @@ class SentBallots:
 
         check_wanted()
 
-    def read(self, given: "BallotParameters", settings: "Settings") -> "Iterator[Ballot]":
+    def read(self, parameters: "BallotParameters", settings: "Settings") -> "Iterator[Ballot]":
         """Read them, within bounds.
 
         Raises
@@ -178,9 +178,9 @@ class SentBallots:
         bounds = Bounds(max(MOST_BYTES, sent), MOST_LINES, max(LINE_BYTES, sent), self.check_wanted)
         read = read_ballots(
             stream,
-            format=given.format,
-            columns=given.columns,
-            scale=given.scale,
+            format=parameters.format,
+            columns=parameters.columns,
+            scale=parameters.scale,
             rubric=settings.counting.rubric,
             on_problem=self._note,
             bounds=bounds,

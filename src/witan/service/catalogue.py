@@ -145,8 +145,8 @@ def redact(result: T) -> T:
     TypeError
         If nobody has said what of exactly this type clients may see.
     """
-    found: T = _redactor(type(result))(result)
-    return found
+    answer: T = _redactor(type(result))(result)
+    return answer
 
 
 def redacts(result: type[T]) -> Callable[[Callable[[T], T]], Callable[[T], T]]:

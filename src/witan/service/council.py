@@ -89,37 +89,37 @@ class MemberFactory:
         self._seated: list[tuple[SeatSpec, Member]] = []
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
-    def members(self, given: Sequence[Seatable]) -> list[Member]:
+    def members(self, seats: Sequence[Seatable]) -> list[Member]:
         """Return the members, in order."""
-        specs = [_spec(each, f"members[{n}]") for n, each in enumerate(given, start=1)]
+        specs = [_spec(each, f"members[{n}]") for n, each in enumerate(seats, start=1)]
         named = name_seats(specs)
-        made = [self._made(each, spec) for each, spec in zip(given, named, strict=True)]
+        made = [self._make_member(each, spec) for each, spec in zip(seats, named, strict=True)]
         self._seated = list(zip(named, made, strict=True))
         return made
 
-    def jury(self, given: Sequence[Seatable]) -> list[Member]:
+    def jury(self, seats: Sequence[Seatable]) -> list[Member]:
         """Make the jurors, in order, after the members."""
-        specs = [_spec(each, f"jury[{n}]") for n, each in enumerate(given, start=1)]
+        specs = [_spec(each, f"jury[{n}]") for n, each in enumerate(seats, start=1)]
         named = name_seats(specs, names=[member.name for _, member in self._seated])
-        made = [self._made(each, spec) for each, spec in zip(given, named, strict=True)]
+        made = [self._make_member(each, spec) for each, spec in zip(seats, named, strict=True)]
         self._seated += zip(named, made, strict=True)
         return made
 
-    def chairmen(self, given: Sequence[Seatable]) -> list[Member]:
+    def chairmen(self, seats: Sequence[Seatable]) -> list[Member]:
         """Make the chairmen, in order; one written or named as another seat is that seat."""
-        found = []
-        taken = [member.name for _, member in self._seated]
-        for number, each in enumerate(given, start=1):
+        result = []
+        names = [member.name for _, member in self._seated]
+        for number, each in enumerate(seats, start=1):
             member = self._already(each)
             if member is None:
                 key = f"chairmen[{number}]"
                 if isinstance(each, str) and ":" not in each and self._seated:
-                    raise ConfigError("the council", key, unknown_seat_problem(each, taken))
-                [spec] = name_seats([_spec(each, key)], taken)
-                taken.append(spec.name)
-                member = self._made(each, spec)
-            found.append(member)
-        return found
+                    raise ConfigError("the council", key, unknown_seat_problem(each, names))
+                [spec] = name_seats([_spec(each, key)], names)
+                names.append(spec.name)
+                member = self._make_member(each, spec)
+            result.append(member)
+        return result
 
     def _already(self, each: Seatable) -> Member | None:
         """Find the member or juror that a chairman is, if it is one."""
@@ -145,7 +145,7 @@ class MemberFactory:
             if name not in self._named:
                 raise UnknownName("seat of a price", name, self._named)
 
-    def _made(self, each: Seatable, spec: SeatSpec) -> Member:
+    def _make_member(self, each: Seatable, spec: SeatSpec) -> Member:
         self._named |= dict.fromkeys(names_of(spec))
         price = find_price(spec, self._prices)
         made = self._unpriced(each, spec)
@@ -413,13 +413,13 @@ class Council(deliberation.Council):
             raise _doubly_given(arranged)
         known = os.environ if environment is None else environment
         chairmen = _listed(chairman)
-        given = _configurable(overrides)
+        settings = _configurable(overrides)
         if chairman is not None:
-            given["chairmen"] = [each for each in chairmen if isinstance(each, str)]
+            settings["chairmen"] = [each for each in chairmen if isinstance(each, str)]
         if jury is not None:
-            given["jury"] = [each for each in jury if isinstance(each, str)]
+            settings["jury"] = [each for each in jury if isinstance(each, str)]
         config = load_config(
-            known, Path.cwd(), path, given, overriding="from_config", profile=profile
+            known, Path.cwd(), path, settings, overriding="from_config", profile=profile
         )
         seated = _with_objects(config.chairmen, chairmen)
         jurors = _with_objects(config.jury, jury or ())
@@ -482,13 +482,13 @@ def _unseated_notes(config: Config) -> Iterator[str]:
 
 
 def _repriced(
-    given: Sequence[Seatable] | None, written: Sequence[SeatSpec], priced: Sequence[SeatSpec]
+    seats: Sequence[Seatable] | None, written: Sequence[SeatSpec], priced: Sequence[SeatSpec]
 ) -> Sequence[Seatable]:
     """Return the seats in place of those configured, which have the prices of the lists."""
-    if given is None:
+    if seats is None:
         return priced
     prices = dict(zip(written, priced, strict=True))
-    return [prices.get(each, each) if isinstance(each, SeatSpec) else each for each in given]
+    return [prices.get(each, each) if isinstance(each, SeatSpec) else each for each in seats]
 
 
 def with_list_prices(config: Config, environment: Mapping[str, str]) -> Config:
@@ -520,8 +520,8 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> DiscoveredCounci
     else:
         found = _blocking(partial(find_council, environment, reached=config.reached))
         if config.jury:
-            taken = [juror.name for juror in config.jury]
-            apart = name_seats([replace(seat, name="") for seat in found.seats], taken)
+            names = [juror.name for juror in config.jury]
+            apart = name_seats([replace(seat, name="") for seat in found.seats], names)
             found = replace(found, seats=apart)
         found = replace(found, seats=config.priced(found.seats, found=True))
     config.check_prices((*found.seats, *config.jury, *config.chairmen))
@@ -556,13 +556,13 @@ def plan_configured(
 ) -> ConfiguredPlan:
     """Plan a question to the configured council; errors as of `seat_council`, but for keys."""
     config = with_list_prices(config, environment)
-    found = who_sits(config, environment)
+    council = who_sits(config, environment)
     procedure = procedure_of(config)
     with locate_error(config):
-        check_procedure(procedure, len(found.seats), len(config.jury))
-    specs = (*found.seats, *config.jury)
+        check_procedure(procedure, len(council.seats), len(config.jury))
+    specs = (*council.seats, *config.jury)
     plan = make_plan(
-        [_planned_seat(spec, environment) for spec in found.seats],
+        [_planned_seat(spec, environment) for spec in council.seats],
         [_planned_seat(spec, environment) for spec in _same_seats(config.chairmen, specs)],
         procedure,
         question,
@@ -572,7 +572,7 @@ def plan_configured(
         lengths=lengths,
     )
     missing = _missing_keys((*specs, *config.chairmen), environment)
-    return ConfiguredPlan(plan, procedure.limits.max_cost_usd, (*found.notes, *missing))
+    return ConfiguredPlan(plan, procedure.limits.max_cost_usd, (*council.notes, *missing))
 
 
 def _planned_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Seat:
@@ -620,8 +620,8 @@ def ask(  # noqa: PLR0913 - all but three by name
     if members is None:
         council = Council.from_config(jury=jury, chairman=chairman, **options)
     else:
-        given: dict[str, Any] = {**options}  # a profile is refused here, by its name
-        council = Council(members, chairman, jury=jury, **given)
+        values: dict[str, Any] = {**options}  # a profile is refused here, by its name
+        council = Council(members, chairman, jury=jury, **values)
 
     async def put() -> Session:
         async with council:
@@ -670,10 +670,10 @@ def _configurable(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _with_objects(configured: Sequence[Seatable], given: Sequence[Seatable]) -> Sequence[Seatable]:
+def _with_objects(configured: Sequence[Seatable], seats: Sequence[Seatable]) -> Sequence[Seatable]:
     """Configured seats, with those that were handed over as objects in their places."""
     seated = [*configured]
-    for place, each in enumerate(given):
+    for place, each in enumerate(seats):
         if not isinstance(each, str):
             seated.insert(place, each)
     return seated

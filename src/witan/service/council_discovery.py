@@ -59,15 +59,15 @@ class Choice:
 
     def notes(self, provider: str) -> list[str]:
         """Say what was passed over, and how to seat it all the same."""
-        told = []
+        parts = []
         if self.unpriced:
-            told.append(f"{counted(len(self.unpriced), 'model')} whose price is unknown")
+            parts.append(f"{counted(len(self.unpriced), 'model')} whose price is unknown")
         if self.dear:
             bound = f"${DEAREST.input_usd:g} in or ${DEAREST.output_usd:g} out per million tokens"
-            told.append(f"{counted(len(self.dear), 'model')} above {bound} ({listed(self.dear)})")
-        if not told:
+            parts.append(f"{counted(len(self.dear), 'model')} above {bound} ({listed(self.dear)})")
+        if not parts:
             return []
-        passed = " and ".join(told)
+        passed = " and ".join(parts)
         return [f"{provider}: not seated by themselves: {passed}; --member seats any by name"]
 
 
@@ -212,7 +212,9 @@ async def find_sources(
     -------
     Each one's models, the one to seat first first; and why others have none, a sentence each.
     """
-    asked = [a for p in providers.values() if (a := _asked(p, environment, reached)) is not None]
+    asked = [
+        a for p in providers.values() if (a := _make_request(p, environment, reached)) is not None
+    ]
     unmoved = {kind: url for kind, url in servers.items() if kind not in reached}
     here = local_addresses(unmoved, environment)
     silent: list[str] = []
@@ -243,7 +245,7 @@ async def price_by_lists(
     asked: dict[tuple[str, str | None, str | None], _Asked] = {}
     for spec in filter(partial(lacks_price, environment=environment), specs):
         place = Reach(spec.url, spec.key_variable)
-        found = _asked(PROVIDERS[spec.provider], environment, {spec.provider: place})
+        found = _make_request(PROVIDERS[spec.provider], environment, {spec.provider: place})
         if found is not None and found.listing is not None:
             asked[_endpoint(spec)] = found
     if not asked:
@@ -336,7 +338,7 @@ def deal(sources: Sequence[Source]) -> list[SeatSpec]:
     return seats
 
 
-def _asked(
+def _make_request(
     provider: Provider, environment: Mapping[str, str], reached: Mapping[str, Reach]
 ) -> _Asked | None:
     """Return the request for a provider's list of models; None without a key or a list."""

@@ -189,10 +189,10 @@ class _Journal:
     """Keeps one session in a history before whoever listens is shown it."""
 
     def __init__(
-        self, kept: HistoryRecorder, recording: Recording, listener: Listener | None
+        self, recorder: HistoryRecorder, recording: Recording, listener: Listener | None
     ) -> None:
-        self._kept, self._recording, self._listener = kept, recording, listener
-        self._meanwhile = kept.lock_wait()
+        self._kept, self._recording, self._listener = recorder, recording, listener
+        self._meanwhile = recorder.lock_wait()
 
     def keep(self, event: Event) -> None:
         """Take an event in."""

@@ -112,7 +112,7 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
 
 
 def perform(
-    operation: Operation[Any, Any], service: Service, client: Client, given: Parameters
+    operation: Operation[Any, Any], service: Service, client: Client, parameters: Parameters
 ) -> Any:
     """Do an operation whose handler is no coroutine for a client, and redact its result.
 
@@ -122,7 +122,7 @@ def perform(
         If it cannot be done.
     """
     subject = SUBJECTS[operation.needs](service, client)
-    return redact(operation.handler(subject, given))
+    return redact(operation.handler(subject, parameters))
 
 
 def keep_typed(result: T) -> T:
@@ -134,7 +134,7 @@ async def dispatch(
     operation: Operation[Any, Any],
     service: Service,
     client: Client,
-    given: Parameters,
+    parameters: Parameters,
     render: Callable[[Any], T],
 ) -> T:
     """Do an operation for a client; redact its result, then render it.
@@ -149,11 +149,11 @@ async def dispatch(
     """
     if iscoroutinefunction(operation.handler):
         subject = SUBJECTS[operation.needs](service, client)
-        result = await operation.handler(subject, given)
+        result = await operation.handler(subject, parameters)
         return await anyio.to_thread.run_sync(lambda: render(redact(result)))
 
     def work() -> T:
-        return render(perform(operation, service, client, given))
+        return render(perform(operation, service, client, parameters))
 
     if operation.pool is None:
         return await anyio.to_thread.run_sync(work)

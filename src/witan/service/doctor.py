@@ -96,7 +96,7 @@ def settings_shown(config: Config) -> Mapping[str, Any]:
     """Return the settings of the history as they may be shown: without a password."""
     settings = config.history
     return {
-        "url": _shown(config),
+        "url": _write_place(config),
         "keep_days": settings.keep_days,
         "enabled": settings.enabled,
     }
@@ -104,7 +104,7 @@ def settings_shown(config: Config) -> Mapping[str, Any]:
 
 def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding:
     """Look through the whole configured history, which is not made where it is not there."""
-    place, enabled = _shown(config), config.history.enabled
+    place, enabled = _write_place(config), config.history.enabled
     whole = history_place(config)
     if on_server(whole) and offline:
         return HistoryFinding(place, enabled, note="it is on a server, and was not asked")
@@ -134,7 +134,7 @@ def _is_empty(place: str) -> bool:
     return isinstance(file, Path) and file.is_file() and not (file.stat().st_size or has_log(file))
 
 
-def _shown(config: Config) -> str:
+def _write_place(config: Config) -> str:
     place = history_place(config)
     return redact_password(place) if on_server(place) else place
 
@@ -212,18 +212,18 @@ def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFindi
 
 def diagnose_profiles(config: Config) -> tuple[ProfileFinding, ...]:
     """Look at every profile as if it were taken; no endpoint is asked."""
-    found = []
+    result = []
     for profile in config.profiles.values():
         try:
             taken = profile_config(config, profile.name)
             procedure_of(taken)
         except WitanError as error:
-            found.append(ProfileFinding(profile.name, profile.about, problem=str(error)))
+            result.append(ProfileFinding(profile.name, profile.about, problem=str(error)))
         else:
             names = tuple(member.name for member in taken.members)
             jury = tuple(juror.name for juror in taken.jury)
-            found.append(ProfileFinding(profile.name, profile.about, names, jury=jury))
-    return tuple(found)
+            result.append(ProfileFinding(profile.name, profile.about, names, jury=jury))
+    return tuple(result)
 
 
 def serve_shown(config: Config) -> Mapping[str, Any]:
@@ -357,7 +357,7 @@ async def diagnose(
     members = config.members
     if not members:
         try:
-            found = await _found(config, environment, servers, offline=offline)
+            found = await _find_council(config, environment, servers, offline=offline)
             members = found.seats
             notes += found.notes
         except (ConfigError, NoCouncil) as error:
@@ -419,7 +419,7 @@ async def _servers(
         return (), [str(error)]
 
 
-async def _found(
+async def _find_council(
     config: Config,
     environment: Mapping[str, str],
     servers: Mapping[str, str],
@@ -480,13 +480,13 @@ def _unable(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> li
 
 
 def _versions() -> Mapping[str, str]:
-    found = {"witan": version("witan"), "python": platform.python_version()}
+    result = {"witan": version("witan"), "python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            result[package] = "not installed"
+    return result
 
 
 def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
@@ -500,22 +500,22 @@ def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
         **settings_shown(config),
     }
     served = serve_shown(config)
-    given = {setting.key: setting for setting in config.settings}
+    settings = {setting.key: setting for setting in config.settings}
     own = [
-        key for key in given if key[:-1] in (*OPEN_TABLES, *NAME_TABLES) or key[0] == "providers"
-    ] + own_keys(given)
-    found = [
-        SettingFinding(dotted(key), [each.name for each in seats], given[key].origin)
+        key for key in settings if key[:-1] in (*OPEN_TABLES, *NAME_TABLES) or key[0] == "providers"
+    ] + own_keys(settings)
+    result = [
+        SettingFinding(dotted(key), [each.name for each in seats], settings[key].origin)
         for key, seats in zip(SEATS, (config.members, config.jury, config.chairmen), strict=True)
-        if key in given
+        if key in settings
     ]
     for key in (*(key for key in fixed_keys() if key not in (*SEATS, ("chairman",))), *own):
         otherwise = served.get(dotted(key), held.get(key[-1]))
-        value = shown_value(given[key]) if key in given else otherwise
+        value = shown_value(settings[key]) if key in settings else otherwise
         value = held["url"] if key == ("history", "url") else value
-        where = given[key].origin if key in given else DEFAULT
-        found.append(SettingFinding(dotted(key), value, where))
-    return found
+        where = settings[key].origin if key in settings else DEFAULT
+        result.append(SettingFinding(dotted(key), value, where))
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -564,16 +564,16 @@ class _Seats:
     def _endpoint(self, spec: SeatSpec) -> "_Endpoint | ConfigError | None":
         """Return the models endpoint of a seat; None without list or key."""
         variables = key_variables(spec)
-        found = find_key(variables, self._environment)
+        key = find_key(variables, self._environment)
         provider = PROVIDERS.get(spec.provider, Provider(spec.provider, url=spec.url))
         try:
             url = base_url(spec, self._environment)
         except ConfigError as error:
             return error
         listing = provider.listing(url if url != provider.url or spec.url else None)
-        if listing is None or (variables and found is None):
+        if listing is None or (variables and key is None):
             return None
-        return _Endpoint(listing, None if found is None else found[0], provider.key_header)
+        return _Endpoint(listing, None if key is None else key[0], provider.key_header)
 
     async def _ask(self, place: _Endpoint) -> None:
         key = None if place.variable is None else self._environment[place.variable].strip()
@@ -591,15 +591,15 @@ class _Seats:
 
     def _finding(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> SeatFinding:
         variables = key_variables(spec)
-        found = find_key(variables, self._environment)
+        key = find_key(variables, self._environment)
         astray = isinstance(place, ConfigError)
         state, finding = self._state(spec, place)
         return SeatFinding(
             name=spec.name,
             seat=spec.source,
             provider=spec.provider,
-            variable=found[0] if found else " or ".join(variables) or None,
-            has_key=found is not None if variables else None,
+            variable=key[0] if key else " or ".join(variables) or None,
+            has_key=key is not None if variables else None,
             price=self._price(spec, place),
             state=state,
             finding=finding,

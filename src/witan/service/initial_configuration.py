@@ -74,7 +74,7 @@ def draft(
         ceiling = _round_up(plan.usual_usd)
     stated = {s.name: s for s in seats if _is_stated_alone(s, environment)}
     lines = ["# Written by witan init. Keys stay in the environment.", "members = ["]
-    lines += [f"    {_quoted(_written(s))},  # {price_shown(s, environment)}" for s in seats]
+    lines += [f"    {_quoted(_write_seat(s))},  # {price_shown(s, environment)}" for s in seats]
     lines += ["]"]
     if ceiling is not None:
         lines += ["", "[limits]", f"max_cost_usd = {ceiling!r}  # of one question, in US dollars"]
@@ -83,7 +83,7 @@ def draft(
     if rates and trusted:
         lines += ["", "[price]  # US dollars per million tokens read and written, as listed"]
         lines += [
-            f"{_quoted(_written(stated[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
+            f"{_quoted(_write_seat(stated[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
             for name, p in rates.items()
         ]
     if ceiling is not None and plan.unpriced:
@@ -146,7 +146,7 @@ def write(path: Path, text: str) -> None:
                 Path(temporary).unlink()
 
 
-def _written(spec: SeatSpec) -> str:
+def _write_seat(spec: SeatSpec) -> str:
     """Return a seat as the file says it; a server elsewhere than by default is an address."""
     return f"{spec.url}#{spec.model}" if spec.url and "#" not in spec.source else spec.source
 

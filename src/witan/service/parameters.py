@@ -274,15 +274,15 @@ def parameters_of(declared: type[Parameters]) -> tuple[Parameter, ...]:
 @cache
 def _parameters(declared: Any) -> tuple[Parameter, ...]:
     hints = get_type_hints(declared, include_extras=True)
-    found: list[Parameter] = []
+    result: list[Parameter] = []
     for each in fields(declared):
         kind, _ = _unwrapped(hints[each.name])
         if isinstance(kind, type) and issubclass(kind, Parameters):
-            found += (replace(inner, group=each.name) for inner in parameters_of(kind))
+            result += (replace(inner, group=each.name) for inner in parameters_of(kind))
         else:
             usual = declared.usual.get(each.name)
-            found.append(replace(_parameter(each, hints[each.name]), usual=usual))
-    return tuple(found)
+            result.append(replace(_parameter(each, hints[each.name]), usual=usual))
+    return tuple(result)
 
 
 def make_parameters(declared: type[P], values: Mapping[str, Any]) -> P:

@@ -87,9 +87,9 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
         if name in _types():
             check_type(name, options[name], _types()[name])
     counting = {name: options[name] for name in options if name in _SETTINGS - {"rubric"}}
-    given = {name: options[name] for name in options if name in parameters}
-    given |= options.get("rule_parameters", {})
-    for name in given:
+    values = {name: options[name] for name in options if name in parameters}
+    values |= options.get("rule_parameters", {})
+    for name in values:
         if name not in parameters:
             raise UnknownName(f"parameter of {rule}", name, sorted(parameters))
     if counting.get("rho") == "none":
@@ -99,7 +99,7 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
     counting["prior"] = None if prior == "none" else prior
     throttling = {name: _throttling(each) for name, each in options.get("providers", {}).items()}
     return Procedure(
-        counting=Settings.of(**counting, **given, rubric=_rubric(options)),
+        counting=Settings.of(**counting, **values, rubric=_rubric(options)),
         limits=Limits(**_of(options, _LIMITS), providers=throttling),
         **_of(options, _PROCEDURE),
     )
@@ -186,12 +186,12 @@ def _problem(error: InvalidParameter) -> str:
 def _at(config: Config, name: str, problem: str, value: object = None) -> ConfigError:
     """Return an error at the setting of that name; where it has several sources, at all of them."""
     named = [s for s in config.deliberative if name in s.key]
-    found = [s for s in named if s.value == value] or named
-    if not found:
+    result = [s for s in named if s.value == value] or named
+    if not result:
         return ConfigError("the configuration", name, problem)
-    shared = found[0].key[: found[0].key.index(name) + 1]
-    where = ", ".join(dict.fromkeys(s.where for s in found))
-    return as_option(ConfigError(where, dotted((*found[0].above, *shared)), problem))
+    shared = result[0].key[: result[0].key.index(name) + 1]
+    where = ", ".join(dict.fromkeys(s.where for s in result))
+    return as_option(ConfigError(where, dotted((*result[0].above, *shared)), problem))
 
 
 _WORDS: Mapping[Any, str] = {

@@ -187,7 +187,10 @@ class SessionRedactor:
         if isinstance(event, e.OutcomeChanged):
             outcome = self.outcome(event.outcome)
             return event if outcome is event.outcome else replace(event, outcome=outcome)
-        told = {name: self._said(getattr(event, name)) for name in _SENTENCES.get(event.kind, ())}
+        told = {
+            name: self._redact_field(getattr(event, name))
+            for name in _SENTENCES.get(event.kind, ())
+        }
         changed = any(getattr(event, name) != said for name, said in told.items())
         return replace(event, **told) if changed else event
 
@@ -197,19 +200,19 @@ class SessionRedactor:
             seats=_seats(event.seats, self._models),
             jury=_seats(event.jury, self._models),
             chairmen=_seats(event.chairmen, self._models),
-            notes=self._said(event.notes),
+            notes=self._redact_field(event.notes),
         )
         return event if shown == event else shown
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """Redact an outcome; the same one where there is nothing to hide."""
         reasons = {seat: self.words(reason) for seat, reason in outcome.abstentions.items()}
-        warnings = self._said(outcome.warnings)
+        warnings = self._redact_field(outcome.warnings)
         if reasons == outcome.abstentions and warnings == outcome.warnings:
             return outcome
         return replace(outcome, abstentions=reasons, warnings=warnings)
 
-    def _said(self, said: Any) -> Any:
+    def _redact_field(self, said: Any) -> Any:
         """Redact the sentences of a field: one, several, or none."""
         if isinstance(said, tuple):
             return tuple(map(self.words, said))
@@ -230,7 +233,7 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
             source=models.get(seat.source, seat.source),
             # A server without a name is called by its address.
             provider=seat.provider.partition("://")[0],
-            options=_told(seat.options),
+            options=_redact_options(seat.options),
             url=None,
             key_variable=None,
         )
@@ -238,7 +241,7 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
     )
 
 
-def _told(options: Options) -> Options:
+def _redact_options(options: Options) -> Options:
     """Redact the name of a seat."""
     return options if options.system is None else replace(options, system=HIDDEN)
 
@@ -276,17 +279,17 @@ def redact_session(session: Session) -> Session:
     return Session.of((opened, *told))
 
 
-def redact_summaries(found: Iterable[SessionSummary]) -> list[SessionSummary]:
+def redact_summaries(summaries: Iterable[SessionSummary]) -> list[SessionSummary]:
     """Lines of a list of sessions as clients see them."""
-    lines = [*found]
+    lines = [*summaries]
     leaders = (who for line in lines for who in (line.leader, line.leader_seat))
     models = public_names(who for who in leaders if who is not None)
     return [
         replace(
             line,
             source=_last(line.source),
-            leader=_shown(models, line.leader),
-            leader_seat=_shown(models, line.leader_seat),
+            leader=_redact_model(models, line.leader),
+            leader_seat=_redact_model(models, line.leader_seat),
         )
         for line in lines
     ]
@@ -299,7 +302,7 @@ def redact_summary(line: SessionSummary) -> SessionSummary:
     return shown
 
 
-def _shown(models: Mapping[str, str], model: str | None) -> str | None:
+def _redact_model(models: Mapping[str, str], model: str | None) -> str | None:
     return None if model is None else models.get(model, model)
 
 
@@ -331,47 +334,53 @@ def why_unseated(error: WitanError) -> str:
 V = TypeVar("V")
 
 
-def redact_import(held: Imported) -> tuple[Imported, Mapping[str, str]]:
+def redact_import(imported: Imported) -> tuple[Imported, Mapping[str, str]]:
     """Redact an import; also map its names to public ones.
 
     It is the same object where there is nothing to hide.
     """
-    names = public_names(_names(held))
+    names = public_names(_names(imported))
     words = WordRedactor(names)
-    ballots = tuple(_ballot(ballot, names, words) for ballot in held.ballots)
+    ballots = tuple(_ballot(ballot, names, words) for ballot in imported.ballots)
     if not names:
-        same = all(map(_same, ballots, held.ballots))
-        return (held if same else replace(held, ballots=ballots)), names
+        same = all(map(_same, ballots, imported.ballots))
+        return (imported if same else replace(imported, ballots=ballots)), names
     shown = replace(
-        held,
+        imported,
         ballots=ballots,
-        answers=_keyed(held.answers, names),
-        lengths=_keyed(held.lengths, names),
-        models={name: names.get(who, who) for name, who in _keyed(held.models, names).items()},
-        kept=_keyed(held.kept, names),
-        repaired=_each(held.repaired, names),
+        answers=_keyed(imported.answers, names),
+        lengths=_keyed(imported.lengths, names),
+        models={name: names.get(who, who) for name, who in _keyed(imported.models, names).items()},
+        kept=_keyed(imported.kept, names),
+        repaired=_each(imported.repaired, names),
         took=tuple(
             replace(
                 took, seat=names.get(took.seat, took.seat), model=names.get(took.model, took.model)
             )
-            for took in held.took
+            for took in imported.took
         ),
     )
     return shown, names
 
 
-def _names(held: Imported) -> Iterator[str]:
+def _names(imported: Imported) -> Iterator[str]:
     """Yield every name in it, of seats and of models."""
-    for ballot in held.ballots:
+    for ballot in imported.ballots:
         yield ballot.reviewer
         yield from ballot.mentioned()
         yield from ballot.positions or ()
         for candidate, author in (ballot.authors or {}).items():
             yield from (candidate, author)
-    for told in (held.answers, held.lengths, held.models, held.kept, held.repaired):
+    for told in (
+        imported.answers,
+        imported.lengths,
+        imported.models,
+        imported.kept,
+        imported.repaired,
+    ):
         yield from told
-    yield from held.models.values()
-    for took in held.took:
+    yield from imported.models.values()
+    for took in imported.took:
         yield from (took.seat, took.model)
 
 

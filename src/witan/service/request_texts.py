@@ -109,12 +109,12 @@ def parse_texts(declared: type[Parameters], texts: Mapping[str, Sequence[str]]) 
     InvalidParameter
         If a line is not of the form NAME=VALUE.
     """
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for each in parameters_of(declared):
         if written := [text for text in texts.get(each.name, ()) if text.strip()]:
-            holder = found.setdefault(each.group, {}) if each.group else found
+            holder = result.setdefault(each.group, {}) if each.group else result
             holder[each.name] = _read(each, written)
-    return found
+    return result
 
 
 def _read(parameter: Parameter, texts: Sequence[str]) -> Any:

@@ -23,7 +23,7 @@ def set_aside(session: Session) -> Path:
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
-    path = _taken(folder, _stem(session.id))
+    path = _create_file(folder, _stem(session.id))
     with ExitStack() as undo:
         undo.callback(path.unlink, missing_ok=True)
         write_session(session, path, private=True)
@@ -66,7 +66,7 @@ def _stem(session: str) -> str:
     return re.sub(r"[^\w.-]", "_", session).lstrip(".")
 
 
-def _taken(folder: Path, name: str) -> Path:
+def _create_file(folder: Path, name: str) -> Path:
     """Make a file that was not there: two processes may set the same session aside."""
     for number in count(1):
         path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")

@@ -170,7 +170,7 @@ class Record:
             self._pass_on(self._taken_up.let_go())
             self._file_is_due = True
 
-    async def commit(self, heard: Sequence[Event]) -> int | None:
+    async def commit(self, events: Sequence[Event]) -> int | None:
         """Wait until what was taken in is durable; of a file that is taken up, there too.
 
         What cannot be kept is said at the end.
@@ -180,7 +180,7 @@ class Record:
         int or None
             The number of the last event that is durable; None: it goes into no history.
         """
-        told = tuple(heard)
+        told = tuple(events)
         durable = None
         if self._recording is not None and self._meanwhile is not None:
             # What is in the way now may be gone at the end.
@@ -191,12 +191,12 @@ class Record:
             return durable
         return max(durable, self._taken_up.last)
 
-    def _file(self, told: Sequence[Event]) -> None:
+    def _file(self, events: Sequence[Event]) -> None:
         """Write the file that was asked for, unless it holds more already."""
         with self._filing, suppress(WitanError, OSError):
-            if self.save is not None and len(told) > self._filed:
-                write_session(Session.of(told), self.save)
-                self._filed = len(told)
+            if self.save is not None and len(events) > self._filed:
+                write_session(Session.of(events), self.save)
+                self._filed = len(events)
 
     def left_in_vain(self) -> Session | None:
         """Return the session if taking it up was fruitless, else None."""
@@ -208,11 +208,11 @@ class Record:
         self._pass_on(events)
         return left
 
-    def broken_off(self, why: str, heard: Sequence[Event]) -> str:
+    def broken_off(self, why: str, events: Sequence[Event]) -> str:
         """Keep what came in; say where it is, and how to go on."""
-        if not heard:
+        if not events:
             return f"{why} before the session was opened"
-        session = Session.of(heard)
+        session = Session.of(events)
         if self._taken_up is not None:
             self._pass_on(self._taken_up.let_go())
         problem = self._problem()
@@ -222,10 +222,10 @@ class Record:
         try:
             with self._filing:
                 if not held:
-                    again = shlex.quote(str(self._written(session)))
+                    again = shlex.quote(str(self._write_file(session)))
                 elif self.save is not None:
                     write_session(session, self.save)
-                self._filed = len(heard)
+                self._filed = len(events)
         except (WitanError, OSError) as error:
             if not held:
                 return f"{why}; {unkept}nothing is kept: {clean(str(error))}"
@@ -242,15 +242,15 @@ class Record:
         if self.place is None or (problem := self._problem()) is None:
             return self._forgetting()
         self.unkept = True
-        said = f"the history did not keep the session: {problem}"
+        words = f"the history did not keep the session: {problem}"
         try:
-            path = self._written(session)
+            path = self._write_file(session)
         except (WitanError, OSError) as error:
-            return f"{said}; nor could its record be written: {clean(str(error))}"
+            return f"{words}; nor could its record be written: {clean(str(error))}"
         again = f"witan import {shlex.quote(str(path))}{self._option}"
-        return f"{said}; its record is {path}; put it in with: {again}"
+        return f"{words}; its record is {path}; put it in with: {again}"
 
-    def _written(self, session: Session) -> Path:
+    def _write_file(self, session: Session) -> Path:
         """Write the file that was asked for; one among the user's state where that fails."""
         if self.save is not None:
             try:

@@ -96,8 +96,8 @@ class _EventSchema:
         return handler.generate_schema(Union[tuple(self.kinds.values())])  # noqa: UP007
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: "GetJsonSchemaHandler") -> Any:
-        found = handler(schema)
-        for ref, kind in zip(found["anyOf"], self.kinds, strict=True):
+        result = handler(schema)
+        for ref, kind in zip(result["anyOf"], self.kinds, strict=True):
             shape = handler.resolve_ref_schema(ref)
             properties = shape["properties"]
             properties.pop("provisional", None)
@@ -106,7 +106,7 @@ class _EventSchema:
             for name, said in words.items():
                 properties[name] = {**properties[name], "description": said}
             shape["required"] = ["event", *shape["required"]]
-        return found
+        return result
 
 
 StreamedEvent = Annotated[Event, _EventSchema(EVENTS)]
@@ -318,6 +318,6 @@ class CouncilSession:
 
 
 @redacts(CouncilSession)
-def redact_council_session(found: CouncilSession) -> CouncilSession:
+def redact_council_session(result: CouncilSession) -> CouncilSession:
     """Redact the session by what its seats hide."""
-    return replace(found, session=redact(found.session))
+    return replace(result, session=redact(result.session))

@@ -21,8 +21,10 @@ def councils_of(config: Config, history: History | None, *, fast_demo: bool = Fa
     """Make the councils of a configuration and its profiles."""
     directory = Path.cwd()
 
-    def configure(profile: str, given: Mapping[str, Any]) -> Config:
-        return profile_config(config, profile, given, directory=directory, overriding="the request")
+    def configure(profile: str, values: Mapping[str, Any]) -> Config:
+        return profile_config(
+            config, profile, values, directory=directory, overriding="the request"
+        )
 
     about = {name: profile.about for name, profile in config.profiles.items()}
     return Councils(configure, about, os.environ, history, fast=fast_demo)

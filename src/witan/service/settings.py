@@ -224,17 +224,17 @@ class BallotSettings(CountingSettings):
     def counted(self) -> dict[str, Any]:
         """Return the settings that were given, by the names that `Settings.of` takes."""
         mine = {field.name for field in fields(BallotSettings)}
-        given = {name: value for name, value in given_values(self).items() if name in mine}
+        values = {name: value for name, value in given_values(self).items() if name in mine}
         for name in ("rho", "prior"):
-            if given.get(name) == "none":
-                given[name] = None
-        if "answers" in given:
+            if values.get(name) == "none":
+                values[name] = None
+        if "answers" in values:
             from witan.core.gate import Gate
             from witan.core.safety import check
 
-            answers = given.pop("answers")
-            given["gates"] = {name: Gate.of(texts, check) for name, texts in answers.items()}
-        return given
+            answers = values.pop("answers")
+            values["gates"] = {name: Gate.of(texts, check) for name, texts in answers.items()}
+        return values
 
     def settings(self, rule: str | None = None) -> "Settings":
         """Make the settings of a count.

@@ -116,13 +116,13 @@ class Folding:
         """Take text, and return what can be printed now."""
         if self._width is None:
             return text
-        return "".join(map(self._taken, text))
+        return "".join(map(self._take_character, text))
 
     def end(self) -> str:
         """Return the rest of the text."""
         return self._placed()
 
-    def _taken(self, char: str) -> str:
+    def _take_character(self, char: str) -> str:
         if char == "\n":
             out, self._gap, self._column = self._placed() + char, "", 0
             return out

@@ -16,26 +16,28 @@ LEAST_USD = 0.0001
 """Less is not told from nothing in print."""
 
 
-def separation_sentence(found: "Separation") -> str:
+def separation_sentence(separation: "Separation") -> str:
     """Say how far apart answers must be for a council of this size to separate them."""
-    share = f"{100 * found.power:.0f} % of the time"
-    more, reviewers = found.next_reviewers, _reviewers(found)
-    if found.grades is not None:
-        can = f"{reviewers} separate answers {found.grades:.1f} grades apart ({share})"
-        return f"{can}." if more is None else f"{can}; {more} separate {found.next_grades:.1f}."
+    share = f"{100 * separation.power:.0f} % of the time"
+    more, reviewers = separation.next_reviewers, _reviewers(separation)
+    if separation.grades is not None:
+        can = f"{reviewers} separate answers {separation.grades:.1f} grades apart ({share})"
+        return (
+            f"{can}." if more is None else f"{can}; {more} separate {separation.next_grades:.1f}."
+        )
     can = f"{reviewers} cannot separate any answers"
-    if found.authors:
-        reviews = counted(found.reviewers - 1, "review")
+    if separation.authors:
+        reviews = counted(separation.reviewers - 1, "review")
         can += f": none judges its own, so each answer gets {reviews}"
     if more is None:
         return f"{can}."
-    apart = f"{more} separate answers {found.next_grades:.1f} grades apart ({share})"
-    return f"{can}; {apart}{', or let a jury judge' if found.authors else ''}."
+    apart = f"{more} separate answers {separation.next_grades:.1f} grades apart ({share})"
+    return f"{can}; {apart}{', or let a jury judge' if separation.authors else ''}."
 
 
-def _reviewers(found: "Separation") -> str:
+def _reviewers(separation: "Separation") -> str:
     """Count who judges: members who judge each other, or others."""
-    return counted(found.reviewers, "member" if found.authors else "reviewer")
+    return counted(separation.reviewers, "member" if separation.authors else "reviewer")
 
 
 def trust_line(outcome: Outcome) -> str:

@@ -39,7 +39,7 @@ async def run_counting(work: Callable[[], T], of: Of = "kept") -> T:
     Busy
         If all counting is interrupted.
     """
-    under_way = _held(_under_way, _UnderWay)
+    under_way = _get_pool(_under_way, _UnderWay)
     stopping = Busy("the server is about to stop", "ask again when it is back", 5)
     if under_way.stopping:
         raise stopping
@@ -67,7 +67,7 @@ def check_wanted() -> None:
 
 async def cancel_counting(lock_wait: float) -> None:
     """Break off whatever is counted, wait so many seconds for it to end, and let nothing begin."""
-    under_way = _held(_under_way, _UnderWay)
+    under_way = _get_pool(_under_way, _UnderWay)
     under_way.stopping = True
     for scope in under_way.scopes:
         scope.cancel()
@@ -85,7 +85,7 @@ class _UnderWay:
 
 
 def _limiters() -> dict[Of, anyio.CapacityLimiter]:
-    return _held(
+    return _get_pool(
         _places,
         lambda: {
             "kept": anyio.CapacityLimiter(AT_ONCE),
@@ -95,7 +95,7 @@ def _limiters() -> dict[Of, anyio.CapacityLimiter]:
     )
 
 
-def _held(variable: RunVar[T], make: Callable[[], T]) -> T:
+def _get_pool(variable: RunVar[T], make: Callable[[], T]) -> T:
     """Return the pool of the event loop, made on first use."""
     try:
         return variable.get()
@@ -112,7 +112,7 @@ async def once(key: Hashable, work: Callable[[], T]) -> T:
     key
         The same for the same counting.
     """
-    held = _held(_wanted, dict)
+    held = _get_pool(_wanted, dict)
     while (others := held.get(key)) is not None:
         await others.over.wait()
         if others.failure is not None:
@@ -126,8 +126,8 @@ async def once(key: Hashable, work: Callable[[], T]) -> T:
             mine.result = await run_counting(work)
         finally:
             del held[key]
-    found: T = mine.result
-    return found
+    answer: T = mine.result
+    return answer
 
 
 class _Wanted:

@@ -37,9 +37,9 @@ class Progress:
             self.voted += 1
         if isinstance(event, e.ReviewStarted) and event.round > 1:
             self.voted = 0
-        said = clean(_said(event, self))
+        words = clean(_said(event, self))
         yet = f" ({UNSAVED})" if event.provisional else ""
-        return f"{self._mark}{said}{yet}" if said else ""
+        return f"{self._mark}{words}{yet}" if words else ""
 
     def once(self, said: str) -> str:
         """Return a sentence once, and nothing after that."""
@@ -77,12 +77,12 @@ def _(event: e.AnswerDelta, seen: Progress) -> str:
 
 @_said.register
 def _(event: e.AnswerDone, seen: Progress) -> str:  # noqa: ARG001
-    told = [counted(len(event.text.split()), "word"), duration_text(event.spent.seconds)]
+    parts = [counted(len(event.text.split()), "word"), duration_text(event.spent.seconds)]
     if (tokens := event.spent.usage.output_tokens) is not None:
-        told.append(counted(tokens, "token"))
+        parts.append(counted(tokens, "token"))
     if event.cut:
-        told.append("cut at its token limit")
-    return f"{event.seat} has answered: {', '.join(told)}"
+        parts.append("cut at its token limit")
+    return f"{event.seat} has answered: {', '.join(parts)}"
 
 
 @_said.register

@@ -40,7 +40,7 @@ def session_to_html(
     return export_html(session, children=children, votes=votes)
 
 
-def imported_to_html(found: "ImportedSession") -> str:
+def imported_to_html(imported: "ImportedSession") -> str:
     """Write the page of an imported session, likewise.
 
     Raises
@@ -52,4 +52,4 @@ def imported_to_html(found: "ImportedSession") -> str:
         from witan.surfaces.web.rendering import export_imported_html
     except ModuleNotFoundError as error:
         raise MissingExtra("a page of a session", "serve") from error
-    return export_imported_html(found)
+    return export_imported_html(imported)

@@ -50,7 +50,9 @@ class TestPaper:
     def test_a_mistake_keeps_what_was_chosen(self):
         """The problem is told, and the places stay as they were given."""
         given = {"place-A": "2", "place-B": ""}
-        root = parsed(render_vote(PAPER, problem="the ballot of zoe gives B no place", given=given))
+        root = parsed(
+            render_vote(PAPER, problem="the ballot of zoe gives B no place", values=given)
+        )
 
         assert root.one(role="alert").text == "the ballot of zoe gives B no place"
         chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]

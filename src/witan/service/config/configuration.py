@@ -67,15 +67,17 @@ _SECRETS: Mapping[str, str] = MappingProxyType({"key": "sha256", "sha256": "key"
 
 def merged(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
     """Return each key with its strongest value; the weaker layers come first."""
-    held: dict[Key, Setting] = {}
+    settings: dict[Key, Setting] = {}
     for layer in layers:
         for setting in layer:
-            gone = _set_aside(held, setting)
+            gone = _set_aside(settings, setting)
             if gone:
-                held = {key: value for key, value in held.items() if key[: len(gone)] != gone}
-        before = dict(held)
-        held.update((setting.key, _afforded(before, setting)) for setting in layer)
-    return held
+                settings = {
+                    key: value for key, value in settings.items() if key[: len(gone)] != gone
+                }
+        before = dict(settings)
+        settings.update((setting.key, _afforded(before, setting)) for setting in layer)
+    return settings
 
 
 def anchored(setting: Setting) -> Setting:
@@ -92,7 +94,7 @@ def in_order(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     return tuple(sorted(settings, key=lambda setting: _place(setting.key)))
 
 
-def _set_aside(held: Mapping[Key, Setting], setting: Setting) -> Key:
+def _set_aside(settings: Mapping[Key, Setting], setting: Setting) -> Key:
     """Find the weaker settings that a setting makes void; empty: none."""
     key = setting.key
     if key[:2] == TOKENS:
@@ -100,15 +102,17 @@ def _set_aside(held: Mapping[Key, Setting], setting: Setting) -> Key:
     plain = within(key)
     if plain not in _OTHERS:
         return ()
-    weaker = held[key].value if key in held else UNSAID[plain]
+    weaker = settings[key].value if key in settings else UNSAID[plain]
     return () if setting.value == weaker else (*key[: len(key) - len(plain)], *_OTHERS[plain])
 
 
-def _afforded(held: Mapping[Key, Setting], setting: Setting) -> Setting:
+def _afforded(settings: Mapping[Key, Setting], setting: Setting) -> Setting:
     """Return the setting, with the user's own value where a found file allows itself more money."""
     if setting.trusted or within(setting.key) != CEILING:
         return setting
-    ceilings = [held[key] for key in (CEILING, setting.key) if key in held and held[key].trusted]
+    ceilings = [
+        settings[key] for key in (CEILING, setting.key) if key in settings and settings[key].trusted
+    ]
     lowest = min(ceilings, key=lambda own: own.value, default=setting)
     if setting.value <= lowest.value:
         return setting
@@ -194,8 +198,8 @@ def check_name(setting: Setting) -> None:
     kind, name = setting.key[stem - 1].removesuffix("s"), setting.key[stem]
     key = dotted(setting.key[: stem + 1])
     if not _NAME.fullmatch(name):
-        said = "letters, digits, - _ and ., and begins with a letter or a digit"
-        raise ConfigError(setting.where, key, f"is no name of a {kind}, which has only {said}")
+        words = "letters, digits, - _ and ., and begins with a letter or a digit"
+        raise ConfigError(setting.where, key, f"is no name of a {kind}, which has only {words}")
     if kind == "profile" and name in _TAKEN:
         raise ConfigError(setting.where, key, f"cannot be called {name}, which {_TAKEN[name]}")
 
@@ -297,9 +301,9 @@ class Config:
     @property
     def reached(self) -> Mapping[str, Reach]:
         """The providers whose address or key is configured."""
-        given = [s for s in self.settings if s.key[0] == "providers" and s.key[2] in REACHING]
-        found = dict.fromkeys((setting.key[1] for setting in given), Reach())
-        for setting in given:
+        settings = [s for s in self.settings if s.key[0] == "providers" and s.key[2] in REACHING]
+        found = dict.fromkeys((setting.key[1] for setting in settings), Reach())
+        for setting in settings:
             text = setting.value.rstrip("/") if setting.key[2] == "url" else setting.value
             held = found[setting.key[1]]
             found[setting.key[1]] = replace(held, **{REACHING[setting.key[2]]: text})
@@ -308,17 +312,17 @@ class Config:
     @property
     def options(self) -> Mapping[str, Any]:
         """The values that say how a council deliberates, as `build_procedure` takes them."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for key, value in ((setting.key, setting.value) for setting in self.deliberative):
             if key[:-1] in OPEN_TABLES:
-                found.setdefault(key[-2], {})[key[-1]] = value
+                result.setdefault(key[-2], {})[key[-1]] = value
             elif key[0] == "providers":
                 if key[2] in ("concurrency", "per_minute"):
-                    throttling = found.setdefault("providers", {}).setdefault(key[1], {})
+                    throttling = result.setdefault("providers", {}).setdefault(key[1], {})
                     throttling[key[2]] = value
             elif key not in SEATS:
-                found[key[-1]] = value
-        return found
+                result[key[-1]] = value
+        return result
 
     @property
     def history(self) -> HistorySettings:
@@ -417,8 +421,8 @@ def load_config(
     files = list(_files(environment, directory, path))
     try:
         layers = [read_file(file, trusted=trusted) for file, trusted in files]
-        given = read_overrides(overrides, directory, overriding)
-        keys = named_keys(setting for layer in (*layers, given) for setting in layer)
+        settings = read_overrides(overrides, directory, overriding)
+        keys = named_keys(setting for layer in (*layers, settings) for setting in layer)
         layers.append(read_environment(environment, directory, keys))
         for setting in (setting for layer in layers for setting in layer):
             check_name(setting)
@@ -428,7 +432,7 @@ def load_config(
         return _settled(
             tuple(standing.values()),
             profile,
-            tuple(map(anchored, given)),
+            tuple(map(anchored, settings)),
             tuple(str(file) for file, _ in files),
         )
     except ConfigError as error:

@@ -157,7 +157,7 @@ def read_environment(
         Variables that hold a key, however they begin; what variables name so is added.
     """
     known = _variables()
-    found: list[Setting] = []
+    result: list[Setting] = []
     strange: dict[str, ConfigError] = {}
     for variable in sorted(environment.keys() - keys):
         text = environment[variable].strip()
@@ -169,24 +169,24 @@ def read_environment(
             strange[variable] = error
             continue
         data = _nested(key, TOKEN_VARIABLE if key == TOKEN else _value(variable, text))
-        found += [
+        result += [
             Setting(key, value, variable, directory)
             for key, value in _read(data, variable, strict=False)
         ]
-    for variable in sorted(strange.keys() - named_keys(found)):
+    for variable in sorted(strange.keys() - named_keys(result)):
         raise strange[variable]
-    return tuple(found)
+    return tuple(result)
 
 
 def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
     """Return the variables that these settings name as holding a key."""
-    found = set[str]()
+    result = set[str]()
     for setting in settings:
         if setting.key[0] in ("providers", "serve") and setting.key[-1] == "key":
-            found.add(setting.value)
+            result.add(setting.value)
         elif within(setting.key) in SEATS:
-            found.update(entry.key for entry in setting.value if entry.key is not None)
-    return frozenset(found)
+            result.update(entry.key for entry in setting.value if entry.key is not None)
+    return frozenset(result)
 
 
 def read_overrides(
@@ -203,18 +203,18 @@ def read_overrides(
     # By their last word alone, these would not say what they are about.
     last = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
     known = {**last, **{dotted(key): key for key in keys}}
-    found = []
+    result = []
     for name, value in overrides.items():
         if name not in known:
             raise UnknownOption(name, known)
         if value is None:
             continue
         plain = list(value) if isinstance(value, tuple) else value
-        found += [
+        result += [
             Setting(key, given, where, directory)
             for key, given in _read(_nested(known[name], plain), where, strict=False)
         ]
-    return tuple(found)
+    return tuple(result)
 
 
 def _variables() -> dict[str, Key]:
@@ -307,7 +307,7 @@ def _refusal(error: ValidationError, where: str) -> ConfigError:
     """Word the first fault with its key, without repeating the whole value."""
     first = error.errors(include_url=False)[0]
     place, kind, given = first["loc"], first["type"], first["input"]
-    key = _shown(place)
+    key = _write_key(place)
     if kind == "extra_forbidden":
         return ConfigError(where, key, f"is no setting{_suggestion(place)}")
     if kind == "missing":
@@ -319,11 +319,11 @@ def _refusal(error: ValidationError, where: str) -> ConfigError:
         and len(given) < 40
         and place[-1] not in ("key", "url", "seat", "sha256")
     )
-    told = f", not {given!r}" if plain and kind != "key" else ""
-    return ConfigError(where, key, f"{problem[0].lower()}{problem[1:]}{told}")
+    note = f", not {given!r}" if plain and kind != "key" else ""
+    return ConfigError(where, key, f"{problem[0].lower()}{problem[1:]}{note}")
 
 
-def _shown(place: tuple[int | str, ...]) -> str:
+def _write_key(place: tuple[int | str, ...]) -> str:
     """Return a key as it is written, entries of a list counted from 1."""
     shown = ""
     for part in place:

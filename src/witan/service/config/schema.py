@@ -322,10 +322,10 @@ def within(key: Key) -> Key:
 
 def fixed_keys() -> tuple[Key, ...]:
     """List settings of fixed names: none of providers, models, tokens, profiles."""
-    found: list[Key] = []
+    result: list[Key] = []
     for name in Document.model_fields:
         if name in PLAIN_TABLES:
-            found += [(name, inner) for inner in TABLES[name].model_fields]
+            result += [(name, inner) for inner in TABLES[name].model_fields]
         elif name not in ("providers", PROFILES, *(table for (table,) in NAME_TABLES)):
-            found.append((name,))
-    return tuple(key for key in found if key not in (*OPEN_TABLES, TOKENS))
+            result.append((name,))
+    return tuple(key for key in result if key not in (*OPEN_TABLES, TOKENS))

@@ -146,7 +146,7 @@ def serve_settings(settings: Iterable[Setting]) -> ServeSettings:
     ConfigError
         If its public URL is none, or nothing says what a token is.
     """
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     tokens: dict[str, dict[str, Setting]] = {}
     for setting in (setting for setting in settings if setting.key[0] == "serve"):
         if setting.key[:2] == TOKENS:
@@ -154,18 +154,18 @@ def serve_settings(settings: Iterable[Setting]) -> ServeSettings:
             continue
         if setting.key[1] == "public_url" and (problem := check_url(setting.value)):
             raise ConfigError(setting.where, setting.written, problem)
-        given[setting.key[1]] = setting.value
+        values[setting.key[1]] = setting.value
     held = {name: _token(name, tokens[name]) for name in sorted(tokens)}
-    return ServeSettings(**given, tokens=MappingProxyType(held))
+    return ServeSettings(**values, tokens=MappingProxyType(held))
 
 
-def _token(name: str, given: Mapping[str, Setting]) -> TokenSettings:
-    said = given.get("key") or given.get("sha256")
+def _token(name: str, settings: Mapping[str, Setting]) -> TokenSettings:
+    said = settings.get("key") or settings.get("sha256")
     if said is None:
-        [first, *_] = given.values()
+        [first, *_] = settings.values()
         problem = "has neither key, the variable that holds the token, nor sha256, its digest"
         raise ConfigError(first.where, dotted((*TOKENS, name)), problem)
-    return TokenSettings(name, said.where, **{what: s.value for what, s in given.items()})
+    return TokenSettings(name, said.where, **{what: s.value for what, s in settings.items()})
 
 
 def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Mapping[str, bytes]:
@@ -176,7 +176,7 @@ def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Ma
     ConfigError
         If one is not there, is too short, or is another's, too.
     """
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     for name, token in settings.tokens.items():
         key = dotted((*TOKENS, name))
         if (problem := token.problem(environment)) is not None:
@@ -184,8 +184,8 @@ def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Ma
         digest = bytes.fromhex(token.sha256 or "")
         if token.key is not None:
             digest = sha256(environment[token.key].strip().encode()).digest()
-        if digest in found.values():
-            twin = next(other for other, held in found.items() if held == digest)
+        if digest in result.values():
+            twin = next(other for other, held in result.items() if held == digest)
             raise ConfigError(token.where, key, f"is the same token as {dotted((*TOKENS, twin))}")
-        found[name] = digest
-    return found
+        result[name] = digest
+    return result

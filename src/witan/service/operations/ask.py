@@ -23,7 +23,7 @@ class ClientService:
 
 
 @operation("ask", post="/sessions", tag="sessions", kind="session", changes=True)
-async def ask(service: ClientService, given: QuestionRequest) -> RunningSession:
+async def ask(service: ClientService, request: QuestionRequest) -> RunningSession:
     """Put a question to several models: each answers, then reviews the others' answers blind.
 
     The ballots are counted, and a chairman writes the final answer from the answers that stood up.
@@ -31,35 +31,35 @@ async def ask(service: ClientService, given: QuestionRequest) -> RunningSession:
     minute to several minutes and costs money. The profile `demo` plays scripts, needs no key and
     costs nothing.
     """
-    return await service.service.ask(given, service.client, service.hops)
+    return await service.service.ask(request, service.client, service.hops)
 
 
 @operation(
     "resume", post="/sessions/{session}/resume", tag="sessions", kind="session", changes=True
 )
-async def resume(service: ClientService, given: ResumeRequest) -> RunningSession:
+async def resume(service: ClientService, request: ResumeRequest) -> RunningSession:
     """Go on with an interrupted session at its last finished seat; what is paid is not repeated."""
     return await service.service.resume(
-        given.session,
-        take_over=given.take_over,
-        max_cost_usd=given.max_cost_usd,
+        request.session,
+        take_over=request.take_over,
+        max_cost_usd=request.max_cost_usd,
         client=service.client,
     )
 
 
 @operation("retry", post="/sessions/{session}/retry", tag="sessions", kind="session", changes=True)
-async def retry(service: ClientService, given: RetryRequest) -> RunningSession:
+async def retry(service: ClientService, request: RetryRequest) -> RunningSession:
     """Ask the seats of a session that failed again, in a session of its own."""
     return await service.service.retry(
-        given.session, given.seats, max_cost_usd=given.max_cost_usd, client=service.client
+        request.session, request.seats, max_cost_usd=request.max_cost_usd, client=service.client
     )
 
 
 @operation(
     "rejudge", post="/sessions/{session}/rejudge", tag="sessions", kind="session", changes=True
 )
-async def rejudge(service: ClientService, given: RejudgeRequest) -> RunningSession:
+async def rejudge(service: ClientService, request: RejudgeRequest) -> RunningSession:
     """Put the stored answers of a session before another jury, in a session of its own."""
     return await service.service.rejudge(
-        given.session, given, client=service.client, hops=service.hops
+        request.session, request, client=service.client, hops=service.hops
     )

@@ -38,7 +38,7 @@ def _without_aliases(report: AuditReport) -> AuditReport:
 
 
 @operation("audit", get="/audit", tag="reports", pool="kept")
-def audit(service: ReportService, given: AuditParameters) -> AuditReport:
+def audit(service: ReportService, parameters: AuditParameters) -> AuditReport:
     """Audit how reviewers judge: whom they prefer, how far they agree, what they are worth.
 
     What stands out is marked; a measure without enough data says so. Simulated sessions never
@@ -47,9 +47,9 @@ def audit(service: ReportService, given: AuditParameters) -> AuditReport:
     with service.source() as source:
         report = audit_of(
             source,
-            given.window,
+            parameters.window,
             aliases=service.aliases(source),
             families=service.families,
-            level=given.level,
+            level=parameters.level,
         )
-    return report.on(given.reviewer, given.criterion)
+    return report.on(parameters.reviewer, parameters.criterion)

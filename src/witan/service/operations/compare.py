@@ -130,7 +130,7 @@ class RuleComparison:
 
 
 @operation("compare", post="/compare", tag="counting", pool="brought")
-def compare(_: object, given: CompareParameters) -> RuleComparison:
+def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     """Count ballots that you have under every rule, side by side.
 
     Shows who leads under each rule, how alike the rankings are, in how many sessions the leader
@@ -141,17 +141,17 @@ def compare(_: object, given: CompareParameters) -> RuleComparison:
     from witan.core.rules import RULES
 
     known = dict.fromkeys(name for rule in RULES.values() for name in rule.parameters)
-    for name in given.parameters or ():
+    for name in parameters.parameters or ():
         if name not in known:
             raise UnknownName("parameter", name, known)
-    settings, ballots = given.compared(), given.ballots
+    settings, ballots = parameters.compared(), parameters.ballots
     try:
         found = compare_rules(
-            ballots.read(given, settings),
+            ballots.read(parameters, settings),
             settings,
-            given.rules,
+            parameters.rules,
             ballots.check_wanted,
-            given.sessions or None,
+            parameters.sessions or None,
         )
     except UnknownName as error:
         if error.kind != "session":

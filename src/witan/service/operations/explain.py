@@ -51,7 +51,7 @@ class Explained:
 
 
 @operation("explain", post="/explain", tag="counting", pool="brought")
-def explain(_: object, given: ExplainParameters) -> Explained:
+def explain(_: object, parameters: ExplainParameters) -> Explained:
     """Show step by step how ballots that you have make the outcome of a session.
 
     The ballots as cast, what recusal, rubric and safety gate changed, the numbers the rule reads,
@@ -60,13 +60,15 @@ def explain(_: object, given: ExplainParameters) -> Explained:
     # Loads numpy: the command's help does without.
     from witan.core.explanation import explain as explain_ballots
 
-    settings, ballots = given.settings(given.rule), given.ballots
+    settings, ballots = parameters.settings(parameters.rule), parameters.ballots
     try:
-        found = explain_ballots(ballots.read(given, settings), settings, given.session)
+        explanation = explain_ballots(
+            ballots.read(parameters, settings), settings, parameters.session
+        )
     except MissingParameter as error:
         raise MissingParameter("session", None, error.expected) from None
     except UnknownName as error:
         if error.kind != "session":
             raise
         raise UnknownName("session of the ballots", error.name, error.known) from None
-    return Explained(__version__, found.outcome, found.steps, tuple(ballots.not_read))
+    return Explained(__version__, explanation.outcome, explanation.steps, tuple(ballots.not_read))

@@ -54,7 +54,7 @@ class Deletion:
 
 
 @operation("forget", delete="/sessions/{session}", tag="sessions", changes=True, destroys=True)
-def forget(store: SessionStore, given: ForgetParameters) -> Deletion:
+def forget(store: SessionStore, parameters: ForgetParameters) -> Deletion:
     """Delete a session with its answers, ballots and numbers. It cannot be undone.
 
     Records of it that were set aside when it was interrupted are deleted, too. What is left is
@@ -63,7 +63,7 @@ def forget(store: SessionStore, given: ForgetParameters) -> Deletion:
     `with_children`.
     """
     return delete_sessions(
-        store, [store.whole_name(given.session)], with_children=given.with_children
+        store, [store.whole_name(parameters.session)], with_children=parameters.with_children
     )
 
 

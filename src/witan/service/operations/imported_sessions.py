@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
 
 
-def as_it_came(held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+def as_it_came(imported: "Imported") -> "tuple[Imported, Mapping[str, str]]":
     """Return an import unredacted, for the operator of the history."""
-    return held, AS_WRITTEN
+    return imported, AS_WRITTEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def votes_beside(cast: Sequence[Ballot]) -> list[Ballot]:
 
 def imported_outcomes(
     history: "History",
-    held: "Imported",
+    imported: "Imported",
     settings: Settings,
     *,
     without: Sequence[str] = (),
@@ -118,7 +118,7 @@ def imported_outcomes(
     UnknownName
         If a reviewer that is to be left out cast none.
     """
-    cast = held.ballots
+    cast = imported.ballots
     reviewers = list(dict.fromkeys(ballot.reviewer for ballot in cast))
     for name in without:
         if name not in reviewers:
@@ -134,13 +134,13 @@ def imported_outcomes(
     if weighed or "learn" in (settings.prior, settings.rho):
         written = {shown: name for name, shown in names.items()}
         models = [written.get(name, name) for name in reviewers] if weighed else ()
-        learned = history.learn(models, without=held.session)
+        learned = history.learn(models, without=imported.session)
         graded = any(ballot.grades for ballot in ballots)
         settings = apply_learned(settings, learned, "grades" if graded else "ranks")
         reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
         settings = replace(settings, reliability=reliability or settings.reliability)
     return [
-        replace(outcome, details={**outcome.details, "simulated": held.simulated})
+        replace(outcome, details={**outcome.details, "simulated": imported.simulated})
         for outcome in tally_sessions(ballots, settings)
     ]
 

@@ -79,7 +79,7 @@ def take_in(
     """
     source = "standard input" if str(path) == "-" else str(path)
     with rereadable_file(path) as file:
-        digest = digest_of([file, *meaning.answers, *meaning.questions], **_said(meaning))
+        digest = digest_of([file, *meaning.answers, *meaning.questions], **_identify(meaning))
         before = history.find_import(digest)
         if before is not None:
             return Taken(ImportCounts(0, before, 0), before=True)
@@ -109,7 +109,7 @@ def take_in(
         return Taken(added, tuple(reading.problems), scales=tuple(reading.scales))
 
 
-def _said(meaning: Meaning) -> dict[str, object]:
+def _identify(meaning: Meaning) -> dict[str, object]:
     """Fields that tell one import of a content from another."""
     return {
         "kind": meaning.format,

@@ -71,20 +71,20 @@ class LeaderboardParameters(WindowParameters):
 
 
 @operation("leaderboard", get="/leaderboard", tag="reports", pool="kept")
-def leaderboard(service: ReportService, given: LeaderboardParameters) -> Leaderboard:
+def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Leaderboard:
     """Rank models by their scores across the sessions of the history.
 
     Every session counts once; simulated sessions never count. Models with few sessions are listed
     apart. With `since`, changes are shown against the window of equal length before.
     """
     with service.source() as source:
-        if n_sessions := source.recount(given.rule):
+        if n_sessions := source.recount(parameters.rule):
             sessions = counted(n_sessions, "session")
-            service.note(f"{sessions} counted under {given.rule} for the first time")
+            service.note(f"{sessions} counted under {parameters.rule} for the first time")
         return board_of(
             source,
-            given.terms,
-            with_elo=given.elo,
+            parameters.terms,
+            with_elo=parameters.elo,
             aliases=service.aliases(source),
             now=SystemClock().now(),
         )

@@ -136,23 +136,23 @@ class ServedPlanner:
 
 
 @operation("plan", post="/plan", tag="sessions")
-async def plan(service: Planner, given: QuestionRequest) -> PlanSummary:
+async def plan(service: Planner, request: QuestionRequest) -> PlanSummary:
     """Say what a question would ask for and cost at most; no call is made.
 
     Tokens are upper bounds: every answer is counted as if it filled its limit. The expected cost
     goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
     chairmen that stand in are in the worst cost; retries and hedges are not.
     """
-    return await service.plan(given)
+    return await service.plan(request)
 
 
 @operation("plan_retry", post="/sessions/{session}/retry/plan", tag="sessions")
-async def plan_retry(service: Planner, given: RetryRequest) -> PlanSummary:
+async def plan_retry(service: Planner, request: RetryRequest) -> PlanSummary:
     """Say what `retry` would ask for, and cost at most; no call is made."""
-    return await service.plan_retry(given)
+    return await service.plan_retry(request)
 
 
 @operation("plan_rejudge", post="/sessions/{session}/rejudge/plan", tag="sessions")
-async def plan_rejudge(service: Planner, given: RejudgeRequest) -> PlanSummary:
+async def plan_rejudge(service: Planner, request: RejudgeRequest) -> PlanSummary:
     """Say what `rejudge` would ask for, and cost at most; no call is made."""
-    return await service.plan_rejudge(given)
+    return await service.plan_rejudge(request)

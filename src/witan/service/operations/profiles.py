@@ -103,12 +103,12 @@ class Profiles:
 
 
 @redacts(Profiles)
-def redact_profiles(found: Profiles) -> Profiles:
+def redact_profiles(profiles: Profiles) -> Profiles:
     """Redact every council."""
-    return Profiles(tuple(map(redact, found.profiles)))
+    return Profiles(tuple(map(redact, profiles.profiles)))
 
 
 @operation("profiles", get="/profiles", tag="sessions")
-def profiles(service: ProfileService, given: ProfilesParameters) -> Profiles:  # noqa: ARG001
+def profiles(service: ProfileService, parameters: ProfilesParameters) -> Profiles:  # noqa: ARG001
     """List the councils that can be asked: who sits in each, and why one cannot be asked."""
     return Profiles(tuple(service.profiles.values()))

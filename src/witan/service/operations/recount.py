@@ -94,30 +94,30 @@ def redact_recount(result: RecountResult) -> RecountResult:
 
 
 @operation("recount", post="/sessions/{session}/recount", tag="counting", pool="session")
-def recount(store: SessionStore, given: RecountParameters) -> RecountResult:
+def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult:
     """Count the ballots of a session again, under another rule or without some reviewers.
 
     The session stays as it is, and no model is called. Whatever is not given stays as the session
     was counted. With `kind`, the ballots that people cast count, or all of them; `prior` learn,
     `rho` learn and the rule weighted_borda learn from the other sessions of the history.
     """
-    name = store.whole_name(given.session)
-    session, changed = store.record(name), given.counted()
+    name = store.whole_name(parameters.session)
+    session, changed = store.record(name), parameters.counted()
     if session is None:
-        settings = given.settings(given.rule)
+        settings = parameters.settings(parameters.rule)
         outcome = recounted_import(
             store.history,
             name,
             settings,
-            without=given.without,
+            without=parameters.without,
             named=changed,
             shown=store.show_import,
         )
         return RecountResult(outcome)
-    given.settings(given.rule or session.settings.rule)
+    parameters.settings(parameters.rule or session.settings.rule)
     changed |= changed.pop("parameters", {})
     outcome = recounted(
-        session, store.shared_history, given.rule, without=given.without, given=changed
+        session, store.shared_history, parameters.rule, without=parameters.without, values=changed
     )
     return RecountResult(outcome, session)
 
@@ -128,7 +128,7 @@ def recounted(
     rule: str | None = None,
     *,
     without: Sequence[str] = (),
-    given: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Count the ballots of a session again; people's, too, where a `kind` is given.
 
@@ -140,7 +140,7 @@ def recounted(
         None: the session's own.
     without
         Reviewers whose ballots are left out; their answers still stand.
-    given
+    values
         Settings of counting by name; whatever is not given stays as the session was counted.
 
     Raises
@@ -150,7 +150,7 @@ def recounted(
     InvalidParameter
         If a setting has a value it does not accept, or is to be learned where nothing can be.
     """
-    changed = dict(given or {})
+    changed = dict(values or {})
     if history is None:
         for name in LEARNED:
             if changed.get(name) == "learn":
@@ -190,15 +190,17 @@ def recounted_import(
     UnknownName
         If a reviewer that is to be left out cast none.
     """
-    held, names = shown(history.export(session))
-    outcomes = imported_outcomes(history, held, settings, without=without, named=named, names=names)
+    imported, names = shown(history.export(session))
+    outcomes = imported_outcomes(
+        history, imported, settings, without=without, named=named, names=names
+    )
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")
     # Shared error is learned unless something else is said, and missed only where it was asked for.
     return _noted(outcomes[0], settings.prior, settings.rho if "rho" in named else None)
 
 
-def settings_given(rule: str | None, given: Mapping[str, Any]) -> Settings:
+def settings_given(rule: str | None, values: Mapping[str, Any]) -> Settings:
     """Return the settings of a count for which only some are given by name.
 
     Raises
@@ -206,7 +208,7 @@ def settings_given(rule: str | None, given: Mapping[str, Any]) -> Settings:
     UnknownName, InvalidParameter
         If there is no such rule, or a setting is not accepted.
     """
-    return Settings.of(rule or AUTO, **given)
+    return Settings.of(rule or AUTO, **values)
 
 
 def _noted(outcome: Outcome, prior: object, rho: object) -> Outcome:

@@ -25,16 +25,16 @@ class ResultParameters(SessionRequest):
 
 @operation("result", get="/sessions/{session}/result", tag="sessions")
 async def result(
-    service: ClientService, given: ResultParameters
+    service: ClientService, parameters: ResultParameters
 ) -> CouncilSession | ImportedSession:
     """Wait for the end of a session, then show it.
 
     Where it is still under way after `wait` seconds, it is shown as far as it came: ask again.
     """
-    whole = await service.service.named(given.session)
+    whole = await service.service.named(parameters.session)
     running = service.service.running(whole)
     if running is not None:
-        with anyio.move_on_after(given.wait):
+        with anyio.move_on_after(parameters.wait):
             await running.over()
         if not running.under_way:
             await running.ended()  # raises what ended it badly
@@ -42,12 +42,14 @@ async def result(
 
 
 @operation("cancel", post="/sessions/{session}/cancel", tag="sessions", changes=True)
-async def cancel(service: ClientService, given: SessionRequest) -> CouncilSession | ImportedSession:
+async def cancel(
+    service: ClientService, request: SessionRequest
+) -> CouncilSession | ImportedSession:
     """Cancel every call of a session under way.
 
     What came in is kept, and `resume` takes it up. A session that is over stays as it is.
     """
-    whole = await service.service.named(given.session)
+    whole = await service.service.named(request.session)
     running = service.service.running(whole)
     if running is not None:
         running.cancel()

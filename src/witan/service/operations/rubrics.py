@@ -49,10 +49,10 @@ class RubricList:
 
 
 @operation("rubrics", get="/rubrics", tag="counting")
-def rubrics(_: object, given: RubricsParameters) -> RubricList:
+def rubrics(_: object, parameters: RubricsParameters) -> RubricList:
     """List the rubrics that reviewers can grade by; with `name` one of them.
 
     Each has its criteria with weights and anchors.
     """
-    chosen = RUBRICS.values() if given.name is None else [find_rubric(given.name)]
+    chosen = RUBRICS.values() if parameters.name is None else [find_rubric(parameters.name)]
     return RubricList(tuple(RubricEntry(r.name, r.criteria, r.ceilings) for r in chosen))

@@ -107,9 +107,9 @@ class RuleList:
 
 
 @operation("rules", get="/rules", tag="counting")
-def rules(_: object, given: RulesParameters) -> RuleList:
+def rules(_: object, parameters: RulesParameters) -> RuleList:
     """List the rules to count by, and when to take which; with `name` everything of one."""
-    if given.name == "auto":
+    if parameters.name == "auto":
         return RuleList(())
-    chosen = RULES.values() if given.name is None else [RULES[given.name]]
+    chosen = RULES.values() if parameters.name is None else [RULES[parameters.name]]
     return RuleList(tuple(map(RuleEntry.of, chosen)))

@@ -112,23 +112,23 @@ class SessionList:
 
 
 @redacts(SessionList)
-def _redact(found: SessionList) -> SessionList:
+def _redact(listing: SessionList) -> SessionList:
     return replace(
-        found,
-        history=found.history.partition(":")[0],
-        sessions=tuple(redact_summaries(found.sessions)),
+        listing,
+        history=listing.history.partition(":")[0],
+        sessions=tuple(redact_summaries(listing.sessions)),
     )
 
 
 @operation("sessions", get="/sessions", tag="sessions")
-def sessions(store: SessionStore, given: SessionsParameters) -> SessionList:
+def sessions(store: SessionStore, parameters: SessionsParameters) -> SessionList:
     """List sessions, the latest first; with `text` those that have its words.
 
     An imported session stands by its own time, or where its file says none by that of the import.
     Simulated sessions are marked.
     """
     history = store.history
-    found, cursor = history.page(given.search, given.limit, given.cursor)
+    found, cursor = history.page(parameters.search, parameters.limit, parameters.cursor)
     parents = (line.parent for line in found if line.parent is not None)
     return SessionList(
         history.url,

@@ -19,21 +19,21 @@ class ShowParameters(Parameters):
 
 
 @redacts(ImportedSession)
-def redact_imported_session(found: ImportedSession) -> ImportedSession:
+def redact_imported_session(imported: ImportedSession) -> ImportedSession:
     """Redact names and reasons; the outcome was counted under the names that clients see."""
-    why = None if found.not_counted is None else as_request(found.not_counted)
-    held, _ = redact_import(found.held)
-    return replace(found, about=redact(found.about), held=held, not_counted=why)
+    why = None if imported.not_counted is None else as_request(imported.not_counted)
+    held, _ = redact_import(imported.held)
+    return replace(imported, about=redact(imported.about), held=held, not_counted=why)
 
 
 @operation("show", get="/sessions/{session}", tag="sessions")
-def show(store: SessionStore, given: ShowParameters) -> CouncilSession | ImportedSession:
+def show(store: SessionStore, parameters: ShowParameters) -> CouncilSession | ImportedSession:
     """Show a session: question, answers, ballots, outcome, final answer and every event.
 
     A session that came in as ballots has no events: what is known of it stands in their place,
     marked by `witan_imported` in place of `witan_session`.
     """
-    name = store.whole_name(given.session)
+    name = store.whole_name(parameters.session)
     session = store.record(name)
     if session is None:
         return imported_session(store.history, name, store.show_import)

@@ -77,7 +77,7 @@ class Tally:
 
 
 @operation("tally", post="/tally", tag="counting", pool="brought")
-def tally(_: object, given: TallyParameters) -> Tally:
+def tally(_: object, parameters: TallyParameters) -> Tally:
     """Count ballots that you have, and say who leads and how sure that is.
 
     Standings with intervals, ties, and how many ballots could end the lead. Nothing is stored and
@@ -86,17 +86,17 @@ def tally(_: object, given: TallyParameters) -> Tally:
     from witan.service.error_boundary import as_request
 
     problems: list[UnsuitableBallots] = []
-    outcomes = tuple(count_sessions(given, problems.append))
+    outcomes = tuple(count_sessions(parameters, problems.append))
     return Tally(
         __version__,
         outcomes,
         tuple(Uncounted(each.session, as_request(str(each))) for each in problems),
-        tuple(given.ballots.not_read),
+        tuple(parameters.ballots.not_read),
     )
 
 
 def count_sessions(
-    given: TallyParameters,
+    parameters: TallyParameters,
     on_unsuitable: Callable[[UnsuitableBallots], None],
 ) -> Iterator[Outcome]:
     """Count session by session; all ballots are read before the first.
@@ -110,14 +110,18 @@ def count_sessions(
     from witan.core.rules import RULES
     from witan.core.tally import tally_sessions
 
-    chosen = given.settings(given.rule)
-    if given.sessions and given.rule != AUTO and RULES[given.rule].needs == "history":
-        expected = f"none with the rule {given.rule}, which rates over all sessions at once"
-        raise InvalidParameter("sessions", ", ".join(given.sessions), expected)
-    ballots, only = given.ballots, given.sessions or None
-    cast = ballots.read(given, chosen)
+    chosen = parameters.settings(parameters.rule)
+    if (
+        parameters.sessions
+        and parameters.rule != AUTO
+        and RULES[parameters.rule].needs == "history"
+    ):
+        expected = f"none with the rule {parameters.rule}, which rates over all sessions at once"
+        raise InvalidParameter("sessions", ", ".join(parameters.sessions), expected)
+    ballots, only = parameters.ballots, parameters.sessions or None
+    cast = ballots.read(parameters, chosen)
     outcomes = tally_sessions(cast, chosen, on_unsuitable, only, ballots.check_wanted)
-    for name in given.sessions:
+    for name in parameters.sessions:
         if name not in ballots.sessions:
             raise UnknownName("session of the ballots", name, ballots.sessions)
     return outcomes

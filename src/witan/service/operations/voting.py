@@ -115,27 +115,29 @@ def redact_vote(result: VoteResult) -> VoteResult:
 
 
 @operation("paper", get="/sessions/{session}/paper", tag="voting")
-def paper(store: SessionStore, given: PaperParameters) -> VotingPaper:
+def paper(store: SessionStore, parameters: PaperParameters) -> VotingPaper:
     """Give the answers of a session under labels drawn for one person, to be ranked blind.
 
     Nothing tells who wrote what. Show them to the person; do not rank for them.
     """
-    return VotingPaper.of(paper_for(store, given.session, given.as_))
+    return VotingPaper.of(paper_for(store, parameters.session, parameters.as_))
 
 
 @operation("vote", post="/sessions/{session}/votes", tag="voting", changes=True, destroys=True)
-def vote(store: SessionStore, given: VoteParameters) -> VoteResult:
+def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
     """Store a person's ranking by the labels of the paper; then reveal who wrote what.
 
     Labels differ between voters, so `paper` names the paper that was ranked. By a token one votes
     under its name, or within it: as `ines` by the token `team` is `team/ines`.
     """
-    prepared = paper_for(store, given.session, given.as_)
-    check_unvoted(store.history, prepared, replacing=given.replace)
+    prepared = paper_for(store, parameters.session, parameters.as_)
+    check_unvoted(store.history, prepared, replacing=parameters.replace)
     stored = store.history.export(prepared.session)
     names = store.show_import(stored)[1] if stored.session_record is None else {}
     known = {names.get(name, name): name for name in prepared.sheet.candidates}
-    return cast_vote(store, prepared, read_vote(prepared, given.ranking, given.paper, known))
+    return cast_vote(
+        store, prepared, read_vote(prepared, parameters.ranking, parameters.paper, known)
+    )
 
 
 def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:
@@ -143,7 +145,7 @@ def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:
     return prepare_paper(store.history, store.whole_name(session), store.voter(person))
 
 
-def cast_vote(store: SessionStore, paper: Paper, given: Vote, *, seen: bool = False) -> VoteResult:
+def cast_vote(store: SessionStore, paper: Paper, vote: Vote, *, seen: bool = False) -> VoteResult:
     """Store a vote, then reveal who wrote what, and how the panel ranked it.
 
     `seen`: the person comes from a page that told before how the panel ranked.
@@ -153,8 +155,8 @@ def cast_vote(store: SessionStore, paper: Paper, given: Vote, *, seen: bool = Fa
     HistoryError
         If it cannot be stored.
     """
-    store_vote(store.history, paper, given, seen=seen)
-    return reveal_paper(store, paper, given.groups)
+    store_vote(store.history, paper, vote, seen=seen)
+    return reveal_paper(store, paper, vote.groups)
 
 
 def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResult:
@@ -176,7 +178,7 @@ def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
         raise HistoryConflict(history.database.where, problem, remedy)
 
 
-def store_vote(history: History, paper: Paper, given: Vote, *, seen: bool = False) -> None:
+def store_vote(history: History, paper: Paper, vote: Vote, *, seen: bool = False) -> None:
     """Store a person's ranking.
 
     `seen`: the person comes from a page that told before how the panel ranked.
@@ -186,9 +188,9 @@ def store_vote(history: History, paper: Paper, given: Vote, *, seen: bool = Fals
     HistoryError
         If it cannot be stored.
     """
-    ballot = cast(paper.sheet, given.groups, paper.session, SystemClock().now())
+    ballot = cast(paper.sheet, vote.groups, paper.session, SystemClock().now())
     notes = []
-    if given.by_name:
+    if vote.by_name:
         ballot = replace(ballot, positions=None)
         notes.append(NAMED)
     if paper.earlier is not None:

@@ -54,7 +54,7 @@ MOST_CHARACTERS = 50_000
 class Configure(Protocol):
     """Gives the configuration under a profile, with what a request gives in place of it."""
 
-    def __call__(self, profile: str, given: Mapping[str, Any], /) -> Config:
+    def __call__(self, profile: str, values: Mapping[str, Any], /) -> Config:
         """Give it; what is not accepted is named with its source."""
         ...
 
@@ -366,8 +366,8 @@ def _same(
     None: not all of them are here.
     """
     known = {(member.name if named else "", member.source): member for member in reversed(members)}
-    found = [known.get((seat.name if named else "", seat.source)) for seat in seats]
-    return tuple(each for each in found if each is not None) if None not in found else None
+    result = [known.get((seat.name if named else "", seat.source)) for seat in seats]
+    return tuple(each for each in result if each is not None) if None not in result else None
 
 
 def _lacking(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tuple[Seat, ...]:

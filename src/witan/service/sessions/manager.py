@@ -104,7 +104,7 @@ class SessionJob:
 
 def asking(
     councils: Councils,
-    asked: QuestionRequest,
+    request: QuestionRequest,
     conversation: Sequence[Message],
     parent: str | None,
     hops: tuple[str, ...],
@@ -113,19 +113,19 @@ def asking(
 
     async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
         return await council.ask(
-            asked.question,
+            request.question,
             conversation=conversation,
-            files=asked.files,
-            seed=asked.seed,
-            category=asked.category,
+            files=request.files,
+            seed=request.seed,
+            category=request.category,
             parent=parent,
             listener=listener,
         )
 
     def plan(council: Council) -> Plan:
-        return council.plan(asked.question, conversation=conversation, files=asked.files)
+        return council.plan(request.question, conversation=conversation, files=request.files)
 
-    return SessionJob(partial(councils.council, asked), hold, plan, hops, written="none")
+    return SessionJob(partial(councils.council, request), hold, plan, hops, written="none")
 
 
 def resuming(
@@ -292,7 +292,7 @@ class Service:
         """Return a session that is under way or has ended lately, by its whole name."""
         return self._registry.get(session)
 
-    async def plan(self, asked: QuestionRequest) -> Plan:
+    async def plan(self, request: QuestionRequest) -> Plan:
         """Plan a question: calls and highest cost; no call is made.
 
         Raises
@@ -300,17 +300,17 @@ class Service:
         WitanError
             If it could not be asked so.
         """
-        council = self._seatings.council(asked)
-        conversation, _ = await self._said_before(asked)
+        council = self._seatings.council(request)
+        conversation, _ = await self._said_before(request)
         lengths = TYPICAL
         if self.history is not None:
             lengths = await anyio.to_thread.run_sync(self.history.lengths)
         return council.plan(
-            asked.question, conversation=conversation, files=asked.files, lengths=lengths
+            request.question, conversation=conversation, files=request.files, lengths=lengths
         )
 
     async def ask(
-        self, asked: QuestionRequest, client: Client = LOCAL, hops: tuple[str, ...] = ()
+        self, request: QuestionRequest, client: Client = LOCAL, hops: tuple[str, ...] = ()
     ) -> RunningSession:
         """Put a question to a council; it goes on whether or not anybody follows it.
 
@@ -321,8 +321,8 @@ class Service:
         Busy
             If too many sessions are under way, or the client has spent what it may.
         """
-        conversation, parent = await self._said_before(asked)
-        job = asking(self._seatings, asked, conversation, parent, hops)
+        conversation, parent = await self._said_before(request)
+        job = asking(self._seatings, request, conversation, parent, hops)
         return await self._start(client, job)
 
     async def resume(
@@ -346,15 +346,17 @@ class Service:
         """
         whole = await self.named(session)
         with self._registry.alone(whole):
-            found = await self._registry.session(whole)
-            if found.status != "interrupted":
-                problem = f"the session {found.id} is over: there is nothing to take up"
+            record = await self._registry.session(whole)
+            if record.status != "interrupted":
+                problem = f"the session {record.id} is over: there is nothing to take up"
                 raise NothingToCount(problem)
 
             async def take_up() -> Session:
-                return await self._taken_over(found) if take_over else found
+                return await self._taken_over(record) if take_over else record
 
-            return await self._start(client, resuming(self._seatings, found, take_up, max_cost_usd))
+            return await self._start(
+                client, resuming(self._seatings, record, take_up, max_cost_usd)
+            )
 
     async def retry(
         self,
@@ -373,8 +375,8 @@ class Service:
         NoCouncil
             If not all of its seats are configured here.
         """
-        found = await self._at_rest(session)
-        job = retrying(self._seatings, found, seats, max_cost_usd)
+        record = await self._at_rest(session)
+        job = retrying(self._seatings, record, seats, max_cost_usd)
         return await self._start(client, job)
 
     async def rejudge(
@@ -392,20 +394,20 @@ class Service:
         WitanError
             If there is no such session, or it has too few answers.
         """
-        found = await self._registry.session(session)
-        return await self._start(client, rejudging(self._seatings, found, judging, hops))
+        record = await self._registry.session(session)
+        return await self._start(client, rejudging(self._seatings, record, judging, hops))
 
     async def plan_retry(
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
     ) -> Plan:
         """Plan a retry; errors as of `retry`."""
-        found = await self._at_rest(session)
-        return retrying(self._seatings, found, seats, max_cost_usd).planned()
+        record = await self._at_rest(session)
+        return retrying(self._seatings, record, seats, max_cost_usd).planned()
 
     async def plan_rejudge(self, session: str, judging: CouncilRequest) -> Plan:
         """Plan another jury; errors as of `rejudge`."""
-        found = await self._registry.session(session)
-        return rejudging(self._seatings, found, judging).planned()
+        record = await self._registry.session(session)
+        return rejudging(self._seatings, record, judging).planned()
 
     async def session(self, name: str) -> Session:
         """Return a redacted session by an unambiguous beginning of its name.
@@ -486,12 +488,14 @@ class Service:
         take_up = partial(self.history.claim, session.id, by_force=True)
         return await anyio.to_thread.run_sync(take_up)
 
-    async def _said_before(self, asked: QuestionRequest) -> tuple[tuple[Message, ...], str | None]:
+    async def _said_before(
+        self, request: QuestionRequest
+    ) -> tuple[tuple[Message, ...], str | None]:
         """Return the conversation so far, and the session that it is from, if it is from one."""
-        if asked.parent is None:
-            return tuple(Message(turn.role, turn.content) for turn in asked.conversation), None
-        before = await self._registry.session(asked.parent)
-        check_continued(asked.parent, before)
+        if request.parent is None:
+            return tuple(Message(turn.role, turn.content) for turn in request.conversation), None
+        before = await self._registry.session(request.parent)
+        check_continued(request.parent, before)
         return before.conversation, before.id
 
     async def _start(self, client: Client, job: SessionJob) -> RunningSession:

@@ -289,15 +289,15 @@ class SessionRegistry:
             return running.held
         assert self._history is not None  # noqa: S101 - what is not at hand is in it
         try:
-            found = await anyio.to_thread.run_sync(self._history.session, whole)
+            record = await anyio.to_thread.run_sync(self._history.session, whole)
         except HistoryError:
             if running is None:
                 raise
             return running.held  # it could not be recorded
-        if running is None or running.held.events[-1].seq >= found.events[-1].seq:
-            return found if running is None else running.held
+        if running is None or running.held.events[-1].seq >= record.events[-1].seq:
+            return record if running is None else running.held
         self.drop(whole)  # another process took it up
-        return found
+        return record
 
     async def named(self, name: str) -> str:
         """Return the whole name of a session; ``last`` is the latest.
@@ -316,7 +316,7 @@ class SessionRegistry:
             return await anyio.to_thread.run_sync(self._history.resolve_name, name)
         if name == "last" and known:
             return next(reversed([*known]))
-        found = [whole for whole in known if name and whole.startswith(name)]
-        if len(found) != 1:
+        result = [whole for whole in known if name and whole.startswith(name)]
+        if len(result) != 1:
             raise UnknownName("session", name, [*known])
-        return found[0]
+        return result[0]

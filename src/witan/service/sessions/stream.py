@@ -95,11 +95,11 @@ class TextRun(StreamMessage):
 
     __slots__ = ("_piece", "ends", "seqs")
 
-    def __init__(self, told: Sequence[StreamMessage], *, simulated: bool) -> None:
+    def __init__(self, messages: Sequence[StreamMessage], *, simulated: bool) -> None:
         self.seqs, self.ends = array("q"), array("q")
-        pieces = [each.event for each in told if isinstance(each.event, Piece)]
+        pieces = [each.event for each in messages if isinstance(each.event, Piece)]
         length = 0
-        for each, piece in zip(told, pieces, strict=True):
+        for each, piece in zip(messages, pieces, strict=True):
             if isinstance(each, TextRun):
                 self.seqs.extend(each.seqs)
                 self.ends.extend(array("q", (length + end for end in each.ends)))
@@ -120,7 +120,7 @@ class TextRun(StreamMessage):
         return StreamMessage(rest, simulated=self._simulated, mark=self._mark)
 
 
-def heard(told: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
+def heard(messages: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
     """Return the number of the last event a reader has; 0: none surely.
 
     Parameters
@@ -138,10 +138,10 @@ def heard(told: Sequence[StreamMessage], last: str, mark: str | None = None) -> 
     seq = int(number[:MOST_DIGITS])
     if not dash or given == mark:
         return seq
-    at = bisect_right(told, seq, key=lambda each: each.seq)
-    if not at or isinstance(told[at - 1], TextRun):
+    at = bisect_right(messages, seq, key=lambda each: each.seq)
+    if not at or isinstance(messages[at - 1], TextRun):
         return 0
-    return seq if told[at - 1].seq == seq and told[at - 1].mark == given else 0
+    return seq if messages[at - 1].seq == seq and messages[at - 1].mark == given else 0
 
 
 PACE_SECONDS = 0.04

@@ -38,9 +38,9 @@ def audit_chart(report: "AuditReport") -> Spec:
         If no measure of them has a value.
     """
     if (on := report.criterion) is not None:
-        found = [(grader.reviewer, grader.grading) for grader in on.graders]
+        result = [(grader.reviewer, grader.grading) for grader in on.graders]
         title = f"How {report.only or 'reviewers'} graded {on.criterion}"
-        return _chart(report, found, GRADING_WORDS, title)
+        return _chart(report, result, GRADING_WORDS, title)
     drawn = [(line.reviewer, line) for line in report.overview]
     return _chart(report, drawn, REVIEWER_WORDS, _title(report, report.overview))
 
@@ -106,15 +106,15 @@ def _placed(value: float, strip: int, ends: tuple[float, float]) -> float:
 
 
 def _dots(lines: Drawn, words: Sequence[Word]) -> list[Spec]:
-    found: list[Spec] = []
+    result: list[Spec] = []
     for strip, word in enumerate(words):
         ends = _range(lines, word)
         for row, (name, line) in enumerate(lines):
             measure = word.of(line)
             if measure.value is not None:
                 dot = _dot(word, line, strip, ends)
-                found.append({"y": row + 0.5, **dot, "name": clean(name)})
-    return found
+                result.append({"y": row + 0.5, **dot, "name": clean(name)})
+    return result
 
 
 def _dot(
@@ -137,11 +137,11 @@ def _dot(
 
 
 def _strips(lines: Drawn, words: Sequence[Word]) -> list[Spec]:
-    found: list[Spec] = []
+    result: list[Spec] = []
     for strip, word in enumerate(words):
         ends = _range(lines, word)
         left = strip * (STRIP + GAP)
-        found.append(
+        result.append(
             {
                 "left": left,
                 "right": left + STRIP,
@@ -153,7 +153,7 @@ def _strips(lines: Drawn, words: Sequence[Word]) -> list[Spec]:
                 "at": f"{word.line:g}",
             }
         )
-    return found
+    return result
 
 
 def _layers(width: int, n_lines: int) -> list[Spec]:

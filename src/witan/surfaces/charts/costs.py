@@ -29,16 +29,16 @@ def cost_chart(board: Leaderboard) -> Spec:
     NothingToCount
         If no answer has a known cost.
     """
-    held = [*board.lines, *board.provisional]
+    rows = [*board.lines, *board.provisional]
     lines: list[Spec] = []
-    for line in held:
+    for line in rows:
         cost = line.effort.cost_usd
         data = line_of(board, line)
         if cost is not None and data["value"] is not None:
             lines.append({**data, "cost": cost})
     if not lines:
         raise NothingToCount(f"no answer has a known cost {board.terms.window}")
-    unknown = len(held) - len(lines)
+    unknown = len(rows) - len(lines)
     left_out = [f"left out, without a known cost: {counted(unknown, 'model')}"] * bool(unknown)
     y = axis_of(board, lines)
     y["axis"]["title"] = f"{_what(board)} · {y['axis']['title'].rpartition(' · ')[2]}"

@@ -40,7 +40,7 @@ def check_chart(path: str | os.PathLike[str]) -> str:
 def save_chart(spec: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
     """Draw a spec to a file of one of `KINDS`, whole or not at all, and return its path."""
     target = Path(path)
-    _write(target, _drawn(_safe(dict(spec)), check_chart(target)))
+    _write(target, _render(_safe(dict(spec)), check_chart(target)))
     return target
 
 
@@ -53,7 +53,7 @@ def _safe(value: Any) -> Any:
     return [_safe(held) for held in value] if isinstance(value, list | tuple) else value
 
 
-def _drawn(spec: dict[str, Any], kind: str) -> bytes:
+def _render(spec: dict[str, Any], kind: str) -> bytes:
     if kind == ".json":
         return f"{json.dumps(spec, ensure_ascii=False, indent=1)}\n".encode(errors="replace")
     try:

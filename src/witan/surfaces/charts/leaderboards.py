@@ -197,8 +197,8 @@ def _columns(y: Spec) -> list[Spec]:
 
 def strength_chart(board: Leaderboard) -> Spec:
     """Draw how surely the model of a row is stronger than that of a column, by the ratings."""
-    held = [*board.lines, *board.provisional]
-    names = [clean(line.model) for line in held]
+    lines = [*board.lines, *board.provisional]
+    names = [clean(line.model) for line in lines]
     cells: list[Spec] = [
         {
             "row": i,

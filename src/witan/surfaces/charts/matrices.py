@@ -130,14 +130,14 @@ def _who_leads(leaders: Mapping[str, tuple[str, ...]]) -> str:
     for rule, first in leaders.items():
         camps.setdefault(tuple(sorted(first)), []).append(rule)
     sides = sorted(camps.items(), key=lambda camp: -len(camp[1]))
-    told = [
+    parts = [
         f"{listed(first) or 'nobody'} {'lead' if len(first) > 1 else 'leads'} "
         f"under {listed(rules) if len(rules) < 4 else counted(len(rules), 'rule')}"
         for first, rules in sides
     ]
-    if len(told) > 1:
-        return f"The rules disagree: {'; '.join(told)}."
-    return f"{told[0]}." if told else "No rule counts this session."
+    if len(parts) > 1:
+        return f"The rules disagree: {'; '.join(parts)}."
+    return f"{parts[0]}." if parts else "No rule counts this session."
 
 
 def _left_out(comparison: Comparison) -> list[str]:

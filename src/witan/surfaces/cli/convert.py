@@ -42,6 +42,6 @@ def convert_command(out: str, to: str | None, **options: Any) -> None:
     written = write_ballots(body, out, format=to)
     where = "standard output" if out == "-" else clean(out)
     for scale in body.scales:
-        said = scale.sentence_with("--scale ", converted="written with that scale")
-        echo(clean(said), err=True)
+        words = scale.sentence_with("--scale ", converted="written with that scale")
+        echo(clean(words), err=True)
     echo(f"{counted(written, 'ballot')} written to {where}", err=True)

@@ -161,14 +161,14 @@ def overrides(
 ) -> dict[str, Any]:
     """Return the settings of `council_options` or `jury_options` for the configuration."""
     seats = {"members": "members", "jury": "jury", "chairmen": "chairman"}
-    given = {name: options[option] for name, option in seats.items() if options[option]}
-    given |= take_parameters(settings, {**options}).given()
-    return {**given, "price": dict(options["prices"]) or None}
+    values = {name: options[option] for name, option in seats.items() if options[option]}
+    values |= take_parameters(settings, {**options}).given()
+    return {**values, "price": dict(options["prices"]) or None}
 
 
 def seated(
     config: Path | None,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     say: Say,
     procedure: "Procedure | None" = None,
     *,
@@ -187,7 +187,7 @@ def seated(
     from witan.service.config.configuration import load_config
     from witan.service.council import seat_council
 
-    read = load_config(os.environ, Path.cwd(), config, given, overriding=giver, profile=profile)
+    read = load_config(os.environ, Path.cwd(), config, values, overriding=giver, profile=profile)
     teacher = None if place is None else place.history
     council = seat_council(read, os.environ, procedure=procedure, teacher=teacher)
     for note in council.notes:
@@ -213,9 +213,9 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
         learned = place.history.learn()
         counting = apply_learned(procedure.counting, learned, "grades")
         procedure = replace(procedure, counting=counting)
-    found = panel_separation(council.members, procedure, council.jury)
-    if found is not None:
-        say(separation_sentence(found))
+    separation = panel_separation(council.members, procedure, council.jury)
+    if separation is not None:
+        say(separation_sentence(separation))
 
 
 def seat_council_of(
@@ -232,13 +232,13 @@ def seat_jury_of(options: Mapping[str, Any], say: Say, place: "RecordingPlace | 
     """
     if options["members"] and options["jury"]:
         raise click.UsageError("--member and --jury name the same here; use one of them")
-    given = overrides(options, JurySettings)
+    settings = overrides(options, JurySettings)
     if jurors := options["jury"] or options["members"]:
-        given |= {"members": jurors, "jury": ()}
-    return _seat_profile(options, given, say, place)
+        settings |= {"members": jurors, "jury": ()}
+    return _seat_profile(options, settings, say, place)
 
 
 def _seat_profile(
-    options: Mapping[str, Any], given: Mapping[str, Any], say: Say, place: "RecordingPlace | None"
+    options: Mapping[str, Any], values: Mapping[str, Any], say: Say, place: "RecordingPlace | None"
 ) -> "Council":
-    return seated(options["config"], given, say, place=place, profile=options["profile"])
+    return seated(options["config"], values, say, place=place, profile=options["profile"])

@@ -59,80 +59,86 @@ def doctor_command(
     from witan.service.history_access import configured
 
     read = configured(config, history)
-    found = anyio.run(partial(diagnose, read, os.environ, offline=offline))
+    result = anyio.run(partial(diagnose, read, os.environ, offline=offline))
     if as_json:
         from witan.service.json_output import to_json
 
-        echo(to_json(_object(found)))
+        echo(to_json(_object(result)))
     else:
         page = Page.of(sys.stdout)
-        echo("\n".join(_text(page, found, with_defaults=with_defaults)))
-    return Status.ANSWERED if found.can_sit else Status.MISUSED
+        echo("\n".join(_text(page, result, with_defaults=with_defaults)))
+    return Status.ANSWERED if result.can_sit else Status.MISUSED
 
 
-def _text(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
+def _text(page: Page, diagnosis: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
     """Yield the verdict first, then seats, servers, history and settings, and the versions."""
-    yield from _verdict(page, found)
+    yield from _verdict(page, diagnosis)
     for title, seats in (
-        ("Members", found.members),
-        ("Jury", found.jury),
-        ("Chairmen", found.chairmen),
+        ("Members", diagnosis.members),
+        ("Jury", diagnosis.jury),
+        ("Chairmen", diagnosis.chairmen),
     ):
         if seats:
             yield ""
             yield from _seats(page, title, seats)
-    if found.servers:
+    if diagnosis.servers:
         yield ""
         yield page.sentence("Servers on this machine", "bold")
-    for server in found.servers:
+    for server in diagnosis.servers:
         models = listed(server.models) or "no model"
         yield page.sentence(f"{server.kind} at {server.url}: {models}", hang=2)
     yield ""
-    yield from _history(page, found.history)
+    yield from _history(page, diagnosis.history)
     yield ""
-    yield from _serve(page, found.serve)
-    for profile in found.profiles:
+    yield from _serve(page, diagnosis.serve)
+    for profile in diagnosis.profiles:
         yield from _profile(page, profile)
     yield ""
-    yield from _settings(page, found, with_defaults=with_defaults)
+    yield from _settings(page, diagnosis, with_defaults=with_defaults)
     yield ""
-    yield page.sentence(", ".join(f"{name} {held}" for name, held in found.versions.items()), "dim")
+    yield page.sentence(
+        ", ".join(f"{name} {held}" for name, held in diagnosis.versions.items()), "dim"
+    )
 
 
-def _verdict(page: Page, found: "Diagnosis") -> Iterator[str]:
+def _verdict(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
     """Write the answer, the problems that stop a council, and notes."""
-    if found.can_sit:
-        names = listed([seat.name for seat in found.members])
-        jury = f", judged by {listed([seat.name for seat in found.jury])}" if found.jury else ""
+    if diagnosis.can_sit:
+        names = listed([seat.name for seat in diagnosis.members])
+        jury = (
+            f", judged by {listed([seat.name for seat in diagnosis.jury])}"
+            if diagnosis.jury
+            else ""
+        )
         yield page.sentence(f"A council could sit: {names}{jury}.", "bold")
     else:
         yield page.sentence("No council could sit:", "bold")
-    for problem in found.problems:
+    for problem in diagnosis.problems:
         yield page.sentence(f"  {problem}", "warning", hang=4)
-    for note in found.notes:
+    for note in diagnosis.notes:
         yield page.sentence(f"{note[0].upper()}{note[1:]}.", hang=2)
 
 
-def _settings(page: Page, found: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
+def _settings(page: Page, diagnosis: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
     """Yield the settings that a file, a variable or an option gave; with defaults all of them."""
     from witan.surfaces.report.document import Column
     from witan.surfaces.report.text import table
 
-    files = listed(found.files) or "none"
+    files = listed(diagnosis.files) or "none"
     yield page.sentence(f"Configuration files read: {files}", "bold")
     columns = [
         Column("setting", "left"),
         Column("value", "left", fit="middle"),
         Column("from", "left", fit="middle"),
     ]
-    given = [line for line in found.settings if line.where != "default"]
-    lines = found.settings if with_defaults else given
-    rows = [[line.key, _shown(line.value), line.where] for line in lines]
-    bold = [number for number, line in enumerate(lines) if with_defaults and line in given]
+    settings = [line for line in diagnosis.settings if line.where != "default"]
+    lines = diagnosis.settings if with_defaults else settings
+    rows = [[line.key, _write_value(line.value), line.where] for line in lines]
+    bold = [number for number, line in enumerate(lines) if with_defaults and line in settings]
     if rows:
         yield from table(page, columns, rows, bold=bold)
     if not with_defaults:
-        n_defaults = counted(len(found.settings) - len(given), "setting")
+        n_defaults = counted(len(diagnosis.settings) - len(settings), "setting")
         yield page.sentence(f"{n_defaults} at their defaults: list them with --settings.", "dim")
 
 
@@ -236,7 +242,7 @@ def _price(price: "Price | None") -> str:
     return f"{price.input_usd:g} / {price.output_usd:g}"
 
 
-def _shown(value: Any) -> str:
+def _write_value(value: Any) -> str:
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
@@ -246,19 +252,19 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _object(found: "Diagnosis") -> dict[str, Any]:
+def _object(diagnosis: "Diagnosis") -> dict[str, Any]:
     return {
-        "can_sit": found.can_sit,
-        "problems": found.problems,
-        "notes": found.notes,
-        "files": found.files,
-        "settings": found.settings,
-        "members": found.members,
-        "jury": found.jury,
-        "chairmen": found.chairmen,
-        "servers": found.servers,
-        "history": found.history,
-        "serve": found.serve,
-        "profiles": found.profiles,
-        "versions": found.versions,
+        "can_sit": diagnosis.can_sit,
+        "problems": diagnosis.problems,
+        "notes": diagnosis.notes,
+        "files": diagnosis.files,
+        "settings": diagnosis.settings,
+        "members": diagnosis.members,
+        "jury": diagnosis.jury,
+        "chairmen": diagnosis.chairmen,
+        "servers": diagnosis.servers,
+        "history": diagnosis.history,
+        "serve": diagnosis.serve,
+        "profiles": diagnosis.profiles,
+        "versions": diagnosis.versions,
     }

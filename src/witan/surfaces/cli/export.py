@@ -83,7 +83,7 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
             return Status.ANSWERED
         nothing = Counter[str]()
         kind, write = _writer(options, nothing)
-        found = _found(history, sessions, options)
+        found = _find_sessions(history, sessions, options)
         picked, left_out = _picked(found, kind, everything=options["everything"] or bool(sessions))
         if not picked:
             raise NothingToCount(_nothing(left_out, kind))
@@ -152,7 +152,7 @@ def _holds_ballots(output: str | None) -> bool:
     return bare.suffix in (".csv", ".parquet", *(f".{kind}" for kind in PREFLIB_KINDS))
 
 
-def _found(
+def _find_sessions(
     history: "History", sessions: Sequence[str], options: dict[str, Any]
 ) -> "list[SessionSummary]":
     """Return the sessions that are meant, the oldest first."""
@@ -160,21 +160,23 @@ def _found(
 
     if sessions:
         names = dict.fromkeys(whole_name(history, name) for name in sessions)
-        found = [history.summary(name) for name in names]
+        result = [history.summary(name) for name in names]
     else:
         with named_options(WindowParameters):
             window = take_parameters(WindowParameters, {**options})
-        found = history.find(since=window.since, until=window.until, category=window.category)
-    return sorted(found, key=lambda one: (one.at, one.session))
+        result = history.find(since=window.since, until=window.until, category=window.category)
+    return sorted(result, key=lambda one: (one.at, one.session))
 
 
 def _picked(
-    found: "Sequence[SessionSummary]", kind: str, *, everything: bool
+    summaries: "Sequence[SessionSummary]", kind: str, *, everything: bool
 ) -> "tuple[list[SessionSummary], list[SessionSummary]]":
     """Split sessions into those to write, and simulated ones."""
     if kind == "sessions" or everything:
-        return list(found), []
-    return [one for one in found if not one.simulated], [one for one in found if one.simulated]
+        return list(summaries), []
+    return [one for one in summaries if not one.simulated], [
+        one for one in summaries if one.simulated
+    ]
 
 
 def _whole(

@@ -229,14 +229,14 @@ def _mapping(parameter: Parameter) -> Callable[..., Any]:
     split = str.rpartition if parameter.kind in (int, float) else str.partition
 
     def read(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Any:
-        found = {}
+        result = {}
         for value in values:
             name, equals, text = (each.strip() for each in split(value, "="))
             if not (name and equals and text):
                 written = parameter.doc.metavar or "NAME=VALUE"
                 raise click.BadParameter(f"{value!r} is not of the form {written}", ctx, param)
-            found[name] = kind.convert(text, param, ctx) if kind else scalar_of(text)
-        return found or parameter.default
+            result[name] = kind.convert(text, param, ctx) if kind else scalar_of(text)
+        return result or parameter.default
 
     return read
 

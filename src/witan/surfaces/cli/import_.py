@@ -161,31 +161,31 @@ class _Tally:
     problems: list["Problem"] = field(default_factory=list)
     scales: dict["Scale", None] = field(default_factory=dict)
 
-    def add(self, taken: "Taken") -> None:
+    def add(self, result: "Taken") -> None:
         self.files += 1
-        self.before += taken.before
-        self.problems += taken.problems
-        self.scales |= dict.fromkeys(taken.scales)
-        if taken.added is None:
+        self.before += result.before
+        self.problems += result.problems
+        self.scales |= dict.fromkeys(result.scales)
+        if result.added is None:
             self.refused += 1
             return
-        self.sessions += taken.added.sessions
-        self.already += taken.added.already
-        self.ballots += taken.added.ballots
-        self.by_people += taken.added.by_people
+        self.sessions += result.added.sessions
+        self.already += result.added.already
+        self.ballots += result.added.ballots
+        self.by_people += result.added.by_people
 
     def sentence(self) -> str:
         """Say what is new, and what is not."""
         if not self.sessions + self.already + self.ballots:
             return f"{self.name}: nothing came in"
         if not self.sessions + self.ballots:
-            return f"{self.name}: nothing new; {self._known()}"
+            return f"{self.name}: nothing new; {self._count_known()}"
         parts = [counted(self.sessions, "session"), _ballots(self.ballots, self.by_people)]
         if self.already:
             parts.append(f"{counted(self.already, 'session')} there already")
         return f"{self.name}: {' · '.join(parts)}"
 
-    def _known(self) -> str:
+    def _count_known(self) -> str:
         n = counted(self.already, "session")
         if self.before == self.files:
             return f"{'it' if self.files == 1 else 'all of it'} came in before, with {n}"
@@ -246,7 +246,7 @@ class _Taking:
             echo(clean(tally.sentence()))
         for scale in () if self.quiet else tally.scales:
             echo(clean(f"{tally.name}: {scale.sentence_with('--scale ')}"), err=True)
-        self._told(tally)
+        self._say_unread(tally)
 
     def broken_off(self) -> str:
         """Say which files came in before the interruption."""
@@ -297,7 +297,7 @@ class _Taking:
         if self._shown <= PROBLEMS_SHOWN:
             echo(clean(str(problem)), err=True)
 
-    def _told(self, tally: _Tally) -> None:
+    def _say_unread(self, tally: _Tally) -> None:
         """Say how many lines could not be read, and what that means for the rest."""
         came = tally.sessions + tally.already + tally.ballots
         others = "; the others are taken in" if came else ", and there are no others"

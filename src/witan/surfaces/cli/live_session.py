@@ -63,17 +63,17 @@ class LiveSession:
         """Run the session, print its result, and return the exit status."""
         self._tracing = _Tracing.configured(quiet=self.output.quiet)
         try:
-            anyio.run(self._held, hold)
+            anyio.run(self._run_session, hold)
         except KeyboardInterrupt:  # where no signal can be waited for, or the loop was closing
             self._interrupt()
         self._close_panel()
         try:
-            return self._told()
+            return self._report_end()
         finally:
             if self._tracing is not None:
                 self._tracing.close()
 
-    def _told(self) -> int:
+    def _report_end(self) -> int:
         """Say what came of it."""
         if self.interrupted:
             return Status.INTERRUPTED
@@ -84,7 +84,7 @@ class LiveSession:
         assert self.session is not None  # noqa: S101 - it ended neither early nor badly
         return self._finish(self.session)
 
-    async def _held(self, hold: "SessionRunner") -> None:
+    async def _run_session(self, hold: "SessionRunner") -> None:
         async with anyio.create_task_group() as group:
             self._scope = group.cancel_scope
             if sys.platform != "win32":
@@ -168,11 +168,11 @@ class LiveSession:
         if self.interrupted:
             return
         self.interrupted = True
-        said = self.record.broken_off("interrupted", self.heard)
+        words = self.record.broken_off("interrupted", self.heard)
         with suppress(OSError):  # the terminal may be what is gone
             self._close_panel()
             self.voice.end_line()
-            echo(said, err=True)
+            echo(words, err=True)
         if self.output.as_json and self.heard:
             with suppress(OSError):
                 _print_record(Session.of(self.heard))

@@ -48,8 +48,8 @@ def section(heading: str, *decorators: Decorator[Any]) -> Decorator[Any]:
 
 def _parameters_of(command: Callable[..., Any]) -> list[click.Parameter]:
     """Return the parameters that click's decorators have attached to a function so far."""
-    found: list[click.Parameter] = getattr(command, "__click_params__", [])
-    return found
+    result: list[click.Parameter] = getattr(command, "__click_params__", [])
+    return result
 
 
 class SectionedCommand(click.Command):

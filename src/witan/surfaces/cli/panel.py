@@ -278,9 +278,9 @@ def _interval(line: "Standing", digits: int) -> str:
 
 def _plot(outcome: "Outcome", glyphs: str) -> "Callable[[Standing], str]":
     """Draw each interval on one scale that holds them all."""
-    held = [line.interval for line in outcome.standings if line.interval is not None]
-    low = min((interval.low for interval in held), default=0.0)
-    width = max((interval.high for interval in held), default=0.0) - low
+    lines = [line.interval for line in outcome.standings if line.interval is not None]
+    low = min((interval.low for interval in lines), default=0.0)
+    width = max((interval.high for interval in lines), default=0.0) - low
 
     def draw(line: "Standing") -> str:
         if line.interval is None or line.score is None or not width > 0:

@@ -43,11 +43,11 @@ def reseat_council(
 
     opened = session.opened
     answering = opened.members or opened.reviewers
-    given: dict[str, Any] = {"members": [_table(held) for held in answering]}
-    given["jury"] = [_table(held) for held in opened.jury] if opened.members else []
-    given["chairmen"] = [_table(held) for held in opened.chairmen]
+    values: dict[str, Any] = {"members": [_table(held) for held in answering]}
+    values["jury"] = [_table(held) for held in opened.jury] if opened.members else []
+    values["chairmen"] = [_table(held) for held in opened.chairmen]
     procedure = with_ceiling(opened.procedure, max_cost_usd)
-    return seated(config, given, say, procedure, giver="the record")
+    return seated(config, values, say, procedure, giver="the record")
 
 
 def refuse_untrusted(seats: "Iterable[Seat]") -> None:
@@ -127,9 +127,9 @@ def resume_command(
         return place
 
     def seat(say: Say, place: "RecordingPlace | None") -> "SessionRunner":
-        taken, trusted = _taken(session, file, place, by_force=take_over)
+        taken, trusted = _claim_session(session, file, place, by_force=take_over)
         if taken.status != "interrupted":
-            return _shown(taken)
+            return _show_only(taken)
         if not (trust or trusted):
             refuse_untrusted(taken.opened.called)
         apart = (
@@ -168,7 +168,7 @@ def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, An
             file.unlink()
 
 
-def _taken(
+def _claim_session(
     name: str, file: Path | None, place: "RecordingPlace | None", *, by_force: bool
 ) -> "tuple[Session, bool]":
     """Return the session, and whether its seats are those that the user himself once configured."""
@@ -229,7 +229,7 @@ def _leave(session: "Session", file: Path | None, output: SessionOutput, *, spen
     echo(f"{came}: {where} stays interrupted, to be resumed", err=True)
 
 
-def _shown(session: "Session") -> "SessionRunner":
+def _show_only(session: "Session") -> "SessionRunner":
     """Show a session that is over; nobody is seated."""
 
     async def held(_: "LiveSession") -> "Session":

@@ -86,8 +86,8 @@ def _with_options(config: "Config", options: dict[str, Any]) -> "Config":
     from witan.service.config.configuration import profile_config
 
     names = ("host", "port", "max_sessions", "max_connections")
-    given = {f"serve.{name}": options[name] for name in names if options[name] is not None}
-    return profile_config(config, "", given)
+    values = {f"serve.{name}": options[name] for name in names if options[name] is not None}
+    return profile_config(config, "", values)
 
 
 async def _served(

@@ -62,27 +62,27 @@ def show_command(
         raise click.UsageError("choose one of --json, --events and --html")
     options = {"config": config, "history": history}
     with open_named_sessions(options) as store:
-        found = operation.handler(store, ShowParameters(session))
+        result = operation.handler(store, ShowParameters(session))
         if html is not None:
-            write_whole(_page(found).encode(), html)
+            write_whole(_page(result).encode(), html)
         elif as_json:
-            echo(to_json(found))
+            echo(to_json(result))
         elif events:
-            _print_events(found)
+            _print_events(result)
         else:
-            echo("\n".join(render_report(Page.of(sys.stdout), found)))
-            if isinstance(found, CouncilSession) and found.session.status == "interrupted":
+            echo("\n".join(render_report(Page.of(sys.stdout), result)))
+            if isinstance(result, CouncilSession) and result.session.status == "interrupted":
                 is_kept = store.shared_history is not None
-                name, given = (found.session.id, options) if is_kept else (session, {})
+                name, given = (result.session.id, options) if is_kept else (session, {})
                 if session != "-":
                     _say_how_to_go_on(name, {**given, "config": config})
 
 
-def _print_events(found: CouncilSession | ImportedSession) -> None:
-    if isinstance(found, ImportedSession):
+def _print_events(result: CouncilSession | ImportedSession) -> None:
+    if isinstance(result, ImportedSession):
         raise click.UsageError("a session that came in as ballots has no events; show it without")
-    for event in found.session.events:
-        echo(event_to_json(event, simulated=found.session.simulated))
+    for event in result.session.events:
+        echo(event_to_json(event, simulated=result.session.simulated))
 
 
 def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
@@ -91,8 +91,8 @@ def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
     echo(Page.of(sys.stdout).sentence(f"to take it up: {again}", "dim"))
 
 
-def _page(found: CouncilSession | ImportedSession) -> str:
-    if isinstance(found, ImportedSession):
-        return imported_to_html(found)
-    children = [*found.children.items()]
-    return session_to_html(found.session, children=children, votes=found.votes)
+def _page(result: CouncilSession | ImportedSession) -> str:
+    if isinstance(result, ImportedSession):
+        return imported_to_html(result)
+    children = [*result.children.items()]
+    return session_to_html(result.session, children=children, votes=result.votes)

@@ -73,9 +73,9 @@ class LocalSessions:
         """The history."""
         return self._history
 
-    def show_import(self, held: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+    def show_import(self, imported: "Imported") -> "tuple[Imported, Mapping[str, str]]":
         """Return an imported session as it came in."""
-        return held, {}
+        return imported, {}
 
     def whole_name(self, name: str) -> str:
         """Complete the name of a session; ``last`` is the latest."""

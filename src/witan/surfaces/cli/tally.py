@@ -148,8 +148,8 @@ PROBLEMS_SHOWN = 20
 """Sessions that a rule cannot count beyond this many are only counted."""
 
 
-def _tally(given: TallyParameters, body: Body, options: Mapping[str, Any]) -> Status:
-    count = _Count(body, given, options)
+def _tally(parameters: TallyParameters, body: Body, options: Mapping[str, Any]) -> Status:
+    count = _Count(body, parameters, options)
     if options["as_json"]:
         from witan.service.json_output import sessions_json
 
@@ -164,8 +164,8 @@ def _tally(given: TallyParameters, body: Body, options: Mapping[str, Any]) -> St
 class _Count:
     """Outcomes one after the other, and the totals over them."""
 
-    def __init__(self, body: Body, given: TallyParameters, options: Mapping[str, Any]) -> None:
-        self.body, self.given, self.options = body, given, options
+    def __init__(self, body: Body, parameters: TallyParameters, options: Mapping[str, Any]) -> None:
+        self.body, self.given, self.options = body, parameters, options
         self.not_counted: list[dict[str, str | None]] = []
         self.n_counted = self.n_tied = self.n_shown = 0
         self.first: Outcome | None = None
@@ -235,17 +235,19 @@ def _show(count: _Count, limit: int) -> None:
     from witan.surfaces.report.text import report_text
 
     page = Page.of(sys.stdout)
-    held: list[Outcome] = []
+    outcomes: list[Outcome] = []
     digests: list[Digest] = []
     for outcome in count:
         digests.append(Digest.of(outcome))
-        if len(held) <= limit:
-            held.append(outcome)
+        if len(outcomes) <= limit:
+            outcomes.append(outcome)
     if len(digests) > limit:
         echo("\n".join(report_text(page, digests_report(digests))))
         echo(page.sentence("One session in full: --session NAME. All of them: --json.", "dim"))
-    elif held:
-        echo("\n".join(report_text(page, outcomes_report(held, simulated=count.body.simulated))))
+    elif outcomes:
+        echo(
+            "\n".join(report_text(page, outcomes_report(outcomes, simulated=count.body.simulated)))
+        )
 
 
 tally_command = ballot_command(
@@ -276,28 +278,28 @@ Examples:
 """
 
 
-def _compare(given: "CompareParameters", _: Body, options: Mapping[str, Any]) -> Status:
+def _compare(parameters: "CompareParameters", _: Body, options: Mapping[str, Any]) -> Status:
     from witan.service.operations.compare import compare
 
-    found = compare.handler(None, given)
+    result = compare.handler(None, parameters)
     if options["plot"]:
         from witan.surfaces.charts import comparison_chart
         from witan.surfaces.charts.drawing import save_chart
 
-        save_chart(comparison_chart(found.comparison), options["plot"])
+        save_chart(comparison_chart(result.comparison), options["plot"])
     if options["as_json"]:
         from witan.service.json_output import to_json
 
-        echo(to_json(found))
+        echo(to_json(result))
     else:
         from witan.surfaces.report.comparison import comparison_report
         from witan.surfaces.report.text import report_text
 
-        most = len(given.sessions) or options["limit"]
-        echo("\n".join(report_text(Page.of(sys.stdout), comparison_report(found, most))))
-    if not found.rules:
+        most = len(parameters.sessions) or options["limit"]
+        echo("\n".join(report_text(Page.of(sys.stdout), comparison_report(result, most))))
+    if not result.rules:
         return Status.MISUSED
-    outcomes = [one for each in found.sessions for one in each.outcomes.values()]
+    outcomes = [one for each in result.sessions for one in each.outcomes.values()]
     return Status.ANSWERED if any(one.leaders for one in outcomes) else Status.NO_QUORUM
 
 
@@ -324,17 +326,17 @@ Examples:
 """
 
 
-def _explain(given: "ExplainParameters", _: Body, options: Mapping[str, Any]) -> Status:
+def _explain(parameters: "ExplainParameters", _: Body, options: Mapping[str, Any]) -> Status:
     from witan.service.operations.explain import explain
 
-    found = explain.handler(None, given)
+    result = explain.handler(None, parameters)
     if options["as_json"]:
         from witan.service.json_output import to_json
 
-        echo(to_json(found))
+        echo(to_json(result))
     else:
-        echo("\n".join(render_report(Page.of(sys.stdout), found)))
-    return Status.ANSWERED if found.outcome.leaders else Status.NO_QUORUM
+        echo("\n".join(render_report(Page.of(sys.stdout), result)))
+    return Status.ANSWERED if result.outcome.leaders else Status.NO_QUORUM
 
 
 def explain_command() -> click.Command:

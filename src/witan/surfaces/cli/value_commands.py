@@ -302,13 +302,13 @@ Examples:
 """
 
 
-def _toml(found: "RubricList") -> str:
-    if len(found.rubrics) != 1:
+def _toml(rubrics: "RubricList") -> str:
+    if len(rubrics.rubrics) != 1:
         raise click.UsageError("--toml prints one rubric: name it.")
     from witan.core.rubric import find_rubric
     from witan.files.rubric_toml import rubric_to_toml
 
-    return rubric_to_toml(find_rubric(found.rubrics[0].name)).removesuffix("\n")
+    return rubric_to_toml(find_rubric(rubrics.rubrics[0].name)).removesuffix("\n")
 
 
 def rubrics_command() -> click.Command:

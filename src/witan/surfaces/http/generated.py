@@ -78,7 +78,7 @@ async def while_connected(request: Request, work: Callable[[], Awaitable[T]]) ->
     ClientDisconnect
         If the client disconnected.
     """
-    found: list[T] = []
+    result: list[T] = []
     try:
         async with anyio.create_task_group() as group:
 
@@ -88,13 +88,13 @@ async def while_connected(request: Request, work: Callable[[], Awaitable[T]]) ->
                 group.cancel_scope.cancel()
 
             group.start_soon(leave)
-            found.append(await work())
+            result.append(await work())
             group.cancel_scope.cancel()
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None  # what the work raises, without its group
-    if not found:
+    if not result:
         raise ClientDisconnect
-    return found[0]
+    return result[0]
 
 
 def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
@@ -166,11 +166,11 @@ def add_session_route(
     )
 
 
-def _parameters(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:
+def _parameters(operation: Operation[Any, Any], values: dict[str, Any]) -> Any:
     """Make the parameters of an operation from path, query and body."""
-    if (body := given.pop(BODY, None)) is not None:
-        given |= {each.name: getattr(body, each.name) for each in fields(body)}
-    return operation.parameters(**given)
+    if (body := values.pop(BODY, None)) is not None:
+        values |= {each.name: getattr(body, each.name) for each in fields(body)}
+    return operation.parameters(**values)
 
 
 Wait = Annotated[
@@ -188,10 +188,10 @@ def _file_route(operation: Operation[Any, Any], file: Declared) -> type[APIRoute
         check_parameters(request, [each.name for each in others], several)
         query = {name: request.query_params.getlist(name) for name in request.query_params}
         content: Any = file.content
-        given = read_texts(declared, query, {file.name: content(await request.body())})
+        parameters = read_texts(declared, query, {file.name: content(await request.body())})
         service, client = request.app.state.service, request.scope["witan.client"]
         return await while_connected(
-            request, lambda: dispatch(operation, service, client, given, reply)
+            request, lambda: dispatch(operation, service, client, parameters, reply)
         )
 
     class FileRoute(APIRoute):
@@ -263,12 +263,12 @@ def _signature(operation: Operation[Any, Any], endpoint: Callable[..., Any]) -> 
     hints = get_type_hints(declared, include_extras=True)
     in_path = [each for each in fields(declared) if each.name in operation.path_parameters]
     others = [each for each in fields(declared) if each not in in_path]
-    taken = [_argument(declared, each, Path, hints[each.name]) for each in in_path]
+    names = [_argument(declared, each, Path, hints[each.name]) for each in in_path]
     if operation.method != "POST":
-        taken += [_argument(declared, each, Query, hints[each.name]) for each in others]
+        names += [_argument(declared, each, Query, hints[each.name]) for each in others]
     elif others:
-        taken.append(_body_argument(operation, others, hints))
-    return Signature([*fixed, *taken], return_annotation=Response)
+        names.append(_body_argument(operation, others, hints))
+    return Signature([*fixed, *names], return_annotation=Response)
 
 
 def _argument(declared: type, each: Field[Any], place: Callable[..., Any], hint: Any) -> Parameter:

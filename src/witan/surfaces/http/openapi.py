@@ -197,30 +197,30 @@ def describe_fields(schema: Any) -> Any:
         return [describe_fields(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: describe_fields(value) for name, value in schema.items()}
-    text = found.get("description")
-    if isinstance(text, str) and isinstance(found.get("properties"), dict):
+    result = {name: describe_fields(value) for name, value in schema.items()}
+    text = result.get("description")
+    if isinstance(text, str) and isinstance(result.get("properties"), dict):
         about, *headings = _HEADING.split(text)
         texts = dict(zip(headings[::2], headings[1::2], strict=True))
-        found["description"] = " ".join(about.split()).replace("None", "null")
+        result["description"] = " ".join(about.split()).replace("None", "null")
         for names, words in _field_texts(texts.get("Parameters", "")).items():
             for name in names.split(", "):
-                if isinstance(field := found["properties"].get(name), dict):
+                if isinstance(field := result["properties"].get(name), dict):
                     field.setdefault("description", words)
-    return found
+    return result
 
 
 def _field_texts(text: str) -> dict[str, str]:
     """Name, or names with commas between, to the sentence below it."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
         if line[:1].strip():
-            lines = found.setdefault(line.partition(":")[0].strip(), [])
+            lines = result.setdefault(line.partition(":")[0].strip(), [])
         else:
             lines.append(line.strip())
     return {
-        names: " ".join(words).strip().replace("None", "null") for names, words in found.items()
+        names: " ".join(words).strip().replace("None", "null") for names, words in result.items()
     }
 
 

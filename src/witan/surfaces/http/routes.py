@@ -228,11 +228,11 @@ async def export(
 ) -> Response:
     """Return a session as a self-contained page without scripts."""
 
-    def write(found: CouncilSession | ImportedSession) -> Response:
-        if isinstance(found, ImportedSession):
-            return _file(export_imported_html(found), found.about.session)
-        record, children = found.session, [*found.children.items()]
-        html = export_html(record, revealed=reveal, children=children, votes=found.votes)
+    def write(result: CouncilSession | ImportedSession) -> Response:
+        if isinstance(result, ImportedSession):
+            return _file(export_imported_html(result), result.about.session)
+        record, children = result.session, [*result.children.items()]
+        html = export_html(record, revealed=reveal, children=children, votes=result.votes)
         return _file(html, record.id)
 
     return await dispatch(show, service, LOCAL, ShowParameters(session), write)

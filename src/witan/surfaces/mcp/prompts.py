@@ -137,7 +137,7 @@ def _describe(prompt: Prompt) -> types.Prompt:
     )
 
 
-def write_prompt(name: str, given: Mapping[str, str]) -> types.GetPromptResult:
+def write_prompt(name: str, values: Mapping[str, str]) -> types.GetPromptResult:
     """Write a prompt with its arguments, as a message of the user.
 
     Raises
@@ -151,12 +151,12 @@ def write_prompt(name: str, given: Mapping[str, str]) -> types.GetPromptResult:
         raise UnknownName("prompt", name, PROMPTS)
     about = _describe(PROMPTS[name])
     arguments = {each.name: each for each in about.arguments or ()}
-    for unknown in given.keys() - arguments.keys():
+    for unknown in values.keys() - arguments.keys():
         raise UnknownName(f"argument of {name}", unknown, arguments)
     for each in arguments.values():
-        if each.required and not given.get(each.name, "").strip():
+        if each.required and not values.get(each.name, "").strip():
             raise MissingParameter(each.name, None, each.description or "a text")
-    text = PROMPTS[name](**{key: value for key, value in given.items() if value.strip()})
+    text = PROMPTS[name](**{key: value for key, value in values.items() if value.strip()})
     message = types.PromptMessage(role="user", content=types.TextContent(text=text))
     return types.GetPromptResult(description=about.description, messages=[message])
 

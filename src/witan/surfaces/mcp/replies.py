@@ -31,9 +31,9 @@ from witan.surfaces.report.session import legend_text
 Found = CouncilSession | ImportedSession
 
 
-def report_text(_: Page, found: object) -> Iterator[str]:
+def report_text(_: Page, result: object) -> Iterator[str]:
     """Write the report of a result, in Markdown."""
-    yield report_markdown(report_of(found))
+    yield report_markdown(report_of(result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ def result_text(page: Page, found: Found) -> Iterator[str]:
         yield "\n\n".join(filter(None, _final_answer(found)))
 
 
-def _final_answer(found: CouncilSession) -> Iterator[str]:
-    session = found.session
+def _final_answer(result: CouncilSession) -> Iterator[str]:
+    session = result.session
     yield _warning(session)
     if session.text is not None:
         yield readable(session.text.strip("\n"))
@@ -96,8 +96,8 @@ def _final_answer(found: CouncilSession) -> Iterator[str]:
             yield report_markdown(report)
     yield legend_text(session)
     yield session_trust(session)
-    if found.record_problem is not None:
-        yield f"It is not in the history: {found.record_problem}"
+    if result.record_problem is not None:
+        yield f"It is not in the history: {result.record_problem}"
     yield f"session {session.id} · the whole record: {address(session.id)}"
 
 
@@ -150,10 +150,10 @@ def whole_text(_: Page, found: Found) -> Iterator[str]:
     yield report_markdown(report_of(found))
 
 
-def _imported_text(found: ImportedSession) -> Iterator[str]:
-    yield report_markdown(report_of(found))
+def _imported_text(imported: ImportedSession) -> Iterator[str]:
+    yield report_markdown(report_of(imported))
     yield ""
-    yield f"the whole record: {address(found.about.session)}"
+    yield f"the whole record: {address(imported.about.session)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +215,13 @@ def brief_tally(tally: Tally) -> TallyBrief:
     )
 
 
-def brief_comparison(found: RuleComparison) -> ComparisonBrief:
+def brief_comparison(comparison: RuleComparison) -> ComparisonBrief:
     """Reduce a comparison to its leaders."""
     leaders = {
         each.session: {rule: outcome.leaders for rule, outcome in each.outcomes.items()}
-        for each in found.sessions
+        for each in comparison.sessions
     }
-    return reduce_to(ComparisonBrief, found, leaders=leaders)
+    return reduce_to(ComparisonBrief, comparison, leaders=leaders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,14 +233,14 @@ class LeadersBrief:
     tied_for_best: tuple[str, ...]
 
 
-def brief_explanation(found: Explained) -> LeadersBrief:
+def brief_explanation(explanation: Explained) -> LeadersBrief:
     """Reduce an explanation to who leads."""
-    return reduce_to(LeadersBrief, found.outcome)
+    return reduce_to(LeadersBrief, explanation.outcome)
 
 
-def brief_recount(found: RecountResult) -> OutcomeBrief:
+def brief_recount(result: RecountResult) -> OutcomeBrief:
     """Reduce a recount."""
-    return reduce_to(OutcomeBrief, found.outcome)
+    return reduce_to(OutcomeBrief, result.outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +279,9 @@ class LeaderboardBrief:
     models: tuple[RankedModel, ...]
 
 
-def brief_leaderboard(found: Leaderboard) -> LeaderboardBrief:
+def brief_leaderboard(board: Leaderboard) -> LeaderboardBrief:
     """Reduce a leaderboard; models with few sessions come last."""
-    lines = (*found.lines, *found.provisional)
+    lines = (*board.lines, *board.provisional)
     return LeaderboardBrief(tuple(reduce_to(RankedModel, line) for line in lines))
 
 
@@ -294,12 +294,12 @@ class AuditBrief:
     concerns: Mapping[str, tuple[str, ...]]
 
 
-def brief_audit(found: AuditReport) -> AuditBrief:
+def brief_audit(report: AuditReport) -> AuditBrief:
     """Reduce an audit."""
-    graders = () if found.criterion is None else found.criterion.graders
-    names = (*(line.reviewer for line in found.lines), *(each.reviewer for each in graders))
-    concerns = {name: tuple(c.sentence for c in all_) for name, all_ in found.concerns.items()}
-    return AuditBrief(found.sessions, names, concerns)
+    graders = () if report.criterion is None else report.criterion.graders
+    names = (*(line.reviewer for line in report.lines), *(each.reviewer for each in graders))
+    concerns = {name: tuple(c.sentence for c in all_) for name, all_ in report.concerns.items()}
+    return AuditBrief(report.sessions, names, concerns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,12 +312,12 @@ class PaperBrief:
     voted: bool
 
 
-def paper_reply_text(page: Page, found: VotingPaper) -> Iterator[str]:
+def paper_reply_text(page: Page, paper: VotingPaper) -> Iterator[str]:
     """Write a voting paper, and how to vote."""
-    yield from report_text(page, found)
+    yield from report_text(page, paper)
     yield ""
     yield (
-        f"To vote, name the paper {found.paper} and rank every label, best first: "
+        f"To vote, name the paper {paper.paper} and rank every label, best first: "
         "> between better and worse, = between equals."
     )
 
@@ -357,14 +357,14 @@ class Names:
     names: tuple[str, ...]
 
 
-def rule_names(found: RuleList) -> Names:
+def rule_names(rules: RuleList) -> Names:
     """Name the rules."""
-    return Names(tuple(rule.name for rule in found.rules))
+    return Names(tuple(rule.name for rule in rules.rules))
 
 
-def rubric_names(found: RubricList) -> Names:
+def rubric_names(rubrics: RubricList) -> Names:
     """Name the rubrics."""
-    return Names(tuple(rubric.name for rubric in found.rubrics))
+    return Names(tuple(rubric.name for rubric in rubrics.rubrics))
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,11 +383,11 @@ class ProfilesBrief:
     profiles: tuple[ProfileBrief, ...]
 
 
-def brief_profiles(found: Profiles) -> ProfilesBrief:
+def brief_profiles(profiles: Profiles) -> ProfilesBrief:
     """Reduce a list of councils."""
     return ProfilesBrief(
         tuple(
             reduce_to(ProfileBrief, each, seats=tuple(seat.source for seat in each.seats))
-            for each in found.profiles
+            for each in profiles.profiles
         )
     )

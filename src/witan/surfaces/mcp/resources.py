@@ -92,9 +92,9 @@ def _latest(service: Service) -> list[types.Resource]:
     ]
 
 
-def _describe(found: SessionSummary) -> str:
-    parts = ("simulated" if found.simulated else "", found.status, origin_text(found))
-    return ", ".join([*filter(None, parts), f"{found.at:%Y-%m-%d %H:%M} UTC"])
+def _describe(summary: SessionSummary) -> str:
+    parts = ("simulated" if summary.simulated else "", summary.status, origin_text(summary))
+    return ", ".join([*filter(None, parts), f"{summary.at:%Y-%m-%d %H:%M} UTC"])
 
 
 def _title(question: str) -> str:
@@ -124,9 +124,11 @@ async def read_resource(service: Service, uri: str) -> tuple[str, str]:
 
 
 async def _page(service: Service, name: str) -> str:
-    def write(found: CouncilSession | ImportedSession) -> str:
-        if isinstance(found, ImportedSession):
-            return imported_to_html(found)
-        return session_to_html(found.session, children=[*found.children.items()], votes=found.votes)
+    def write(result: CouncilSession | ImportedSession) -> str:
+        if isinstance(result, ImportedSession):
+            return imported_to_html(result)
+        return session_to_html(
+            result.session, children=[*result.children.items()], votes=result.votes
+        )
 
     return await dispatch(show, service, LOCAL, ShowParameters(name), write)

@@ -75,7 +75,7 @@ def parameters_from(declared: Any, arguments: Any) -> Any:
     )
 
 
-def read_arguments(arguments: Any, given: Mapping[str, Any]) -> Any:
+def read_arguments(arguments: Any, values: Mapping[str, Any]) -> Any:
     """Validate arguments; lists and objects may come as JSON within a text.
 
     Raises
@@ -84,7 +84,7 @@ def read_arguments(arguments: Any, given: Mapping[str, Any]) -> Any:
         If they are not what the tool takes.
     """
     shapes = ArgumentSchemas().write("", arguments)["properties"]
-    read = {name: _parse(value, shapes.get(name, {})) for name, value in given.items()}
+    read = {name: _parse(value, shapes.get(name, {})) for name, value in values.items()}
     return validate_parameters(arguments, read)
 
 

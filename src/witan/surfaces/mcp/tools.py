@@ -117,7 +117,7 @@ class Tool:
     work: Callable[[Call, Any], Awaitable[Reply]]
     returns: tuple[Any, ...]
 
-    async def run(self, call: Call, given: Mapping[str, Any]) -> Reply:
+    async def run(self, call: Call, values: Mapping[str, Any]) -> Reply:
         """Run the operation with arguments as a client sent them.
 
         Raises
@@ -127,7 +127,7 @@ class Tool:
         WitanError
             If it cannot be done.
         """
-        return await self.work(call, read_arguments(self.arguments, given))
+        return await self.work(call, read_arguments(self.arguments, values))
 
 
 def list_tools() -> list[types.Tool]:

@@ -355,7 +355,7 @@ def completion(
         "finish_reason": reason,
         "logprobs": None,
     }
-    found: Completion = {
+    result: Completion = {
         "id": f"chatcmpl-{session.id}",
         "object": "chat.completion",
         "created": int(session.opened.at.timestamp()),
@@ -364,8 +364,8 @@ def completion(
         "witan": council_reply(running, ignored),
     }
     if (usage := usage_of(session)) is not None:
-        found["usage"] = usage
-    return found
+        result["usage"] = usage
+    return result
 
 
 def refusal(running: RunningSession) -> Refusal | None:
@@ -424,7 +424,7 @@ def council_reply(running: RunningSession, ignored: list[str]) -> CouncilReply:
     """Return what only a council has to say of its text."""
     session, outcome = running.session, running.session.outcome
     closing = session.synthesis
-    found: CouncilReply = {
+    result: CouncilReply = {
         "session": session.id,
         "status": session.status,
         "simulated": session.simulated,
@@ -443,8 +443,8 @@ def council_reply(running: RunningSession, ignored: list[str]) -> CouncilReply:
         "ignored": ignored,
     }
     if session.rankings:
-        found["rankings"] = session.rankings
-    return found
+        result["rankings"] = session.rankings
+    return result
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

@@ -253,7 +253,7 @@ class ChatBody(BaseModel):
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         limit = {} if most is None else {"max_tokens": most}
         options = {**model.options, **limit, **council.options.given()}
-        question, conversation = self._said()
+        question, conversation = self._split_question()
         return QuestionRequest(
             question,
             conversation=tuple(Turn(turn.role, turn.text) for turn in conversation),
@@ -267,7 +267,7 @@ class ChatBody(BaseModel):
             options=CouncilSettings(**options),
         )
 
-    def _said(self) -> tuple[str, tuple[Message, ...]]:
+    def _split_question(self) -> tuple[str, tuple[Message, ...]]:
         """Split off the last message of the user.
 
         What follows the question, such as the result of a tool, was found on its behalf.

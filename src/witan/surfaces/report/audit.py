@@ -270,21 +270,21 @@ def _criteria(panel: PanelAudit) -> Table:
     )
 
 
-def _reliability(found: Calibration) -> Iterator[Block]:
+def _reliability(calibration: Calibration) -> Iterator[Block]:
     """Report how often a panel this sure matched people."""
-    if not found.known:
-        why = found.reliability(0.5).why
+    if not calibration.known:
+        why = calibration.reliability(0.5).why
         yield Sentence(f"How often a panel this sure is right is unknown: {why}.")
         return
-    matched = [block.reliability for block in found.blocks]
+    matched = [block.reliability for block in calibration.blocks]
     yield table_of(
         "Reliability",
         [
             (
                 Column("panel's confidence", "left", heads=True),
-                [f"{number(block.low)} to {number(block.high)}" for block in found.blocks],
+                [f"{number(block.low)} to {number(block.high)}" for block in calibration.blocks],
             ),
-            (Column("pairs"), [f"{block.pairs:,}" for block in found.blocks]),
+            (Column("pairs"), [f"{block.pairs:,}" for block in calibration.blocks]),
             (
                 Column("matched people"),
                 ["unknown" if m.value is None else _signed(m, m.value) for m in matched],
@@ -293,7 +293,7 @@ def _reliability(found: Calibration) -> Iterator[Block]:
         ],
     )
     yield Sentence(
-        f"Of {counted(found.pairs, 'pair')} that people decided: how often a panel this sure of a "
-        "pair sided with them.",
+        f"Of {counted(calibration.pairs, 'pair')} that people decided: how often a panel this sure "
+        "of a pair sided with them.",
         quiet=True,
     )

@@ -55,23 +55,23 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
     )
 
 
-def _name(found: Comparison, several: str) -> Iterator[str]:
-    if len(found.sessions) > 1:
+def _name(comparison: Comparison, several: str) -> Iterator[str]:
+    if len(comparison.sessions) > 1:
         yield several
     else:
-        yield from filter(None, found.sessions)
+        yield from filter(None, comparison.sessions)
 
 
-def _finding(found: Comparison) -> str:
-    if not found.rules:
+def _finding(comparison: Comparison) -> str:
+    if not comparison.rules:
         return "No rule can count these ballots."
-    if len(found.sessions) == 1:
-        return _one_finding([*found.outcomes[found.sessions[0]].values()])
+    if len(comparison.sessions) == 1:
+        return _one_finding([*comparison.outcomes[comparison.sessions[0]].values()])
     alike = sum(
         len({frozenset(each.leaders) for each in by_rule.values()}) == 1
-        for by_rule in found.outcomes.values()
+        for by_rule in comparison.outcomes.values()
     )
-    of = _part(alike, len(found.sessions))
+    of = _part(alike, len(comparison.sessions))
     return f"Every rule that counts a session has the same leaders in {of} sessions."
 
 
@@ -101,15 +101,15 @@ def _firmness(leaders: tuple[str, ...], n_rules: int, n_clear: int) -> str:
     return f", clearly under {n_clear or 'none'}"
 
 
-def _scales(found: Comparison) -> Iterable[str]:
-    outcomes = (one for by_rule in found.outcomes.values() for one in by_rule.values())
+def _scales(comparison: Comparison) -> Iterable[str]:
+    outcomes = (one for by_rule in comparison.outcomes.values() for one in by_rule.values())
     return dict.fromkeys(scale.sentence for outcome in outcomes for scale in outcome.scales)
 
 
-def _sessions(found: Comparison) -> Iterator[Block]:
-    for at, session in enumerate(found.sessions, start=1):
+def _sessions(comparison: Comparison) -> Iterator[Block]:
+    for at, session in enumerate(comparison.sessions, start=1):
         yield Heading(f"Session {session}" if session else "Every rule", f"session-{at}")
-        outcomes = [*found.outcomes[session].values()]
+        outcomes = [*comparison.outcomes[session].values()]
         if not outcomes:
             yield Sentence("No rule can count this session.")
             continue
@@ -150,19 +150,19 @@ def _rank(outcome: Outcome, name: str) -> str:
     return f"{line.rank} · {score}{' (=)' if tied else ''}"
 
 
-def _steadiness(found: Comparison) -> Iterator[Block]:
+def _steadiness(comparison: Comparison) -> Iterator[Block]:
     """Say how often each rule has a clear leader, who it is, and how well it holds."""
-    if not found.rules:
+    if not comparison.rules:
         return
     counts = [
-        [by_rule[rule] for by_rule in found.outcomes.values() if rule in by_rule]
-        for rule in found.rules
+        [by_rule[rule] for by_rule in comparison.outcomes.values() if rule in by_rule]
+        for rule in comparison.rules
     ]
     clear = [sum(one.clear_leader is not None for one in each) for each in counts]
     shared = [sum(len(one.leaders) > 1 for one in each) for each in counts]
     totals = [len(each) for each in counts]
     columns = [
-        (Column("rule", "left", heads=True), [*found.rules]),
+        (Column("rule", "left", heads=True), [*comparison.rules]),
         (Column("clear leader"), [*map(_part, clear, totals)]),
         (Column("dead heat", keep=60), [*map(_part, shared, totals)]),
         (
@@ -170,10 +170,10 @@ def _steadiness(found: Comparison) -> Iterator[Block]:
                 "steady",
                 meaning="share of single ballots whose removal leaves the leaders as they were",
             ),
-            [_share(found.stability[rule]) for rule in found.rules],
+            [_share(comparison.stability[rule]) for rule in comparison.rules],
         ),
     ]
-    if len(found.sessions) > 1:
+    if len(comparison.sessions) > 1:
         columns.append((Column("leads", "left", fit="middle", keep=50), [*map(_leads, counts)]))
     yield Heading("How steady each rule is", "steady")
     yield table_of("How steady each rule is", columns)
@@ -194,33 +194,35 @@ def _leads(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(f"{name} {counts[name]:,}" for name in order)
 
 
-def _agreement(found: Comparison) -> Iterator[Block]:
+def _agreement(comparison: Comparison) -> Iterator[Block]:
     """Compare the rankings of every two rules, and their leaders over several sessions."""
-    n_rules = len(found.rules)
+    n_rules = len(comparison.rules)
     if n_rules < 2:
         return
     rows = [
-        [_likeness(tau, found.rules[a], found.rules[b]) for b, tau in enumerate(taus)]
-        for a, taus in enumerate(found.tau)
+        [_likeness(tau, comparison.rules[a], comparison.rules[b]) for b, tau in enumerate(taus)]
+        for a, taus in enumerate(comparison.tau)
     ]
     yield Heading("How alike the rankings are", "alike")
-    if all(tau is not None and isclose(tau, 1) for taus in found.tau for tau in taus):
+    if all(tau is not None and isclose(tau, 1) for taus in comparison.tau for tau in taus):
         yield Sentence("Every two rules rank alike: Kendall's τ is 1.")
     else:
         yield Sentence("Kendall's τ between two rules: 1 the same order, 0 chance, −1 the reverse.")
-        yield _pairs("Kendall's τ between rules", found.rules, rows)
-    if any(map(any, found.leader_differs)):
-        n_sessions = len(found.sessions)
+        yield _pairs("Kendall's τ between rules", comparison.rules, rows)
+    if any(map(any, comparison.leader_differs)):
+        n_sessions = len(comparison.sessions)
         differs = [
             [
-                Square(f"{n:,}", f"{found.rules[a]} and {found.rules[b]}: {n:,}", _warn(n))
+                Square(
+                    f"{n:,}", f"{comparison.rules[a]} and {comparison.rules[b]}: {n:,}", _warn(n)
+                )
                 for b, n in enumerate(line)
             ]
-            for a, line in enumerate(found.leader_differs)
+            for a, line in enumerate(comparison.leader_differs)
         ]
         yield Heading("Sessions in which the leaders differ", "differ")
         yield Sentence(f"Of {counted(n_sessions, 'session')}, as far as both rules count them.")
-        yield _pairs("Sessions in which the leaders of two rules differ", found.rules, differs)
+        yield _pairs("Sessions in which the leaders of two rules differ", comparison.rules, differs)
 
 
 def _likeness(tau: float | None, rule: str, other: str) -> Square:
@@ -257,11 +259,11 @@ def _pairs(title: str, rules: Sequence[str], rows: Sequence[Sequence[Square]]) -
     )
 
 
-def _skipped(found: Comparison) -> Iterator[Block]:
-    if found.skipped:
+def _skipped(comparison: Comparison) -> Iterator[Block]:
+    if comparison.skipped:
         yield Heading("Rules left out", "left-out")
     rules: dict[str, list[str]] = {}
-    for rule, why in found.skipped.items():
+    for rule, why in comparison.skipped.items():
         rules.setdefault(why.removeprefix("it "), []).append(rule)
     for why, names in rules.items():
         yield Note(f"{', '.join(names)}: {why}", "reason")

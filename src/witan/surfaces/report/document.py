@@ -247,13 +247,13 @@ class Report:
     def sections(self) -> tuple[Section, ...]:
         """The blocks by their headings."""
         starts = [at for at, block in enumerate(self.blocks) if isinstance(block, Heading)]
-        found = []
+        result = []
         for start, end in pairwise([*starts, len(self.blocks)]):
             heading = self.blocks[start]
             assert isinstance(heading, Heading)  # noqa: S101 - chosen above
-            found.append(Section(heading, self.blocks[start + 1 : end]))
+            result.append(Section(heading, self.blocks[start + 1 : end]))
         before = self.blocks[: starts[0] if starts else None]
-        return (*([Section(None, before)] if before else []), *found)
+        return (*([Section(None, before)] if before else []), *result)
 
 
 NO_LABELS: Mapping[int, str] = MappingProxyType({})

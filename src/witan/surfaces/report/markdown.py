@@ -29,8 +29,8 @@ def to_markdown(text: str) -> str:
     return _MARKUP.sub(_escaped, clean(text))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"{found[0][:-1]}\\{found[0][-1]}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"{match[0][:-1]}\\{match[0][-1]}"
 
 
 def report_markdown(report: Report) -> str:

@@ -14,12 +14,12 @@ from witan.surfaces.report.document import (
 )
 
 
-def rubrics_report(found: RubricList) -> Report:
+def rubrics_report(rubrics: RubricList) -> Report:
     """Write the report of all rubrics, or of one with weights, anchors and ceilings."""
-    if len(found.rubrics) == 1:
-        [rubric] = found.rubrics
+    if len(rubrics.rubrics) == 1:
+        [rubric] = rubrics.rubrics
         return Report("Rubric", (rubric.name,), "", tuple(_criteria(rubric)))
-    return Report("Rubrics", (), "", (_list(found.rubrics),))
+    return Report("Rubrics", (), "", (_list(rubrics.rubrics),))
 
 
 def _list(rubrics: Sequence[RubricEntry]) -> Table:

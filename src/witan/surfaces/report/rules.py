@@ -76,15 +76,15 @@ SITUATIONS = (
 )
 
 
-def rules_report(found: RuleList) -> Report:
+def rules_report(rules: RuleList) -> Report:
     """Write the report of all rules, of one, or of how ``auto`` chooses."""
-    if not found.rules:
-        first, *others = found.auto
+    if not rules.rules:
+        first, *others = rules.auto
         return Report("Rule", ("auto",), first, tuple(map(Sentence, others)))
-    if len(found.rules) == 1:
-        [rule] = found.rules
+    if len(rules.rules) == 1:
+        [rule] = rules.rules
         return Report("Rule", (rule.name,), rule.summary, (_properties(rule),))
-    return Report("Rules", (), "", (_list(found.rules), *_guide()))
+    return Report("Rules", (), "", (_list(rules.rules), *_guide()))
 
 
 def _list(rules: Sequence[RuleEntry]) -> Table:

@@ -72,11 +72,11 @@ class Scale:
         cls, numbers: Iterable[tuple[float | None, Interval | None]], *, turned: bool = False
     ) -> "Scale":
         """Return the scale that holds all of these, and their intervals."""
-        held: list[float] = []
+        values: list[float] = []
         for value, interval in numbers:
-            held += [] if value is None else [value]
-            held += [] if interval is None else [interval.low, interval.high]
-        low, high = min(held, default=0.0), max(held, default=1.0)
+            values += [] if value is None else [value]
+            values += [] if interval is None else [interval.low, interval.high]
+        low, high = min(values, default=0.0), max(values, default=1.0)
         if low == high:
             low, high = low - 0.5, high + 0.5
         return cls(low, high, turned)

@@ -15,21 +15,21 @@ BEGINNING = 120
 """Characters of a question that are shown."""
 
 
-def sessions_report(found: SessionList) -> Report:
+def sessions_report(listing: SessionList) -> Report:
     """Write the report of a list of sessions."""
-    if not found.sessions:
+    if not listing.sessions:
         return Report("Sessions", (), "No matching sessions.", ())
-    return Report("Sessions", ("the latest first",), "", (_table(found), *_more(found)))
+    return Report("Sessions", ("the latest first",), "", (_table(listing), *_more(listing)))
 
 
-def _more(found: SessionList) -> Iterator[Block]:
-    if found.next is not None:
-        text = f"There are more than these {len(found.sessions):,}; limit=NUMBER lists more."
+def _more(listing: SessionList) -> Iterator[Block]:
+    if listing.next is not None:
+        text = f"There are more than these {len(listing.sessions):,}; limit=NUMBER lists more."
         yield Note(text, "hint", option="limit")
 
 
-def _table(found: SessionList) -> Table:
-    lines, short = found.sessions, found.short
+def _table(listing: SessionList) -> Table:
+    lines, short = listing.sessions, listing.short
     columns: list[tuple[Column, Sequence[str]]] = [
         (Column("session", "left", fit="middle", heads=True), [short[s.session] for s in lines]),
         (Column("asked, UTC", "left", keep=40), [f"{s.at:%Y-%m-%d %H:%M}" for s in lines]),

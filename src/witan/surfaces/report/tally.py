@@ -125,8 +125,8 @@ def outcomes_report(
     if len(outcomes) == 1:
         one = outcome_report(outcomes[0], simulated=outcomes[0].session in simulated)
         return Report(one.title, one.about, one.finding, (*problems, *one.blocks))
-    said = f"{counted(len(outcomes), 'session')} counted" if outcomes else "Nothing is counted"
-    return Report("Tally", (), f"{said}.", (*problems, *_sections(outcomes, simulated)))
+    words = f"{counted(len(outcomes), 'session')} counted" if outcomes else "Nothing is counted"
+    return Report("Tally", (), f"{words}.", (*problems, *_sections(outcomes, simulated)))
 
 
 def _sections(outcomes: Sequence[Outcome], simulated: Collection[str]) -> Iterator[Block]:

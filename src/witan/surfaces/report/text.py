@@ -144,9 +144,9 @@ def _table(page: Page, found: Table) -> Iterator[str]:
         yield page.sentence(f"{title}: {meaning}", "dim", hang=2)
 
 
-def _natural(found: Table) -> int:
+def _natural(table: Table) -> int:
     """Measure the width of a table of which nothing is shortened."""
-    columns = zip(*(map(_cell, row.cells) for row in found.rows), strict=True)
+    columns = zip(*(map(_cell, row.cells) for row in table.rows), strict=True)
     widths = [max(span(clean(cell)) for cell in cells) for cells in columns]
     return sum(widths) + len(GAP) * (len(widths) - 1)
 

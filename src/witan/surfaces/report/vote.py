@@ -47,13 +47,15 @@ def _author(answer: RevealedAnswer) -> str:
     return f"{answer.candidate} ({answer.model})" if differs else answer.candidate
 
 
-def _agreement(found: Agreement | None) -> str:
+def _agreement(agreement: Agreement | None) -> str:
     """Say how a person's ranking and the panel's agree."""
-    if found is None or found.same_best is None:
+    if agreement is None or agreement.same_best is None:
         return "The panel has no ranking to compare yours with."
-    best = "the same answer" if found.same_best else "different answers"
+    best = "the same answer" if agreement.same_best else "different answers"
     sentence = f"You and the panel picked {best}"
-    if not found.pairs_decided:
+    if not agreement.pairs_decided:
         return f"{sentence}; there is no pair that both of you place apart."
-    pairs = counted(found.pairs_decided, "pair")
-    return f"{sentence}; you agree on {found.pairs_alike} of {pairs} that both of you place apart."
+    pairs = counted(agreement.pairs_decided, "pair")
+    return (
+        f"{sentence}; you agree on {agreement.pairs_alike} of {pairs} that both of you place apart."
+    )

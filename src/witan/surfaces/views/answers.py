@@ -120,8 +120,8 @@ def _facts(session: Session, name: str) -> list[str]:
 def _rank(outcome: Outcome | None, name: str, naming: Naming) -> str:
     if outcome is None:
         return ""
-    held = [line for line in outcome.standings if line.candidate == name and line.votes]
-    if not held:
+    lines = [line for line in outcome.standings if line.candidate == name and line.votes]
+    if not lines:
         return ""
     others = [
         naming.name(each)
@@ -131,7 +131,7 @@ def _rank(outcome: Outcome | None, name: str, naming: Naming) -> str:
         if each != name
     ]
     apart = f", too close to call against {listed(others, most=3)}" if others else ""
-    return f"rank {held[0].rank}{apart}"
+    return f"rank {lines[0].rank}{apart}"
 
 
 def is_long(text: str) -> bool:
@@ -142,11 +142,11 @@ def is_long(text: str) -> bool:
 
 def unanswered(session: Session, naming: Naming) -> tuple[Unanswered, ...]:
     """Return the seats without an answer, in an order that does not tell who is who."""
-    found = [
+    result = [
         Unanswered(seat, naming.name(seat), naming.said(why))
         for seat, why in session.unanswered.items()
     ]
-    return tuple(sorted(found, key=lambda one: one.name) if naming.veiled else found)
+    return tuple(sorted(result, key=lambda one: one.name) if naming.veiled else result)
 
 
 def verdict(session: Session, naming: Naming, *, recounted: bool = False) -> Verdict | None:

@@ -78,11 +78,11 @@ class ImportedView:
 
 
 def imported_view(
-    found: ImportedSession, *, recounted: bool = False, without: tuple[str, ...] = ()
+    imported: ImportedSession, *, recounted: bool = False, without: tuple[str, ...] = ()
 ) -> ImportedView:
     """Return the page of an imported session."""
-    about, outcome = found.about, found.outcome
-    ballots, answers = found.held.ballots, found.held.answers
+    about, outcome = imported.about, imported.outcome
+    ballots, answers = imported.held.ballots, imported.held.answers
     names = Names({name: at for at, name in enumerate(answers)})
     casts, more = _casts(ballots)
     beginning = clean(" ".join(about.question.split()))[:80]

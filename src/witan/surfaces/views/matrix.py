@@ -130,7 +130,7 @@ class Matrix:
 
 
 @dataclass(slots=True)
-class _Heard:
+class _ReviewerEvents:
     """Events of one reviewer, folded."""
 
     sheets: list[e.SheetDrawn] = field(default_factory=list)
@@ -144,7 +144,7 @@ def matrix(
     session: Session, naming: Naming, *, without: tuple[str, ...] = (), closed: bool = True
 ) -> Matrix:
     """Return the ballots of a session as far as it came; unless `closed`, more may come."""
-    heard = _heard(session)
+    heard = _fold_events(session)
     notes = () if session.outcome is None else naming.in_order(session.outcome).ballots
     counted_as = {note.reviewer: note for note in notes}
     candidates = [*naming.ordered(session.answers)]
@@ -154,7 +154,7 @@ def matrix(
     cast = {ballot.reviewer: ballot for ballot in session.ballots}
     for key, reviewer in enumerate(naming.ordered(cast)):
         ballot = cast[reviewer]
-        told = heard.get(ballot.reviewer, _Heard())
+        told = heard.get(ballot.reviewer, _ReviewerEvents())
         note = counted_as.get(ballot.reviewer)
         groups = note.ranking if note else _without(ballot, own.get(ballot.reviewer, ()))
         cells = _cells(session, ballot, groups, candidates, own.get(ballot.reviewer, ()))
@@ -180,21 +180,21 @@ def matrix(
     return Matrix(named, tuple(rows), sum(not each.abstained for each in session.ballots), begun)
 
 
-def _heard(session: Session) -> Mapping[str, _Heard]:
-    heard: dict[str, _Heard] = {}
+def _fold_events(session: Session) -> Mapping[str, _ReviewerEvents]:
+    heard: dict[str, _ReviewerEvents] = {}
     for event in session.events:
         match event:
             case e.SheetDrawn():
-                heard.setdefault(event.sheet.reviewer, _Heard()).sheets.append(event)
+                heard.setdefault(event.sheet.reviewer, _ReviewerEvents()).sheets.append(event)
             case e.BallotRepaired():
-                heard.setdefault(event.seat, _Heard()).repairs.append(event)
+                heard.setdefault(event.seat, _ReviewerEvents()).repairs.append(event)
             case e.BallotCast():
-                heard.setdefault(event.seat, _Heard()).cast = event
+                heard.setdefault(event.seat, _ReviewerEvents()).cast = event
             case e.BallotAbstained():
-                heard.setdefault(event.seat, _Heard()).abstained = event
+                heard.setdefault(event.seat, _ReviewerEvents()).abstained = event
             case e.AnswerStarted() | e.AnswerFailed():
                 failed = isinstance(event, e.AnswerFailed)
-                heard.setdefault(event.seat, _Heard()).failed = failed
+                heard.setdefault(event.seat, _ReviewerEvents()).failed = failed
             case _:
                 pass
     return heard
@@ -244,7 +244,7 @@ def _why(ballot: Ballot, naming: Naming) -> str:
 
 
 def _review(
-    ballot: Ballot, told: _Heard, groups: Groups, note: BallotNote | None, naming: Naming
+    ballot: Ballot, told: _ReviewerEvents, groups: Groups, note: BallotNote | None, naming: Naming
 ) -> Review:
     order = " > ".join(" = ".join(map(naming.name, naming.ordered(group))) for group in groups)
     last = max((event.round for event in told.sheets), default=1)
@@ -262,7 +262,7 @@ def _review(
     )
 
 
-def _facts(told: _Heard, note: BallotNote | None) -> list[str]:
+def _facts(told: _ReviewerEvents, note: BallotNote | None) -> list[str]:
     facts = []
     if told.cast is not None:
         how = {
@@ -289,14 +289,14 @@ def _facts(told: _Heard, note: BallotNote | None) -> list[str]:
     return facts
 
 
-def _replies(told: _Heard, naming: Naming) -> list[Reply]:
+def _replies(told: _ReviewerEvents, naming: Naming) -> list[Reply]:
     def reply(title: str, text: str) -> Reply:
         return Reply(title, readable(naming.quoted(text)))
 
-    found = [reply("First reply, which could not be read", each.reply) for each in told.repairs]
+    result = [reply("First reply, which could not be read", each.reply) for each in told.repairs]
     last = told.cast or told.abstained
     for turn, text in enumerate(last.replies if last else (), start=1):
         which = f" {turn}, one of two orders" if last and len(last.replies) > 1 else ""
         if not any(text == each.reply for each in told.repairs):
-            found.append(reply(f"Reply{which}", text))
-    return found
+            result.append(reply(f"Reply{which}", text))
+    return result

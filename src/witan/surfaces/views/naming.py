@@ -53,7 +53,7 @@ class Naming(Names):
         labels = _labels(session, seats)
         jurors = [seat.name for seat in opened.jury if seat.name not in labels]
         # Drawn as labels are: a juror's own answer is hatched, and would tell whose it is.
-        drawn = enumerate(_drawn(session, jurors), start=1)
+        drawn = enumerate(_draw_labels(session, jurors), start=1)
         others = {name: f"juror {number}" for number, name in drawn}
         for seat in opened.chairmen:
             if seat.name not in labels:
@@ -190,16 +190,18 @@ def _labels(session: Session, seats: list[str]) -> dict[str, str]:
     """
     over = any(not ballot.abstained for ballot in session.ballots)
     shown = [name for name in session.answers if name not in session.failed] if over else seats
-    labels = _drawn(session, shown)
+    labels = _draw_labels(session, shown)
     held = {} if session.synthesis is None else session.synthesis.labels
     if any(labels.get(seat) != label for label, seat in held.items()):
         labels = {seat: label for label, seat in held.items()}
     rest = [name for name in seats if name not in labels]
-    letters = [each for each in _drawn(session, seats).values() if each not in labels.values()]
-    return labels | dict(zip(_drawn(session, rest), letters, strict=False))
+    letters = [
+        each for each in _draw_labels(session, seats).values() if each not in labels.values()
+    ]
+    return labels | dict(zip(_draw_labels(session, rest), letters, strict=False))
 
 
-def _drawn(session: Session, seats: list[str]) -> dict[str, str]:
+def _draw_labels(session: Session, seats: list[str]) -> dict[str, str]:
     sheet = label_map("chairman", seats, (session.opened.seed, SYNTHESIS_LABELS))
     return dict(zip(sheet.candidates, sheet.labels, strict=True))
 

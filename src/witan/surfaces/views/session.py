@@ -207,22 +207,22 @@ def _parent(session: Session, naming: Naming) -> tuple[str, str, str] | None:
 
 def _trust(session: Session, naming: Naming, again: Recounted | None) -> tuple[str, ...]:
     line = session_trust(session)
-    told = f": {'; '.join(session.missing)}"
-    said = naming.said(line.removesuffix(told)).split(" · ")
+    note = f": {'; '.join(session.missing)}"
+    said = naming.said(line.removesuffix(note)).split(" · ")
     return (*said, again.how) if again else tuple(said)
 
 
 def _missing(session: Session, naming: Naming) -> tuple[str, ...]:
-    told = [*map(naming.said, session.missing)]
+    parts = [*map(naming.said, session.missing)]
     # In the order of the seats, labels would tell who is who.
-    return tuple(sorted(told) if naming.veiled else told)
+    return tuple(sorted(parts) if naming.veiled else parts)
 
 
 def _notes(session: Session, naming: Naming) -> tuple[str, ...]:
     seated = len(session.opened.notes)
-    told = [*map(naming.said, session.notes)]
-    odd = sorted(told[seated:]) if naming.veiled else told[seated:]
-    return (*told[:seated], *odd)
+    parts = [*map(naming.said, session.notes)]
+    odd = sorted(parts[seated:]) if naming.veiled else parts[seated:]
+    return (*parts[:seated], *odd)
 
 
 def _judges(session: Session, naming: Naming) -> str:
@@ -256,7 +256,7 @@ def _figures(session: Session) -> list[Figure]:
     if outcome is None or not outcome.leaders:
         return []
     sure = outcome.standings[0].p_best
-    said = [*reliability_text(session)]
+    words = [*reliability_text(session)]
     reliable = session.reliability.value
     worth = outcome.effective_votes
     return [
@@ -268,7 +268,7 @@ def _figures(session: Session) -> list[Figure]:
         Figure(
             "reliability",
             "unknown" if reliable is None else f"{number(100 * reliable, 0)}%",
-            "until there are votes of people to compare with" if reliable is None else said[-1],
+            "until there are votes of people to compare with" if reliable is None else words[-1],
         ),
         Figure(
             "votes",
@@ -316,5 +316,5 @@ def _to_retry(session: Session, naming: Naming) -> tuple[tuple[str, str], ...]:
     """Seats that did not answer, and reviewers that cast no ballot though they were awaited."""
     silent = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
     failed = dict.fromkeys((*session.unanswered, *silent))
-    found = [(naming.value(seat), naming.name(seat)) for seat in failed]
-    return tuple(sorted(found, key=itemgetter(1)) if naming.veiled else found)
+    result = [(naming.value(seat), naming.name(seat)) for seat in failed]
+    return tuple(sorted(result, key=itemgetter(1)) if naming.veiled else result)

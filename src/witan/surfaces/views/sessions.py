@@ -44,37 +44,37 @@ class SessionRow:
 
 
 def session_rows(
-    found: Sequence[SessionSummary], under_way: Sequence[RunningSession]
+    summaries: Sequence[SessionSummary], under_way: Sequence[RunningSession]
 ) -> tuple[SessionRow, ...]:
     """Sessions of a history; of those that go on here, it is said.
 
     Nobody is told who leads: who is to read and vote without knowing who wrote what begins here.
     """
     going = {running.id for running in under_way if running.named}
-    return tuple(_row(each, going=each.session in going) for each in found)
+    return tuple(_row(each, going=each.session in going) for each in summaries)
 
 
 def latest_rows(
-    found: Sequence[SessionSummary], at_hand: Sequence[RunningSession], *, most: int
+    summaries: Sequence[SessionSummary], at_hand: Sequence[RunningSession], *, most: int
 ) -> tuple[SessionRow, ...]:
     """Return the latest sessions, those that are kept nowhere yet first."""
-    kept = {each.session for each in found}
+    kept = {each.session for each in summaries}
     new = [r for r in reversed(at_hand) if r.named and r.id not in kept]
     going = [running for running in at_hand if running.under_way]
-    return (*map(_new, new), *session_rows([*map(redact, found)], going))[:most]
+    return (*map(_new, new), *session_rows([*map(redact, summaries)], going))[:most]
 
 
-def _row(found: SessionSummary, *, going: bool) -> SessionRow:
+def _row(summary: SessionSummary, *, going: bool) -> SessionRow:
     return SessionRow(
-        id=found.session,
-        at=f"{found.at:%Y-%m-%d %H:%M}",
-        status=UNDER_WAY if going else found.status,
-        beginning=_beginning(found.question) or clean(found.session),
-        simulated=found.simulated,
-        category=clean(found.category or ""),
-        cost="" if found.simulated else cost_of(found),
-        origin=clean(origin_text(found)),
-        votable=found.has_events and not going and found.status in ("complete", "degraded"),
+        id=summary.session,
+        at=f"{summary.at:%Y-%m-%d %H:%M}",
+        status=UNDER_WAY if going else summary.status,
+        beginning=_beginning(summary.question) or clean(summary.session),
+        simulated=summary.simulated,
+        category=clean(summary.category or ""),
+        cost="" if summary.simulated else cost_of(summary),
+        origin=clean(origin_text(summary)),
+        votable=summary.has_events and not going and summary.status in ("complete", "degraded"),
     )
 
 

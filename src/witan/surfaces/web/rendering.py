@@ -114,9 +114,9 @@ def _with_minus(text: str) -> str:
     return _MINUS.sub("−", text)
 
 
-def _address(link: Link, site: Site, kept: Mapping[str, str]) -> str:
+def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
     """Make the address of a link; it keeps what the page has of since, until and the like."""
-    query = urlencode({**link.parameters, **kept})
+    query = urlencode({**link.parameters, **values})
     return f"{site.at(link.operation)}{'?' if query else ''}{query}"
 
 
@@ -257,13 +257,13 @@ def export_html(
     return _alone("session.html", view, "")
 
 
-def export_imported_html(found: "ImportedSession") -> str:
+def export_imported_html(imported: "ImportedSession") -> str:
     """Render an imported session as one self-contained file."""
-    return _alone("imported.html", imported_view(found), _not_counted(found))
+    return _alone("imported.html", imported_view(imported), _not_counted(imported))
 
 
 def render_imported(
-    found: "ImportedSession",
+    imported: "ImportedSession",
     *,
     recounted: bool = False,
     without: tuple[str, ...] = (),
@@ -280,13 +280,13 @@ def render_imported(
     misnamed
         What was written in place of its name, to delete it.
     """
-    view = imported_view(found, recounted=recounted, without=without)
-    words = clean(problem or _not_counted(found))
+    view = imported_view(imported, recounted=recounted, without=without)
+    words = clean(problem or _not_counted(imported))
     return render("imported.html", site=site, view=view, problem=words, misnamed=misnamed)
 
 
-def _not_counted(found: "ImportedSession") -> str:
-    return "" if found.not_counted is None else f"It is not counted: {found.not_counted}"
+def _not_counted(imported: "ImportedSession") -> str:
+    return "" if imported.not_counted is None else f"It is not counted: {imported.not_counted}"
 
 
 def _alone(template: str, view: object, problem: str) -> str:
@@ -306,7 +306,7 @@ def render_vote(
     paper: "Paper",
     *,
     problem: str = "",
-    given: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
     seen: bool = False,
     site: Site = SITE,
 ) -> str:
@@ -315,7 +315,7 @@ def render_vote(
     `problem` says what is wrong with the ranking that was `given`, label to place. `seen`: the
     person comes from the page of the session.
     """
-    places = given or {}
+    places = values or {}
     texts = [(label, rendered(text)) for label, text in paper.texts.items()]
     words = clean(problem)
     return render(

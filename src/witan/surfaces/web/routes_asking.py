@@ -124,29 +124,29 @@ async def _form(
 
 def _councils(service: Service) -> list[Choice]:
     """List the configured councils, by their seats or purpose."""
-    found = []
+    result = []
     for name, profile in ((name, redact(each)) for name, each in service.profiles.items()):
-        seats = listed([_seated(seat) for seat in profile.seats])
+        seats = listed([_name_seat(seat) for seat in profile.seats])
         if profile.jury:
-            seats += f", judged by {listed([_seated(seat) for seat in profile.jury])}"
+            seats += f", judged by {listed([_name_seat(seat) for seat in profile.jury])}"
         about = profile.about or seats
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
             who, writers = _named((*profile.seats, *profile.jury)), _named(profile.chairmen)
-            found.append(Choice(name, words, as_form(profile.problem or ""), who, writers))
-    return found
+            result.append(Choice(name, words, as_form(profile.problem or ""), who, writers))
+    return result
 
 
 def _named(seats: Iterable[Seat]) -> tuple[tuple[str, str], ...]:
     """Name each seat, and its model where that differs."""
-    called = ((seat.name, clean(_seated(seat))) for seat in seats)
+    called = ((seat.name, clean(_name_seat(seat))) for seat in seats)
     return tuple(
         (name, clean(name) if model == clean(name) else f"{clean(name)} ({model})")
         for name, model in called
     )
 
 
-def _seated(seat: Seat) -> str:
+def _name_seat(seat: Seat) -> str:
     """Return the model of a seat, or the name of a script."""
     return seat.name if seat.simulated else seat.source or seat.name
 
@@ -180,8 +180,8 @@ async def resume(request: Request, session: str, service: ServiceOf, client: Cli
 async def retry(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Ask seats that failed once more."""
     form = await read_form(request)
-    found = await service.session(session)
-    given = read_retry(form, found)
+    record = await service.session(session)
+    given = read_retry(form, record)
     running = await operations.retry.handler(operations.ClientService(service, client), given)
     return redirect(site_of(request), "sessions", running.id)
 
@@ -211,13 +211,13 @@ async def plan_retry(
 ) -> Response:
     """Say what asking seats that failed once more would cost at most."""
     form = await read_form(request)
-    found = await service.session(session)
-    planned = await ServedPlanner(service, client).plan_retry(read_retry(form, found))
+    record = await service.session(session)
+    planned = await ServedPlanner(service, client).plan_retry(read_retry(form, record))
     hidden = [("seat", each) for each in form.texts.get("seat", ())]
     html = render(
         "plan.html",
         site=site_of(request),
-        session=found.id,
+        session=record.id,
         planned=plan_report(planned),
         hidden=[*hidden, ("max_cost_usd", form.get("max_cost_usd"))],
     )

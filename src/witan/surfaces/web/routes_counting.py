@@ -60,14 +60,14 @@ def add_counting_page(operation: Operation[Any, Any], title: str, button: str) -
             form = await read_form(request)
             values = form.fields
             ballots = _ballots(values.get("ballots", ""), form.contents.values())
-            given = read_texts(operation.parameters, form.texts, {"ballots": ballots})
+            parameters = read_texts(operation.parameters, form.texts, {"ballots": ballots})
 
             def work() -> Awaitable[str]:
                 return dispatch(
                     operation,
                     service,
                     client,
-                    given,
+                    parameters,
                     lambda result: write(request, values, view=report_of(result)),
                 )
 

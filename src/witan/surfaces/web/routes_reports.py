@@ -90,9 +90,9 @@ async def history_page(
     shown, following = tuple[SessionSummary, ...](), None
     searched = {name: value for name, value in query.items() if value and name != "after"}
     try:
-        given = read_query(sessions, query)
-        found = await dispatch(sessions, service, client, given, lambda result: result)
-        shown, following = found.sessions, found.next
+        parameters = read_query(sessions, query)
+        answer = await dispatch(sessions, service, client, parameters, lambda result: result)
+        shown, following = answer.sessions, answer.next
     except WitanError as error:
         refused = error
     html = render(
@@ -128,14 +128,14 @@ async def leaderboard_page(
 
     def check() -> LeaderboardParameters:
         _ = ServedSessions(service, client).history
-        given: LeaderboardParameters = read_query(leaderboard, query)
-        check_rule(given.rule)
-        return given
+        parameters: LeaderboardParameters = read_query(leaderboard, query)
+        check_rule(parameters.rule)
+        return parameters
 
     def count() -> object:
-        given = check()
-        board = perform(leaderboard, service, client, given)
-        parts = scores_over_time(service.reports, given.terms) if trend else None
+        parameters = check()
+        board = perform(leaderboard, service, client, parameters)
+        parts = scores_over_time(service.reports, parameters.terms) if trend else None
         return leaderboard_report(board, parts)
 
     known = {name: value for name, value in request.query_params.items() if name != "show"}
@@ -158,8 +158,8 @@ async def audit_page(
 
     def check() -> AuditParameters:
         _ = ServedSessions(service, client).history
-        given: AuditParameters = read_query(audit, query)
-        return given
+        parameters: AuditParameters = read_query(audit, query)
+        return parameters
 
     def count() -> object:
         return audit_report(perform(audit, service, client, check()))

@@ -194,7 +194,7 @@ async def post_vote(
         await anyio.to_thread.run_sync(partial(_cast, store, prepared, fields))
     except InvalidBallot as error:
         seen = "seen" in fields
-        html = render_vote(prepared, problem=str(error), given=fields, seen=seen, site=site)
+        html = render_vote(prepared, problem=str(error), values=fields, seen=seen, site=site)
         return Page(html, status_of(error))
     # Looked at by an address of its own: loading it again casts nothing again.
     voter = {"as": prepared.sheet.reviewer, "cast": "1"}
@@ -253,44 +253,44 @@ async def show(
 ) -> Response:
     """Show a session, running, finished or imported."""
     here = Shown(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal, misnamed=misnamed)
-    return await _shown(request, service, await service.named(session), here)
+    return await _show_session(request, service, await service.named(session), here)
 
 
-async def _shown(request: Request, service: ServiceOf, whole: str, here: Shown) -> Response:
+async def _show_session(request: Request, service: ServiceOf, whole: str, here: Shown) -> Response:
     """Make the page of a session, kept in no cache."""
     site, running = site_of(request), service.running(whole)
     if running is not None and running.under_way:
         events = (each.event for each in running.stream.told_after(0))
         live = LiveSession(events, revealed=here.reveal, site=site, mark=running.stream.mark)
         return Page(render_live(live, site=site), headers=UNKEPT)
-    found = await dispatch(show_session, service, LOCAL, ShowParameters(whole), keep_typed)
+    result = await dispatch(show_session, service, LOCAL, ShowParameters(whole), keep_typed)
     seats = here.without
-    if not isinstance(found, ImportedSession):
-        seats = tuple(seat_called(found.session, each) for each in seats)
+    if not isinstance(result, ImportedSession):
+        seats = tuple(seat_called(result.session, each) for each in seats)
     recounted, refused = None, None
     try:
         if here.rule or seats:
-            given = RecountParameters(session=whole, rule=here.rule or None, without=seats)
-            recounted = (await dispatch(recount, service, LOCAL, given, keep_typed)).outcome
+            parameters = RecountParameters(session=whole, rule=here.rule or None, without=seats)
+            recounted = (await dispatch(recount, service, LOCAL, parameters, keep_typed)).outcome
     except WitanError as error:
         refused, seats = error, ()
     problem = _refused(request, refused)
     shared: dict[str, Any] = {"without": seats, "site": site, "misnamed": here.misnamed}
-    if isinstance(found, ImportedSession):
+    if isinstance(result, ImportedSession):
         if recounted is not None:
-            found = replace(found, outcome=recounted, not_counted=None)
+            result = replace(result, outcome=recounted, not_counted=None)
         write = partial(
-            render_imported, found, recounted=recounted is not None, problem=problem, **shared
+            render_imported, result, recounted=recounted is not None, problem=problem, **shared
         )
     else:
         running = service.running(whole)  # no longer where another process took the session up
         write = partial(
             render_session,
-            found.session,
+            result.session,
             revealed=here.reveal,
             recounted=recounted,
-            children=[*found.children.items()],
-            votes=found.votes,
+            children=[*result.children.items()],
+            votes=result.votes,
             problem=problem or _running_problem(running),
             **shared,
         )

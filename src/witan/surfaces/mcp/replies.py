@@ -20,7 +20,7 @@ from witan.service.operations.rules import RuleList
 from witan.service.operations.tally import Tally
 from witan.service.operations.voting import VotingPaper
 from witan.service.session_records import CouncilSession
-from witan.service.text import Page, clean, counted, listed, readable
+from witan.service.text import clean, counted, listed, readable
 from witan.service.trust import missing_text, session_trust
 from witan.surfaces.progress import told_in_short
 from witan.surfaces.report import report_of
@@ -31,9 +31,9 @@ from witan.surfaces.report.session import legend_text
 Found = CouncilSession | ImportedSession
 
 
-def report_text(_: Page, result: object) -> Iterator[str]:
+def report_text(result: object) -> str:
     """Write the report of a result, in Markdown."""
-    yield report_markdown(report_of(result))
+    return report_markdown(report_of(result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,13 @@ def address(session: str) -> str:
     return f"witan://sessions/{quote(session, safe='')}"
 
 
-def result_text(page: Page, found: Found) -> Iterator[str]:
+def result_text(found: Found) -> str:
     """Write the final answer with its trust, or the progress."""
     if isinstance(found, ImportedSession):
-        yield from _imported_text(found)
-    elif found.under_way:
-        yield from progress_text(page, found)
-    else:
-        yield "\n\n".join(filter(None, _final_answer(found)))
+        return _imported_text(found)
+    if found.under_way:
+        return progress_text(found)
+    return "\n\n".join(filter(None, _final_answer(found)))
 
 
 def _final_answer(result: CouncilSession) -> Iterator[str]:
@@ -111,11 +110,10 @@ def _warning(session: Session) -> str:
     return clean(" · ".join(parts))
 
 
-def progress_text(_: Page, found: Found) -> Iterator[str]:
+def progress_text(found: Found) -> str:
     """Write a session's progress line by line, and who leads."""
     if isinstance(found, ImportedSession):
-        yield from _imported_text(found)
-        return
+        return _imported_text(found)
     session, under_way = found.session, found.under_way
     opened, outcome = session.opened, session.outcome
     voted = sum(not ballot.abstained for ballot in session.ballots)
@@ -128,10 +126,8 @@ def progress_text(_: Page, found: Found) -> Iterator[str]:
     if outcome is not None and outcome.leaders:
         lead = "lead" if len(outcome.leaders) > 1 else "leads"
         parts.append(f"{clean(listed(outcome.leaders))} {lead}{' by now' if under_way else ''}")
-    yield " · ".join(parts)
-    yield ""
-    yield told_in_short(session.events)
-    yield "`result` waits for its end." if under_way else _next_step(session)
+    next_step = "`result` waits for its end." if under_way else _next_step(session)
+    return "\n".join([" · ".join(parts), "", told_in_short(session.events), next_step])
 
 
 def _next_step(session: Session) -> str:
@@ -142,18 +138,13 @@ def _next_step(session: Session) -> str:
     return "It came to no final answer; `result` says why."
 
 
-def whole_text(_: Page, found: Found) -> Iterator[str]:
+def whole_text(found: Found) -> str:
     """Write everything of a session."""
-    if isinstance(found, ImportedSession):
-        yield from _imported_text(found)
-        return
-    yield report_markdown(report_of(found))
+    return _imported_text(found) if isinstance(found, ImportedSession) else report_text(found)
 
 
-def _imported_text(imported: ImportedSession) -> Iterator[str]:
-    yield report_markdown(report_of(imported))
-    yield ""
-    yield f"the whole record: {address(imported.about.session)}"
+def _imported_text(imported: ImportedSession) -> str:
+    return f"{report_text(imported)}\n\nthe whole record: {address(imported.about.session)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,11 +303,10 @@ class PaperBrief:
     voted: bool
 
 
-def paper_reply_text(page: Page, paper: VotingPaper) -> Iterator[str]:
+def paper_text(paper: VotingPaper) -> str:
     """Write a voting paper, and how to vote."""
-    yield from report_text(page, paper)
-    yield ""
-    yield (
+    return (
+        f"{report_text(paper)}\n\n"
         f"To vote, name the paper {paper.paper} and rank every label, best first: "
         "> between better and worse, = between equals."
     )

@@ -1,6 +1,6 @@
 """Tools made from the catalogue: typed arguments in, typed results out."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +34,6 @@ from witan.service.operations.voting import paper, vote
 from witan.service.parameters import Doc, Parameters
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, RunningSession, Service
-from witan.service.text import Page
 from witan.surfaces.mcp import replies
 from witan.surfaces.mcp.schemas import (
     ArgumentSchemas,
@@ -45,9 +44,7 @@ from witan.surfaces.mcp.schemas import (
 )
 from witan.surfaces.progress import Progress
 
-PAGE = Page()
-
-Text = Callable[[Page, Any], Iterator[str]]
+Text = Callable[[Any], str]
 
 Wait = Annotated[
     float | None, Ge(0), Le(600), Doc("Seconds to wait for its end; null: until it ends.")
@@ -173,7 +170,7 @@ def value_tool(
 
 def _renderer(brief: Brief, text: Text = replies.report_text) -> Callable[[Any], Reply]:
     reduce = partial(reduce_to, brief) if isinstance(brief, type) else brief
-    return lambda found: Reply("\n".join(text(PAGE, found)), reduce(found))
+    return lambda result: Reply(text(result), reduce(result))
 
 
 def session_tool(
@@ -239,7 +236,7 @@ async def _wait_for_result(
     def render(found: replies.Found) -> Reply:
         brief = replies.brief_session(found)
         over = isinstance(found, CouncilSession) and not found.under_way
-        return Reply("\n".join(write(PAGE, found)), brief, over and not full and brief.text is None)
+        return Reply(write(found), brief, over and not full and brief.text is None)
 
     return await dispatch(
         result, call.service, call.client, ResultParameters(whole, wait=0), render
@@ -306,7 +303,7 @@ _TOOLS = (
     value_tool(sessions, replies.SessionsBrief),
     value_tool(leaderboard, replies.brief_leaderboard),
     value_tool(audit, replies.brief_audit),
-    value_tool(paper, replies.PaperBrief, replies.paper_reply_text),
+    value_tool(paper, replies.PaperBrief, replies.paper_text),
     value_tool(vote, replies.VoteBrief),
     value_tool(forget, replies.DeletionBrief),
     value_tool(rules, replies.rule_names),

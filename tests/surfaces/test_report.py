@@ -1,8 +1,13 @@
 """A report document says the same on a terminal and in Markdown, and nothing in it is markup."""
 
-import markdown_it
+from typing import get_args
 
+import markdown_it
+import pytest
+
+from witan.service.catalogue import CATALOGUE, find_operation
 from witan.service.text import Page
+from witan.surfaces.report import has_report
 from witan.surfaces.report.document import (
     Cell,
     Column,
@@ -159,3 +164,12 @@ def test_measures_too_wide_for_a_page_are_sentences():
         "severity +0.10 (-0.05 to +0.24; 48 grades): grade less the others'",
         "slope: not enough data: 2 grades, 30 needed",
     ]
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_result_of_the_catalogue_has_a_report(name):
+    """What an operation returns is worded once; a session that starts is shown as it goes."""
+    operation = find_operation(name)
+    kinds = get_args(operation.result) or (operation.result,)
+
+    assert all(has_report(kind) for kind in kinds) == (operation.kind == "value")

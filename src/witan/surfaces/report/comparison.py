@@ -37,19 +37,19 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
     most
         Sessions that have a table each, unless there are more.
     """
-    found = result if isinstance(result, Comparison) else result.comparison
+    comparison = result if isinstance(result, Comparison) else result.comparison
     not_read = () if isinstance(result, Comparison) else result.not_read
-    several = counted(len(found.sessions), "session")
+    several = counted(len(comparison.sessions), "session")
     return Report(
         "Comparison of rules",
-        (*_name(found, several), counted(len(found.rules), "rule")),
-        _finding(found),
+        (*_name(comparison, several), counted(len(comparison.rules), "rule")),
+        _finding(comparison),
         (
-            *(Note(text, "warning", option="scale") for text in _scales(found)),
-            *(_sessions(found) if len(found.sessions) <= most else ()),
-            *_steadiness(found),
-            *_agreement(found),
-            *_skipped(found),
+            *(Note(text, "warning", option="scale") for text in _scales(comparison)),
+            *(_sessions(comparison) if len(comparison.sessions) <= most else ()),
+            *_steadiness(comparison),
+            *_agreement(comparison),
+            *_skipped(comparison),
             *unread_blocks(not_read),
         ),
     )

@@ -9,9 +9,9 @@ from witan.service.text import UNKNOWN
 from witan.surfaces.report.document import Column, Note, Report, table_of
 
 
-def profiles_report(found: Profiles) -> Report:
+def profiles_report(result: Profiles) -> Report:
     """Write the report of councils: who sits in each, and why one cannot be asked."""
-    profiles = found.profiles
+    profiles = result.profiles
     if not profiles:
         return Report("Councils", (), "No council is configured.", ())
     columns = [

@@ -207,8 +207,8 @@ class TestRehearsal:
         ("options", "words"),
         [
             ({"rule": "borda", "variant": "rooster"}, "variant"),
-            ({"rule": "range", "rubric_scoring": False}, "the rule"),
-            ({"rule": "elo"}, "the rule"),
+            ({"rule": "range", "rubric_scoring": False}, "rule"),
+            ({"rule": "elo"}, "rule"),
             ({"kind": "human"}, "kind"),
             ({"rule": "hybrid", "alpha": 7}, "alpha"),
         ],

@@ -5,6 +5,45 @@ import json
 import pytest
 
 
+class TestProblems:
+    """Whatever was not read or not used is named."""
+
+    def test_lines_that_cannot_be_read_are_in_the_json(self, witan, tmp_path):
+        """As in the answer of a server, beside what was counted."""
+        path = tmp_path / "ballots.jsonl"
+        path.write_text('{"reviewer": "r", "ranking": ["x", "y"]}\nnonsense\n')
+
+        said = witan("tally", path, "--json")
+
+        assert [each["line"] for each in said.json["not_read"]] == [2]
+
+    @pytest.mark.parametrize(
+        ("options", "setting"),
+        [(["--reliability", "ada=2"], "reliability"), (["--threshold", "3"], "threshold")],
+    )
+    def test_a_setting_without_effect_is_named(self, witan, council, options, setting):
+        """By every command that counts, and in the JSON."""
+        words = f"{setting} has no effect"
+        tallied = witan("tally", council, "--json", *options)
+
+        assert words in tallied.err
+        [sentence] = tallied.json["without_effect"]
+        assert words in sentence
+        assert words in witan("explain", council, *options).out
+        assert words in witan("compare", council, "--rules", "borda", *options).out
+        used = ["--rule", "weighted_borda", "--ties", "intervals"]
+        assert witan("tally", council, "--json", *used, *options).json["without_effect"] == []
+
+    def test_a_parameter_of_none_of_the_rules_compared_is_refused(self, witan, council):
+        """Schulze has it; but Borda is compared alone."""
+        alone = witan("compare", council, "--rules", "borda", "--param", "strength=margins")
+        both = witan("compare", council, "--rules", "borda,schulze", "--param", "strength=margins")
+
+        assert alone.status == 2
+        assert "'strength'" in alone.err
+        assert both.status == 0
+
+
 class TestOneSession:
     """A single session is shown in full."""
 
@@ -107,7 +146,7 @@ class TestJson:
         found = witan("tally", council, "--json").json
 
         (session,) = found["sessions"]
-        assert set(found) == {"witan", "sessions", "not_counted"}
+        assert set(found) == {"witan", "sessions", "not_counted", "not_read", "without_effect"}
         assert set(session) >= {
             "session", "rule", "why", "interpretation", "standings", "condorcet_winner",
             "cycles", "kendall_w", "effective_votes", "ballots_to_flip", "warnings",

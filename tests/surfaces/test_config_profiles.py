@@ -201,6 +201,17 @@ class TestSurfaces:
         assert (council.procedure.mode, council.procedure.quorum) == ("best", 1)
 
     @pytest.mark.usefixtures("scripted")
+    def test_the_demonstration_is_one(self, witan):
+        """Scripts sit in it, whatever is configured: `profiles` lists it, `ask` and `plan` take it.
+
+        It needs neither a key nor money.
+        """
+        planned = witan("plan", "Is it so?", "--profile", "demo", "--json").json
+
+        assert "demo" in witan("profiles").out
+        assert planned["worst_usd"] == 0
+
+    @pytest.mark.usefixtures("scripted")
     def test_a_misspelt_one_ends_the_command(self, witan):
         """The command exits as misused, with one line that says which was meant."""
         said = witan("ask", "Which?", "--profile", "pear")

@@ -221,7 +221,7 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
     """
     settings = procedure.counting
     if settings.rule != AUTO and RULES[settings.rule].needs == "history":
-        raise InvalidParameter("the rule", settings.rule, "a rule that ranks a single session")
+        raise InvalidParameter("rule", settings.rule, "a rule that ranks a single session")
     sees_all = jury or procedure.self_review
     if n_members == 2 and not procedure.graded and not sees_all:
         expected = "at least three members, or grades: of two, each would rank one answer alone"
@@ -239,7 +239,7 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
     try:
         next(tally_sessions(ballots, replace(settings, weights={}, gates={})))
     except UnsuitableBallots as error:
-        raise InvalidParameter("the rule", settings.rule, error.remedy) from error
+        raise InvalidParameter("rule", settings.rule, error.remedy) from error
     except NothingToCount as error:
         raise InvalidParameter("kind", settings.kind, "'all' or 'model'") from error
     _accepted_settings.append(rehearsed)

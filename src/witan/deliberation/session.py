@@ -426,7 +426,7 @@ class Session(Displayed):
             if name not in seats:
                 raise UnknownName("reviewer", name, seats)
         if rule is not None and rule != AUTO and RULES[rule].needs == "history":
-            raise InvalidParameter("the rule", rule, "a rule that ranks a single session")
+            raise InvalidParameter("rule", rule, "a rule that ranks a single session")
         ballots = [ballot for ballot in self.ballots if ballot.reviewer not in without]
         if not any(not ballot.abstained for ballot in ballots):
             raise NothingToCount(f"no ballot of the session {self.id} is left to count")

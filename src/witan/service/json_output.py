@@ -63,18 +63,18 @@ def to_json(value: object) -> str:
 
 
 def sessions_json(
-    outcomes: Iterable[Outcome], not_counted: Sequence[Mapping[str, str | None]]
+    outcomes: Iterable[Outcome], problems: Mapping[str, Sequence[object]]
 ) -> Iterator[str]:
     """Yield the object of ``tally --json``, a line per session, never held as a whole.
 
-    `not_counted` is read at the end, when it is known.
+    `problems`, the other fields of a `Tally`, are read at the end, when they are known.
     """
     opened = False
     for outcome in outcomes:
         yield (",\n" if opened else _opening()) + to_json(outcome)
         opened = True
     ending = "\n]" if opened else f"{_opening()}]"
-    yield f'{ending}, "not_counted": {to_json(not_counted)}}}\n'
+    yield f"{ending}, {to_json(problems)[1:]}\n"
 
 
 def _opening() -> str:

@@ -21,9 +21,7 @@ from witan.errors import (
     HistoryConflict,
     HistoryError,
     MissingKey,
-    ModelError,
     NoCouncil,
-    SessionFileError,
     WitanError,
 )
 from witan.history import Imported, SessionSummary
@@ -316,10 +314,8 @@ def public_error(error: BaseException) -> str:
             return str(HistoryError("the history", problem, remedy))
         case ConfigError():
             return redact_words(f"{error.key} {error.problem}".strip())
-        case ModelError() | NoCouncil() | SessionFileError():
-            return redact_words(str(error))
         case _:
-            return str(error)
+            return redact_words(str(error))
 
 
 def why_unseated(error: WitanError) -> str:

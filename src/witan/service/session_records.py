@@ -159,6 +159,8 @@ class SessionRecord:
         The ranking before, and now, of a session that another jury judged.
     votes
         What people voted on it.
+    children
+        Sessions that came of it, and how.
     under_way
         It goes on.
     trust
@@ -190,6 +192,7 @@ class SessionRecord:
     record_problem: str | None
     rankings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     votes: tuple[BallotRecord, ...] = ()
+    children: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +310,8 @@ class CouncilSession:
         record["outcome"] = None if outcome is None else outcome_fields(outcome)
         if self.votes:
             record["votes"] = [ballot_fields(ballot) for ballot in self.votes]
+        if self.children:
+            record["children"] = self.children
         if self.under_way:  # what is broken off looks the same in a record; this is not
             record |= {"status": None, "missing": ()}
         beside = {

@@ -1,6 +1,6 @@
 """Settings of counts and of councils, each declared once for every surface."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -235,6 +235,15 @@ class BallotSettings(CountingSettings):
             answers = values.pop("answers")
             values["gates"] = {name: Gate.of(texts, check) for name, texts in answers.items()}
         return values
+
+    def without_effect(self, rules: Collection[str]) -> tuple[str, ...]:
+        """Name the settings that a count under these rules never reads, a sentence each."""
+        found = []
+        if self.reliability is not None and "weighted_borda" not in rules:
+            found.append("reliability has no effect: only the rule weighted_borda reads it")
+        if self.threshold is not None and self.ties != "intervals":
+            found.append("threshold has no effect: only ties by intervals read it")
+        return tuple(found)
 
     def settings(self, rule: str | None = None) -> "Settings":
         """Make the settings of a count.

@@ -353,6 +353,16 @@ class TestEnding:
         assert planned["lines"] == again["events"][0]["plan"]["lines"]
         assert again["events"][0]["parent"] == first["session"]
         assert again["answers"] == first["answers"]
+        parent = client.get(f"/api/sessions/{first['session']}").json()
+        assert [*parent["children"]] == [again["session"]]
+
+    def test_a_rule_that_no_session_can_be_counted_by_is_refused_by_its_field(self, client):
+        """The field of the request is named, so that a form can mark it."""
+        wrong = {**QUESTION, "options": {"rule": "elo"}}
+        response = client.post("/api/sessions", json=wrong)
+
+        assert response.status_code == 422
+        assert [fault["where"] for fault in response.json()["faults"]] == ["rule"]
 
     @pytest.mark.parametrize(
         "path", ["", "/events", "/cancel", "/resume", "/retry", "/rejudge", "/retry/plan"]

@@ -68,11 +68,13 @@ async def test_each_is_written_for_tools_that_there_are(client, name):
     [prompt] = [each for each in (await client.list_prompts()).prompts if each.name == name]
     given = {argument.name: f"my {argument.name}" for argument in prompt.arguments}
     [message] = (await client.get_prompt(name, given)).messages
-    named = re.findall(r"(?:call|tool|with|by|then) `(\w+)`", message.content.text)
+    named = re.findall(r"`(\w+)`", message.content.text)
+    tools = (await client.list_tools()).tools
+    arguments = {name for tool in tools for name in tool.input_schema["properties"]}
 
     assert message.role == "user"
     assert all(value in message.content.text for value in given.values())
-    assert {*named} - {"plan", "options", "since", "profile"} <= TOOLS.keys()
+    assert {*named} <= TOOLS.keys() | arguments
 
 
 async def test_what_need_not_be_given_may_be_left_out(client):

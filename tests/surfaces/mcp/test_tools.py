@@ -264,10 +264,10 @@ class TestCounting:
 
     async def test_a_line_that_cannot_be_read_is_told(self, client):
         """Beside what could be counted."""
-        result = await client.call_tool("tally", {"ballots": BALLOTS + "\n{}\n"})
+        result = await client.call_tool("tally", {"ballots": BALLOTS + "\n{}\nnonsense\n"})
 
         assert not result.is_error
-        assert [*result.structured_content["not_read"]] == ["5"]
+        assert [each["line"] for each in result.structured_content["not_read"]] == [5, 6]
         assert "### Not read" in text_of(result)
 
     async def test_rules_are_compared(self, client):

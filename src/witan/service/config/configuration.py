@@ -133,7 +133,10 @@ def _place(key: Key) -> tuple[int, int, Key]:
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*)")
 
-_TAKEN: Mapping[str, str] = MappingProxyType({"best": "is a mode", "demo": "is built in"})
+DEMO = "demo"
+"""The profile of the demonstration."""
+
+_TAKEN: Mapping[str, str] = MappingProxyType({"best": "is a mode", DEMO: "is built in"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +181,24 @@ def taken_up(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
     """
     if not name:
         return ()
+    if name == DEMO:
+        return _demonstration()
     known = profile_settings(settings)
     if name not in known:
-        raise UnknownName("profile", name, known)
+        raise UnknownName("profile", name, [*known, DEMO])
     return known[name].settings
+
+
+def _demonstration() -> tuple[Setting, ...]:
+    """Seat the scripts of the demonstration."""
+    from witan.service.demonstration import CHAIRMAN, MEMBERS, SCRIPTS
+
+    members, [chairman] = (
+        [{"seat": f"script:{SCRIPTS / name}.toml", "price": [0, 0]} for name in names]
+        for names in (MEMBERS, [CHAIRMAN])
+    )
+    seats = {"members": members, "jury": [], "chairmen": [chairman]}
+    return tuple(read_overrides(seats, SCRIPTS, f"the profile {DEMO}"))
 
 
 def check_name(setting: Setting) -> None:

@@ -101,6 +101,8 @@ class RuleComparison:
         Each of them under each rule.
     not_read
         The lines that could not be read.
+    without_effect
+        Settings that no rule read, a sentence each.
     """
 
     witan: str
@@ -112,6 +114,7 @@ class RuleComparison:
     n_sessions: int
     sessions: tuple[ComparedSession, ...]
     not_read: tuple[Unread, ...]
+    without_effect: tuple[str, ...]
 
     @property
     def comparison(self) -> "Comparison":
@@ -140,10 +143,11 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     from witan.core.comparison import compare_rules
     from witan.core.rules import RULES
 
-    known = dict.fromkeys(name for rule in RULES.values() for name in rule.parameters)
+    compared = RULES if parameters.rules is None else parameters.rules
+    known = dict.fromkeys(name for rule in compared for name in RULES[rule].parameters)
     for name in parameters.parameters or ():
         if name not in known:
-            raise UnknownName("parameter", name, known)
+            raise UnknownName("parameter of the rules compared", name, known)
     settings, ballots = parameters.compared(), parameters.ballots
     try:
         found = compare_rules(
@@ -167,4 +171,5 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
         n_sessions=len(found.sessions),
         sessions=tuple(ComparedSession(name, found.outcomes[name]) for name in found.sessions),
         not_read=tuple(ballots.not_read),
+        without_effect=parameters.without_effect(compared),
     )

@@ -42,12 +42,15 @@ class Explained:
         lines, and what the difference between them is worth.
     not_read
         The lines that could not be read.
+    without_effect
+        Settings that the count never read, a sentence each.
     """
 
     witan: str
     outcome: OutcomeJson
     steps: tuple[Step, ...]
     not_read: tuple[Unread, ...]
+    without_effect: tuple[str, ...]
 
 
 @operation("explain", post="/explain", tag="counting", pool="brought")
@@ -71,4 +74,5 @@ def explain(_: object, parameters: ExplainParameters) -> Explained:
         if error.kind != "session":
             raise
         raise UnknownName("session of the ballots", error.name, error.known) from None
-    return Explained(__version__, explanation.outcome, explanation.steps, tuple(ballots.not_read))
+    unread, unused = tuple(ballots.not_read), parameters.without_effect([parameters.rule])
+    return Explained(__version__, explanation.outcome, explanation.steps, unread, unused)

@@ -68,12 +68,15 @@ class Tally:
         The sessions that could not be counted.
     not_read
         The lines that could not be read.
+    without_effect
+        Settings that the count never read, a sentence each.
     """
 
     witan: str
     sessions: tuple[OutcomeJson, ...]
     not_counted: tuple[Uncounted, ...]
     not_read: tuple[Unread, ...]
+    without_effect: tuple[str, ...]
 
 
 @operation("tally", post="/tally", tag="counting", pool="brought")
@@ -92,6 +95,7 @@ def tally(_: object, parameters: TallyParameters) -> Tally:
         outcomes,
         tuple(Uncounted(each.session, as_request(str(each))) for each in problems),
         tuple(parameters.ballots.not_read),
+        parameters.without_effect([parameters.rule]),
     )
 
 

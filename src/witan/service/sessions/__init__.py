@@ -1,6 +1,7 @@
 """Sessions of a server, running and stored, for every protocol."""
 
-from witan.service.sessions.councils import DEMO, Configure, Councils, Profile
+from witan.service.config.configuration import DEMO
+from witan.service.sessions.councils import Configure, Councils, Profile
 from witan.service.sessions.limits import LOCAL, Client
 from witan.service.sessions.manager import Service
 from witan.service.sessions.running import Observer, RunningSession

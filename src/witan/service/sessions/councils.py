@@ -16,7 +16,7 @@ from witan.errors import InvalidParameter, NoCouncil, TooLarge, UnknownName, Wit
 from witan.history import History
 from witan.models.seats import SeatSpec
 from witan.service.catalogue import redacts
-from witan.service.config.configuration import Config
+from witan.service.config.configuration import DEMO, Config
 from witan.service.council import Council, seat_council
 from witan.service.demonstration import demonstration
 from witan.service.error_boundary import as_request
@@ -25,7 +25,6 @@ from witan.service.redaction import redact_seats, redact_words, why_unseated
 from witan.service.requests import CouncilRequest
 from witan.service.text import listed
 
-DEMO = "demo"
 """The profile of the demonstration."""
 
 MOST_ARRANGED = 256

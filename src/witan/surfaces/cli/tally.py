@@ -153,7 +153,12 @@ def _tally(parameters: TallyParameters, body: Body, options: Mapping[str, Any]) 
     if options["as_json"]:
         from witan.service.json_output import sessions_json
 
-        for line in sessions_json(count, count.not_counted):
+        problems: dict[str, Sequence[object]] = {
+            "not_counted": count.not_counted,
+            "not_read": body.not_read,
+            "without_effect": parameters.without_effect([parameters.rule]),
+        }
+        for line in sessions_json(count, problems):
             echo(line, nl=False)
     else:
         _show(count, options["limit"])
@@ -216,6 +221,8 @@ class _Count:
 
     def _close(self) -> None:
         """Report options without effect, and sessions that could not be counted."""
+        for sentence in self.given.without_effect([self.given.rule]):
+            echo(sentence, err=True)
         if self.given.prior == "learn" and self.first and self.first.prior is None:
             echo(
                 "no strength was borrowed: a prior is learned from fifty sessions at least",

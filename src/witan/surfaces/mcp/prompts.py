@@ -29,7 +29,8 @@ def ask_council(
         f"Put the question below to the council, by the tool `ask`{council}. Call it with `plan` "
         "true first, and tell me what it may cost before you go on.\n\n"
         f"<question>\n{question}\n</question>\n\n"
-        f"Give me the final answer, then where the members disagreed (`show`). {TRUST}"
+        "Give me the final answer, then where the members disagreed (`result` with `full` true). "
+        f"{TRUST}"
     )
 
 

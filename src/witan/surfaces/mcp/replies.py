@@ -9,6 +9,7 @@ from witan.analytics.audits import AuditReport
 from witan.core.outcome import Interval
 from witan.core.stats.leaderboard import Leaderboard
 from witan.deliberation.session import Session
+from witan.service.ballots import Unread
 from witan.service.json_output import reduce_to
 from witan.service.operations.compare import RuleComparison
 from witan.service.operations.explain import Explained
@@ -17,7 +18,7 @@ from witan.service.operations.profiles import Profiles
 from witan.service.operations.recount import RecountResult
 from witan.service.operations.rubrics import RubricList
 from witan.service.operations.rules import RuleList
-from witan.service.operations.tally import Tally
+from witan.service.operations.tally import Tally, Uncounted
 from witan.service.operations.voting import VotingPaper
 from witan.service.session_records import CouncilSession
 from witan.service.text import clean, counted, listed, readable
@@ -184,8 +185,8 @@ class TallyBrief:
     """The outcomes of sessions."""
 
     sessions: tuple[OutcomeBrief, ...]
-    not_counted: Mapping[str, str]
-    not_read: Mapping[int, str]
+    not_counted: tuple[Uncounted, ...]
+    not_read: tuple[Unread, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +199,9 @@ class ComparisonBrief:
 
 
 def brief_tally(tally: Tally) -> TallyBrief:
-    """Reduce a tally; problems by session, and by line."""
-    return TallyBrief(
-        tuple(reduce_to(OutcomeBrief, each) for each in tally.sessions),
-        {each.session or "": each.problem for each in tally.not_counted},
-        {each.line: each.problem for each in tally.not_read},
-    )
+    """Reduce the outcomes of a tally."""
+    outcomes = tuple(reduce_to(OutcomeBrief, each) for each in tally.sessions)
+    return reduce_to(TallyBrief, tally, sessions=outcomes)
 
 
 def brief_comparison(comparison: RuleComparison) -> ComparisonBrief:

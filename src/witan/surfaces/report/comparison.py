@@ -20,7 +20,7 @@ from witan.surfaces.report.document import (
 )
 from witan.surfaces.report.drawings import Grid, Square
 from witan.surfaces.report.scale import shade
-from witan.surfaces.report.tally import unread_blocks
+from witan.surfaces.report.tally import problem_blocks, unread_blocks
 
 if TYPE_CHECKING:
     from witan.service.operations.compare import RuleComparison
@@ -38,7 +38,9 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
         Sessions that have a table each, unless there are more.
     """
     comparison = result if isinstance(result, Comparison) else result.comparison
-    not_read = () if isinstance(result, Comparison) else result.not_read
+    not_read, unused = (
+        ((), ()) if isinstance(result, Comparison) else (result.not_read, result.without_effect)
+    )
     several = counted(len(comparison.sessions), "session")
     return Report(
         "Comparison of rules",
@@ -51,6 +53,7 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
             *_agreement(comparison),
             *_skipped(comparison),
             *unread_blocks(not_read),
+            *problem_blocks("Without effect", "without-effect", unused),
         ),
     )
 

@@ -43,6 +43,8 @@ def _blocks(explanation: Explanation | Explained) -> Iterator[Block]:
     yield Heading("Result", "result")
     yield Facts(tuple(trust_line(outcome).split(" · ")))
     if isinstance(explanation, Explained):
+        for sentence in explanation.without_effect:
+            yield Note(sentence, "concern")
         for each in explanation.not_read:
             yield Note(f"line {each.line:,}: {each.problem}", "concern", "not read")
 

@@ -90,6 +90,7 @@ def _problems(tally: Tally) -> Iterator[Block]:
     missed = [each.problem for each in tally.not_counted]
     yield from problem_blocks("Not counted", "not-counted", missed)
     yield from unread_blocks(tally.not_read)
+    yield from problem_blocks("Without effect", "without-effect", tally.without_effect)
 
 
 def unread_blocks(not_read: Sequence[Unread]) -> Iterator[Block]:

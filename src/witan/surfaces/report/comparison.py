@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from math import isclose
 from typing import TYPE_CHECKING
 
@@ -258,7 +259,7 @@ def _pairs(title: str, rules: Sequence[str], rows: Sequence[Sequence[Square]]) -
                 for b in range(n_rules - 1)
             ),
         ],
-        drawing=Grid(title, tuple(rules), squares, n_rules),
+        draw=partial(Grid, title, tuple(rules), squares, n_rules),
     )
 
 

@@ -4,13 +4,14 @@ Texts are plain: names and answers that others wrote stand in them as they are, 
 passes every text through the gate of its destination. Nothing in a text is markup.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from witan.surfaces.report.drawings import Drawing
+if TYPE_CHECKING:
+    from witan.surfaces.report.drawings import Drawing
 
 ALWAYS = 100
 """The `keep` of a column that is never dropped."""
@@ -171,8 +172,8 @@ class Table:
     ----------
     title
         Its accessible name.
-    drawing
-        What stands in its place on surfaces that draw; None: the table itself.
+    draw
+        Makes the drawing that stands in its place on surfaces that draw; None: the table itself.
     form
         On a page: plain ``numbers``; ``measured`` cells, each with interval and basis; or a list
         of ``measures``, whose columns are name, value, interval, basis and meaning.
@@ -181,7 +182,7 @@ class Table:
     title: str
     columns: tuple[Column, ...]
     groups: tuple[Group, ...]
-    drawing: Drawing | None = None
+    draw: "Callable[[], Drawing] | None" = None
     form: Form = "numbers"
 
     @property
@@ -207,7 +208,7 @@ class Chart:
         The table stands beside it; else a reader opens it.
     """
 
-    drawing: Drawing
+    drawing: "Drawing"
     caption: str = ""
     numbers: Table | None = None
     beside: bool = False
@@ -266,7 +267,7 @@ def table_of(
     breaks: Collection[int] = (),
     labels: Mapping[int, str] = NO_LABELS,
     strong: Collection[int] = (),
-    drawing: Drawing | None = None,
+    draw: "Callable[[], Drawing] | None" = None,
     form: Form = "numbers",
 ) -> Table:
     """Make a table of columns with their cells.
@@ -293,7 +294,7 @@ def table_of(
     groups = (
         Group(tuple(rows[start:end]), labels.get(start, "")) for start, end in pairwise(starts)
     )
-    return Table(title, tuple(column for column, _ in columns), tuple(groups), drawing, form)
+    return Table(title, tuple(column for column, _ in columns), tuple(groups), draw, form)
 
 
 NOTES_SHOWN = 10

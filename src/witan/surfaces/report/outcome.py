@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,11 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
-from witan.surfaces.report.drawings import StandingLine, Standings, Tier
-from witan.surfaces.report.scale import SCORES, Dot, Scale
 
 if TYPE_CHECKING:
     from witan.service.operations.recount import RecountResult
+    from witan.surfaces.report.drawings import StandingLine, Standings, Tier
+    from witan.surfaces.report.scale import Dot, Scale
 
 DISSENTS = PAIRS = 8
 """Reviewers and pairs that have a sentence each; of more, their number is said."""
@@ -137,7 +138,7 @@ def _table(outcome: Outcome, names: Names, before: Outcome | None) -> Table:
         _columns(outcome, names),
         breaks={at for at in range(1, len(lines)) if lines[at].tier != lines[at - 1].tier},
         strong=[at for at, line in enumerate(lines) if line.tier == 1 and line.votes],
-        drawing=_drawing(outcome, names, before),
+        draw=partial(_draw, outcome, names, before),
     )
 
 
@@ -192,7 +193,11 @@ def _grade(line: Standing) -> str:
     return f"{number(line.mean_grade, 1)} {line.band or ''}".rstrip()
 
 
-def _drawing(outcome: Outcome, names: Names, before: Outcome | None) -> Standings:
+def _draw(outcome: Outcome, names: Names, before: Outcome | None) -> "Standings":
+    # Drawings are for the page alone: text does without their import.
+    from witan.surfaces.report.drawings import Standings
+    from witan.surfaces.report.scale import SCORES, Scale
+
     rule = RULES[outcome.fell_back_to or outcome.rule]
     scale = Scale.over(
         ((line.score, line.interval) for line in outcome.standings), turned=rule.lower_is_better
@@ -215,8 +220,12 @@ def _drawing(outcome: Outcome, names: Names, before: Outcome | None) -> Standing
     )
 
 
-def _tiers(outcome: Outcome, names: Names, scale: Scale, before: Outcome | None) -> Iterator[Tier]:
+def _tiers(
+    outcome: Outcome, names: Names, scale: "Scale", before: Outcome | None
+) -> "Iterator[Tier]":
     """Box the tiers, best first; whoever no tier may hold stands without a box."""
+    from witan.surfaces.report.drawings import Tier
+
     ranks = {} if before is None else {line.candidate: line.rank for line in before.standings}
     several = sum(line.votes > 0 for line in outcome.standings) > 1
     # Whom nobody is compared with leads nobody.
@@ -247,8 +256,10 @@ def _in_play(standing: Standing) -> bool:
 
 
 def _line(
-    line: Standing, names: Names, dot: Dot | None, digits: int, *, was: int | None, leads: bool
-) -> StandingLine:
+    line: Standing, names: Names, dot: "Dot | None", digits: int, *, was: int | None, leads: bool
+) -> "StandingLine":
+    from witan.surfaces.report.drawings import StandingLine
+
     rank = str(line.rank) if line.votes else UNKNOWN
     anchor = names.places.get(line.candidate, f"other-{line.rank}")
     return StandingLine(

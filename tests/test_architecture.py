@@ -12,28 +12,12 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "witan"
-LAYERS = [
-    {"surfaces"},
-    {"service"},
-    {"analytics"},
-    {"models", "files", "history"},
-    {"deliberation"},
-    {"core"},
-    {"errors"},
-]
-APART = {"models", "files", "history"}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
 def name_of(path: Path) -> str:
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def layer_of(module: str) -> int | None:
-    parts = module.split(".")
-    folder = parts[1] if len(parts) > 1 else ""
-    return next((level for level, folders in enumerate(LAYERS) if folder in folders), None)
 
 
 def is_type_checking(node: ast.AST) -> bool:
@@ -93,32 +77,7 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 class TestDirection:
-    """surfaces → service → analytics → {models, files, history} → deliberation → core → errors."""
-
-    def test_nothing_imports_to_its_left(self):
-        """A part imports only itself and what stands to its right, in functions too."""
-        backward = [
-            f"{name_of(path)} imports {module}"
-            for path in FILES
-            for module in imports(path)
-            if (here := layer_of(name_of(path))) is not None
-            and (there := layer_of(module)) is not None
-            and there < here
-        ]
-
-        assert backward == []
-
-    def test_neighbours_do_not_import_each_other(self):
-        """Models, files and the history know nothing of each other."""
-        across = [
-            f"{name_of(path)} imports {module}"
-            for path in FILES
-            for module in imports(path)
-            if name_of(path).split(".")[1:2] != module.split(".")[1:2]
-            and {*name_of(path).split(".")[1:2], *module.split(".")[1:2]} <= APART
-        ]
-
-        assert across == []
+    """What the layers of `lint-imports` leave open."""
 
     def test_there_is_no_cycle(self):
         """No module imports itself through others."""

@@ -3,7 +3,6 @@
 import math
 
 import choix
-import evalica
 import numpy as np
 import pytest
 from hypothesis import given
@@ -124,6 +123,8 @@ class TestPeers:
 
     def test_evalica_finds_the_same_ratings_up_to_scale(self):
         """The logarithms of evalica's scores, centred, are ours without a prior."""
+        import evalica
+
         comparisons = random_comparisons(np.random.default_rng(2))
         winners = [
             [evalica.Winner.Draw, evalica.Winner.X, evalica.Winner.Y][o]
@@ -146,6 +147,8 @@ class TestPeers:
 
     def test_unanimous_ballots_where_evalica_sees_no_difference(self):
         """Three ballots a > b > c: evalica scores all three alike, ours are ordered and finite."""
+        import evalica
+
         first, second = ["a", "a", "b"] * 3, ["b", "c", "c"] * 3
 
         theirs = evalica.bradley_terry(first, second, [evalica.Winner.X] * 9).scores

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from typing import Any
 
 import anyio
@@ -18,9 +19,10 @@ from witan.models.pydantic_ai_model import Providers, PydanticAIModel
 from witan.models.seats import SeatSpec
 from witan.service.council import Council
 
-pytest.importorskip("anthropic", reason="the extra anthropic is not installed")
-
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(find_spec("anthropic") is None, reason="the extra anthropic is missing"),
+]
 
 KEY = "sk-ant-very-secret-0123456789"
 

@@ -1,9 +1,8 @@
 """The council as a model: chat completions that come whole, by OpenAI's own client."""
 
-import openai
-import openai.types.chat as oc
 import pytest
 
+import openai_clients
 from openai_clients import ASKED, client_of, modelled
 from served import served
 from services import councils, write_config
@@ -50,7 +49,9 @@ def ask(client, *messages, **more):
     """The reply, which is what the protocol says."""
     turns = [{"role": role, "content": text} for role, text in messages]
     reply = client.chat.completions.create(**{**ASKED, "messages": turns, **more})
-    oc.ChatCompletion.model_validate(reply.model_dump(exclude_unset=True), strict=True)
+    openai_clients.openai.types.chat.ChatCompletion.model_validate(
+        reply.model_dump(exclude_unset=True), strict=True
+    )
     return reply
 
 
@@ -267,17 +268,17 @@ class TestNames:
         with served(councils(file)) as server, client_of(server) as client:
             assert [model.id for model in client.models.list()] == ["witan/demo"]
             with pytest.raises(
-                openai.InternalServerError, match=r"cannot be seated: .* log"
+                openai_clients.openai.InternalServerError, match=r"cannot be seated: .* log"
             ) as caught:
                 ask(client, ("user", "Is it so?"))
         assert caught.value.status_code == 503
 
     def test_a_name_that_is_none_is_not_found(self, council):
         """As the protocol says it, with the names that are some."""
-        with pytest.raises(openai.NotFoundError, match="witan/demo") as caught:
+        with pytest.raises(openai_clients.openai.NotFoundError, match="witan/demo") as caught:
             ask(council, ("user", "Is it so?"), model="gpt-4")
         assert caught.value.code == "model_not_found"
-        with pytest.raises(openai.NotFoundError):
+        with pytest.raises(openai_clients.openai.NotFoundError):
             council.models.retrieve("witan/nothing")
 
 
@@ -336,7 +337,7 @@ class TestErrors:
         """A request of the wrong kind is a bad request, and no session comes of it."""
         before = history.find(simulated=None)
 
-        with pytest.raises(openai.BadRequestError, match=words) as caught:
+        with pytest.raises(openai_clients.openai.BadRequestError, match=words) as caught:
             council.chat.completions.create(**{**ASKED, **given})
 
         assert caught.value.param == param
@@ -351,13 +352,13 @@ class TestErrors:
     @pytest.mark.parametrize("path", ["/embeddings", "/completions"])
     def test_what_is_not_there_is_not_found(self, council, path):
         """In the protocol's shape."""
-        with pytest.raises(openai.NotFoundError) as caught:
+        with pytest.raises(openai_clients.openai.NotFoundError) as caught:
             council.post(path, cast_to=object, body={})
         assert caught.value.type == "not_found_error"
 
     def test_a_wrong_method_is_said(self, council):
         """In the protocol's shape."""
-        with pytest.raises(openai.APIStatusError) as caught:
+        with pytest.raises(openai_clients.openai.APIStatusError) as caught:
             council.get("/chat/completions", cast_to=object)
         assert caught.value.status_code == 405
         assert caught.value.type == "invalid_request_error"
@@ -367,7 +368,10 @@ class TestErrors:
         settings = ServeSettings(tokens={"me": TokenSettings("me", "a file", key="TOKEN")})
         token = {"TOKEN": "0123456789abcdef"}
         with served(councils(write_config(tmp_path)), settings, token) as server:
-            with client_of(server) as client, pytest.raises(openai.AuthenticationError):
+            with (
+                client_of(server) as client,
+                pytest.raises(openai_clients.openai.AuthenticationError),
+            ):
                 client.models.list()
             with client_of(server, api_key=token["TOKEN"]) as client:
                 assert client.models.list().data
@@ -380,7 +384,9 @@ class TestErrors:
             client_of(server) as client,
         ):
             client.chat.completions.create(**ASKED)
-            with pytest.raises(openai.RateLimitError, match="may begin 1 session") as caught:
+            with pytest.raises(
+                openai_clients.openai.RateLimitError, match="may begin 1 session"
+            ) as caught:
                 client.chat.completions.create(**ASKED)
 
         assert int(caught.value.response.headers["retry-after"]) > 0
@@ -395,7 +401,7 @@ class TestErrors:
             client.chat.completions.create(**ASKED, stream=True) as stream,
         ):
             next(iter(stream))
-            with pytest.raises(openai.RateLimitError, match="under way") as caught:
+            with pytest.raises(openai_clients.openai.RateLimitError, match="under way") as caught:
                 client.chat.completions.create(**ASKED)
         assert "retry-after" in caught.value.response.headers
 
@@ -408,7 +414,8 @@ class TestErrors:
             served(councils(file)) as server,
             client_of(server) as client,
             pytest.raises(
-                openai.InternalServerError, match="bob did not answer: is out of order"
+                openai_clients.openai.InternalServerError,
+                match="bob did not answer: is out of order",
             ) as caught,
         ):
             client.chat.completions.create(**ASKED)
@@ -426,7 +433,7 @@ class TestErrors:
             file.write_text("".join(seats), encoding="utf-8")
             with served(councils(file)) as server, client_of(server) as client:
                 ceiling = {"witan": {"options": {"max_cost_usd": 0.0001}}}
-                with pytest.raises(openai.APIStatusError) as caught:
+                with pytest.raises(openai_clients.openai.APIStatusError) as caught:
                     client.chat.completions.create(**ASKED, extra_body=ceiling)
 
         assert (caught.value.status_code, caught.value.code) == (402, "over_budget")

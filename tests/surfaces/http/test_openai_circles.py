@@ -5,10 +5,7 @@ import shutil
 import subprocess
 
 import httpx2
-import pydantic_ai
 import pytest
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
 from openai_clients import ASKED, client_of
 from served import free_port, served
@@ -161,10 +158,14 @@ class TestPydanticAI:
     @pytest.fixture
     async def agent(self, tmp_path):
         """An agent whose model is the council."""
+        from pydantic_ai import Agent
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+
         with served(councils(write_config(tmp_path))) as server:
             async with OpenAIProvider(base_url=f"{server.url}/v1", api_key="none") as provider:
                 model = OpenAIChatModel("witan", provider=provider)
-                yield pydantic_ai.Agent(model, instructions="Be brief.")
+                yield Agent(model, instructions="Be brief.")
 
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import anyio
-import openai
 import pytest
 
+import openai_clients
 from openai_clients import ASKED, client_of, modelled, said, streamed
 from served import Served, served
 from services import councils, write_config
@@ -168,7 +168,9 @@ class TestFailing:
         with (
             served(councils(file)) as server,
             client_of(server) as client,
-            pytest.raises(openai.APIError, match="bob did not answer: is out of order") as caught,
+            pytest.raises(
+                openai_clients.openai.APIError, match="bob did not answer: is out of order"
+            ) as caught,
         ):
             streamed(client)
 
@@ -184,7 +186,7 @@ class TestFailing:
         ):
             chunk = next(iter(stream))
             server.portal.call(server.service.drain, 0)
-            with pytest.raises(openai.APIError, match="interrupted") as caught:
+            with pytest.raises(openai_clients.openai.APIError, match="interrupted") as caught:
                 deque(stream)
 
         assert caught.value.code == "session_interrupted"
@@ -218,7 +220,10 @@ class TestLeaving:
 
     def test_who_waits_for_the_whole_and_leaves_does_the_same(self, slow, history):
         """The client's own time-out."""
-        with client_of(slow, timeout=1.0) as client, pytest.raises(openai.APITimeoutError):
+        with (
+            client_of(slow, timeout=1.0) as client,
+            pytest.raises(openai_clients.openai.APITimeoutError),
+        ):
             client.chat.completions.create(**ASKED)
 
         _until(lambda: history.find(simulated=None))
@@ -230,7 +235,7 @@ class TestLeaving:
     @pytest.mark.parametrize("stream", [True, False])
     async def test_a_task_that_is_cancelled_does_the_same(self, slow, history, stream):
         """Of the asynchronous client."""
-        async with openai.AsyncOpenAI(
+        async with openai_clients.openai.AsyncOpenAI(
             base_url=f"{slow.url}/v1", api_key="none", max_retries=0
         ) as client:
 

@@ -6,8 +6,6 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-import schemathesis
-from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from served import served
 from services import councils, write_config
@@ -279,6 +277,9 @@ class TestFollowing:
 
     def test_the_document_promises_a_session_under_way_as_it_is(self, slow):
         """What has no value yet may be null."""
+        import schemathesis
+        from schemathesis.specs.openapi.checks import response_schema_conformance
+
         session = slow.post("/api/sessions", json=QUESTION).json()["session"]
         document = schemathesis.openapi.from_url(str(slow.base_url.join("/openapi.json")))
         asked = document["/api/sessions/{session}"]["GET"].Case(

@@ -42,6 +42,7 @@ class TestCompare:
         said = witan("compare", sessions, "--rules", "borda,schulze")
 
         assert "Session q1" not in said.lines
+        assert said.lines[2] == "Name a session to see its candidates under every rule."
         assert "borda 10 of 12 2 of 12" in " ".join(said.out.split())
         assert "Every rule that counts a session has the same leaders in 12 of 12" in said.out
         assert "Every two rules rank alike" in said.out

@@ -30,6 +30,9 @@ IN_FULL = 3
 """Sessions that have a table each; of more, only the totals are reported."""
 
 
+SINGLE = Note("Name a session to see its candidates under every rule.", "hint")
+
+
 def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL) -> Report:
     """Write the report of a comparison.
 
@@ -49,7 +52,7 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
         _finding(comparison),
         (
             *(Note(text, "warning", option="scale") for text in _scales(comparison)),
-            *(_sessions(comparison) if len(comparison.sessions) <= most else ()),
+            *(_sessions(comparison) if len(comparison.sessions) <= most else (SINGLE,)),
             *_steadiness(comparison),
             *_agreement(comparison),
             *_skipped(comparison),

@@ -20,25 +20,13 @@ from witan.surfaces.report.outcome import (
     order_note,
     ranking_blocks,
 )
+from witan.surfaces.report.sessions import relation_text
 
 if TYPE_CHECKING:
     from witan.service.session_records import CouncilSession
 
-AS_CHILD: Mapping[str | None, str] = {
-    "rejudged": "rejudges the answers of",
-    "retried": "retries",
-    "continued": "goes on from",
-    None: "came of",
-}
-"""The sentence that leads to a session's parent, by their relation."""
-
 VOTES_SHOWN = 20
 """Votes of people on an imported session that are shown one by one."""
-
-
-def relation_text(relation: str | None, parent: str) -> str:
-    """Name the parent of a session and its relation to it."""
-    return f"{AS_CHILD.get(relation, AS_CHILD[None])} {parent}"
 
 
 def session_report(result: "Session | CouncilSession") -> Report:

@@ -1,6 +1,6 @@
 """The report of a list of sessions: a line each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from witan.deliberation.session import Cost
@@ -9,7 +9,14 @@ from witan.service.operations.session_list import SessionList
 from witan.service.text import UNKNOWN
 from witan.service.trust import cost_text
 from witan.surfaces.report.document import Block, Column, Note, Report, Table, table_of
-from witan.surfaces.report.session import relation_text
+
+AS_CHILD: Mapping[str | None, str] = {
+    "rejudged": "rejudges the answers of",
+    "retried": "retries",
+    "continued": "goes on from",
+    None: "came of",
+}
+"""The sentence that leads to a session's parent, by their relation."""
 
 BEGINNING = 120
 """Characters of a question that are shown."""
@@ -66,6 +73,11 @@ def question_beginning(question: str, most: int = BEGINNING) -> str:
 def cost_of(line: SessionSummary) -> str:
     """Word the cost of a session; empty: it is unknown."""
     return "" if line.cost_usd is None else cost_text(Cost(*(line.cost_usd,) * 3))
+
+
+def relation_text(relation: str | None, parent: str) -> str:
+    """Name the parent of a session and its relation to it."""
+    return f"{AS_CHILD.get(relation, AS_CHILD[None])} {parent}"
 
 
 def origin_text(line: SessionSummary, parent: str | None = None) -> str:

@@ -15,7 +15,7 @@ from witan.service.trust import p_best_text, reliability_text, session_trust
 from witan.surfaces.live_board import Board
 from witan.surfaces.report.document import Block
 from witan.surfaces.report.outcome import agreement, ranking_blocks
-from witan.surfaces.report.session import AS_CHILD
+from witan.surfaces.report.sessions import AS_CHILD
 from witan.surfaces.views.answers import (
     AnswerCard,
     Unanswered,

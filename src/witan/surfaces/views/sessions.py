@@ -7,8 +7,7 @@ from witan.history import SessionSummary
 from witan.service.catalogue import redact
 from witan.service.sessions import RunningSession
 from witan.service.text import clean
-from witan.surfaces.report.session import relation_text
-from witan.surfaces.report.sessions import cost_of, origin_text, question_beginning
+from witan.surfaces.report.sessions import cost_of, origin_text, question_beginning, relation_text
 
 UNDER_WAY = "under way"
 

@@ -24,11 +24,13 @@ WitanError
 └── MissingExtra         an optional feature that is not installed (ImportError)
 
 Each has two parents, ours and Python's; keeps its fields in ``args`` so that it pickles;
-and says in one sentence what is wrong, where, and what to do.
+and says in one sentence what is wrong, where, and what to do: a `Remedy` where that is a
+parameter, which each surface writes as its own.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 __all__ = [
     "BallotFileError",
@@ -54,6 +56,67 @@ __all__ = [
     "UnsuitableBallots",
     "WitanError",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One thing that helps: words, and the parameters to use.
+
+    Parameters
+    ----------
+    words, after
+        Before the parameters, and after them.
+    arguments
+        Parameter to value; to entries of a table; or to True, a switch.
+    operation
+        Where the parameters belong; empty: to what was refused.
+    command
+        It is of the command line alone.
+    """
+
+    words: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    operation: str = ""
+    after: str = ""
+    command: bool = False
+
+    def __str__(self) -> str:
+        written = ", ".join(_write(name, value) for name, value in self.arguments.items())
+        return f"{self.words}{written}{self.after}"
+
+
+def _write(name: str, value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{name} {', '.join(f'{key}={entry}' for key, entry in value.items())}"
+    return name if value is True else f"{name}={value}"
+
+
+class Remedy:
+    """Several ways on, any of which helps; each surface writes their parameters as its own.
+
+    As text it is written for Python and for requests: ``scale=0-1``.
+    """
+
+    __slots__ = ("ways",)
+
+    def __init__(self, *ways: Way | str) -> None:
+        self.ways = tuple(Way(way) if isinstance(way, str) else way for way in ways)
+
+    def __str__(self) -> str:
+        return self.write(lambda way: None if way.command else str(way))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Remedy) and self.ways == other.ways
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> tuple[type["Remedy"], tuple[Way, ...]]:
+        return Remedy, self.ways
+
+    def write(self, write_way: Callable[[Way], str | None]) -> str:
+        """Join the ways, each as a surface writes it; None: it has no such way."""
+        return ", or ".join(filter(None, map(write_way, self.ways)))
 
 
 class WitanError(Exception):
@@ -158,11 +221,12 @@ class UnclearScale(WitanError, ValueError):
 
     def __init__(self, problem: str, readings: Iterable[tuple[str, str]]) -> None:
         self.problem, self.readings = problem, tuple(readings)
+        ways = (Way("", {"scale": scale}, after=f" {what}") for scale, what in self.readings)
+        self.remedy = Remedy(*ways)
         super().__init__(problem, self.readings)
 
     def __str__(self) -> str:
-        ways = " or ".join(f"--scale {scale} {what}" for scale, what in self.readings)
-        return f"{self.problem}; {ways}"
+        return f"{self.problem}; {self.remedy}"
 
 
 class NothingToCount(WitanError, ValueError):
@@ -191,13 +255,16 @@ class TooLarge(WitanError, ValueError):
 class BallotFileError(WitanError, ValueError):
     """A file cannot be read or written as ballots."""
 
-    def __init__(self, path: str, problem: str, line: int | None = None) -> None:
-        self.path, self.problem, self.line = path, problem, line
-        super().__init__(path, problem, line)
+    def __init__(
+        self, path: str, problem: str, line: int | None = None, remedy: Remedy | str = ""
+    ) -> None:
+        self.path, self.problem, self.line, self.remedy = path, problem, line, remedy
+        super().__init__(path, problem, line, remedy)
 
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{where}: {self.problem}"
+        way_on = str(self.remedy)
+        return f"{where}: {self.problem}{way_on and f'; {way_on}'}"
 
 
 class SessionFileError(WitanError, ValueError):
@@ -218,7 +285,7 @@ _VERBS = ("is", "has", "was", "cannot", "could", "does", "holds", "needs", "went
 class HistoryError(WitanError, RuntimeError):
     """A history cannot be opened, read or written; `where` never holds a password."""
 
-    def __init__(self, where: str, problem: str, remedy: str) -> None:
+    def __init__(self, where: str, problem: str, remedy: str | Remedy) -> None:
         self.where, self.problem, self.remedy = where, problem, remedy
         super().__init__(where, problem, remedy)
 
@@ -250,7 +317,7 @@ class ConfigError(WitanError, ValueError):
 class NoCouncil(WitanError, ValueError):
     """There are fewer members than a council needs; the remedy says how to seat more."""
 
-    def __init__(self, problem: str, remedy: str) -> None:
+    def __init__(self, problem: str, remedy: str | Remedy) -> None:
         self.problem, self.remedy = problem, remedy
         super().__init__(problem, remedy)
 
@@ -304,12 +371,13 @@ class ModelError(WitanError, RuntimeError):
 class OverBudget(WitanError, RuntimeError):
     """A call could cross the ceiling on cost, so it is not made."""
 
-    def __init__(self, member: str, problem: str) -> None:
-        self.member, self.problem = member, problem
-        super().__init__(member, problem)
+    def __init__(self, member: str, problem: str, remedy: Remedy | str = "") -> None:
+        self.member, self.problem, self.remedy = member, problem, remedy
+        super().__init__(member, problem, remedy)
 
     def __str__(self) -> str:
-        return f"{self.member} is not called: {self.problem}"
+        way_on = str(self.remedy)
+        return f"{self.member} is not called: {self.problem}{way_on and f'; {way_on}'}"
 
 
 class Busy(WitanError, RuntimeError):

@@ -178,16 +178,16 @@ class TestRecognition:
     @pytest.mark.parametrize(
         ("grades", "said"),
         [
-            ((7, 8, 9, 6, 85), "from 6 to 85; --scale 1-10 clamps 1 of 5 grades or --scale 0-100 "),
-            ((0.85, 0.6, 1, 8, 9), "--scale 0-1 clamps 2 of 5 grades or --scale 0-10 takes all"),
-            ((-3, 250, 40), "to 250; --scale -3-250 takes all"),
+            ((7, 8, 9, 6, 85), "from 6 to 85; scale=1-10 clamps 1 of 5 grades, or scale=0-100 "),
+            ((0.85, 0.6, 1, 8, 9), "scale=0-1 clamps 2 of 5 grades, or scale=0-10 takes all"),
+            ((-3, 250, 40), "to 250; scale=-3-250 takes all"),
             ((1000, 2000), "from 1000 to 2000; "),
-            ((-1, -1), "from -1 to -1; --scale -1-0 takes all"),
-            ((1000, 1000), "from 1000 to 1000; --scale 0-1000 takes all"),
+            ((-1, -1), "from -1 to -1; scale=-1-0 takes all"),
+            ((1000, 1000), "from 1000 to 1000; scale=0-1000 takes all"),
         ],
     )
     def test_what_is_unclear_is_refused(self, grades, said):
-        """The error names the two nearest readings, and the option that picks each."""
+        """The error names the two nearest readings, and the parameter that picks each."""
         with pytest.raises(UnclearScale) as refused:
             scale_of(*grades)
 

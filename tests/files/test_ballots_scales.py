@@ -255,8 +255,8 @@ class TestReading:
         with pytest.raises(BallotFileError) as refused:
             list(read_ballots(path))
         assert str(refused.value) == (
-            f"{path}: the scale of the grades is unclear: they run from 7 to 85; --scale 1-10 "
-            "clamps 1 of 3 grades or --scale 0-100 takes all of them"
+            f"{path}: the scale of the grades is unclear: they run from 7 to 85; scale=1-10 "
+            "clamps 1 of 3 grades, or scale=0-100 takes all of them"
         )
         assert len(list(read_ballots(path, scale="0-100"))) == 1
 

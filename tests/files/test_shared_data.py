@@ -63,7 +63,7 @@ class TestPairs:
         """Answers and questions go beside the ballots of an import."""
         option = "answers" if name == "responses" else name
 
-        with pytest.raises(BallotFileError, match=f"import the ballots with --{option} "):
+        with pytest.raises(BallotFileError, match=f"import the ballots with {option}="):
             read(f"prd_vicuna80/{name}.jsonl")
 
     def test_raw_reviews_are_comparisons(self):

@@ -457,7 +457,8 @@ class TestFinding:
         assert [s.price for s in found.seats] == [Price(u, u) for u in (3.0, 10.0, 2.0, 1.0)]
         assert found.notes[-1] == (
             "openrouter: not seated by themselves: 2 models whose price is unknown and 1 model "
-            "above $10 in or $30 out per million tokens (openai/o1-pro); --member seats any by name"
+            "above $10 in or $30 out per million tokens (openai/o1-pro); "
+            "name any of them to seat it"
         )
 
     def test_where_nothing_has_a_price_nobody_sits(self, provider):
@@ -530,12 +531,12 @@ class TestFinding:
 
         assert "anthropic needs an extra: pip install 'witan[anthropic]'" in run.stdout
 
-    def test_nothing_found_names_three_ways_on_in_two_lines(self):
-        """A key, `witan init` and the demonstration; the sentence fits two lines of a terminal."""
+    def test_nothing_found_names_ways_on_in_two_lines(self):
+        """A key, and the demonstration; the sentence fits two lines of a terminal."""
         with pytest.raises(NoCouncil) as caught:
             find(servers={"ollama": NOWHERE}, providers=dict(PROVIDERS))
 
-        for words in ("export a key such as OPENAI_API_KEY", "witan init", "witan demo"):
+        for words in ("export a key such as OPENAI_API_KEY", "profile=demo"):
             assert words in str(caught.value)
         assert len(f"witan: {caught.value}") <= 160
 

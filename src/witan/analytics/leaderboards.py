@@ -35,7 +35,7 @@ from witan.core.stats.sums import (
 )
 from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
-from witan.errors import HistoryError, NothingToCount
+from witan.errors import HistoryError, NothingToCount, Remedy, Way
 from witan.history import History
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
@@ -214,8 +214,14 @@ def _explain(source: Source, terms: Terms, error: NothingToCount) -> NothingToCo
             return HistoryError(
                 source.where,
                 f"the lake has no standings under {terms.rule}",
-                f"count the history by it (witan leaderboard --rule {terms.rule}), "
-                "then export it again",
+                Remedy(
+                    Way(
+                        "count the history by it (",
+                        {"rule": terms.rule},
+                        "leaderboard",
+                        after="), then export it again",
+                    )
+                ),
             )
     return error
 

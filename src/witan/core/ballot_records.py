@@ -11,7 +11,7 @@ from typing import Any
 
 from witan.core.ballot import Ballot, Groups
 from witan.core.scale import Scale
-from witan.errors import InvalidParameter, UnknownName
+from witan.errors import InvalidParameter, Remedy, UnknownName
 
 
 class Unreadable(ValueError):
@@ -23,8 +23,10 @@ class Unreadable(ValueError):
         It can, in a way that has to be told of.
     """
 
-    def __init__(self, field: str | None, what: str, *, read: bool = False) -> None:
-        self.field, self.what, self.read = field, what, read
+    def __init__(
+        self, field: str | None, what: str, *, read: bool = False, remedy: Remedy | str = ""
+    ) -> None:
+        self.field, self.what, self.read, self.remedy = field, what, read, remedy
         super().__init__(field, what)
 
 

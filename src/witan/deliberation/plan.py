@@ -11,7 +11,7 @@ from witan.core.display import Displayed
 from witan.core.stats.uncertainty import Separation
 from witan.deliberation.money import ROUNDING_USD, sum_known
 from witan.deliberation.ports import Price, Stage
-from witan.errors import OverBudget
+from witan.errors import OverBudget, Remedy, Way
 
 WrittenAnswers: TypeAlias = Literal["none", "some", "all"]
 """Answers to be judged that are written already."""
@@ -194,8 +194,12 @@ def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> No
     raise OverBudget(
         "the council",
         f"{subject} under the ceiling of ${ceiling:.4f}, as {', '.join(plan.unpriced)} {verb} "
-        f"without a known price; set one with --price {plan.unpriced[0]}=IN,OUT, or with "
-        "price = [IN, OUT] of the seat in the configuration (US dollars per million tokens)",
+        "without a known price",
+        Remedy(
+            Way("set one with ", {"price": {plan.unpriced[0]: "IN,OUT"}}, command=True),
+            "set price = [IN, OUT] of the seat in the configuration (US dollars per million "
+            "tokens)",
+        ),
     )
 
 

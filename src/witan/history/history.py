@@ -12,7 +12,7 @@ from witan.deliberation.imported_session import ImportCounts, Imported
 from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Clock, SystemClock
 from witan.deliberation.session import Session
-from witan.errors import HistoryConflict, HistoryError
+from witan.errors import HistoryConflict, HistoryError, Remedy, Way
 from witan.history import counting, forgetting, imports, learning, listing, reading, votes
 from witan.history.counting import Weigh
 from witan.history.database import Database
@@ -174,7 +174,9 @@ class History:
             holder = lock_session(self.database, session) or NOBODY
             if not by_force and (process := other_process(holder)) is not None:
                 problem = f"the session {session} is under way in process {process}"
-                remedy = "let that end, or take it over all the same (witan resume --take-over)"
+                force = {"take_over": True}
+                take_over = Way("take it over all the same (", force, "resume", after=")")
+                remedy = Remedy("let that end", take_over)
                 raise HistoryConflict(self.database.where, problem, remedy)
             self.database.execute(
                 "UPDATE sessions SET holder = :holder"

@@ -13,7 +13,7 @@ from witan.core.entries import Entries
 from witan.core.entry_builder import entries_of_many
 from witan.deliberation.imported_session import ImportCounts, Imported
 from witan.deliberation.session import Session
-from witan.errors import HistoryConflict, HistoryError, WitanError
+from witan.errors import HistoryConflict, HistoryError, Remedy, Way, WitanError
 from witan.history.counting import SessionRows, count_session
 from witan.history.database import Database, in_list
 from witan.history.events import event_rows, insert_events, read_events
@@ -101,7 +101,9 @@ def _compare(
                 source,
                 f"the session {session} is in the history {database.where} with other ballots; "
                 "nothing of the file was imported",
-                "forget that session first, or import the file with a --prefix",
+                Remedy(
+                    "forget that session first", Way("import the file with ", {"prefix": "TEXT"})
+                ),
             )
         continued.append(record)
     rows.write(database)

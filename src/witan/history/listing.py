@@ -323,7 +323,7 @@ def _last(database: Database) -> str:
     for latest in find(database, Search(limit=1)):
         return latest.session
     problem = "there is no session yet"
-    remedy = "ask a question, import a file, or try witan demo"
+    remedy = "ask a question, or import a file"
     raise HistoryConflict(database.where, problem, remedy)
 
 

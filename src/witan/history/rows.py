@@ -11,7 +11,7 @@ from typing import Any
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import to_record
 from witan.core.entries import AnswerEntry, BallotEntry, Entries, SessionEntry, StandingEntry
-from witan.errors import HistoryError
+from witan.errors import HistoryError, Remedy, Way
 from witan.history.database import Database, blocks
 from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
 
@@ -349,7 +349,9 @@ def check_names(database: Database, sessions: Iterable[str]) -> None:
             why = "it stands for the latest session"
         if why:
             problem = f"{session!r} cannot be the name of a session: {why}"
-            remedy = "give it another name, or import the file with a --prefix"
+            remedy = Remedy(
+                "give it another name", Way("import the file with ", {"prefix": "TEXT"})
+            )
             raise HistoryError(database.where, problem, remedy)
 
 

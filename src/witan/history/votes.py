@@ -22,7 +22,14 @@ from witan.core.stats.audit import PEOPLE
 from witan.core.tally import tally_sessions
 from witan.deliberation.masking import list_names, mask
 from witan.deliberation.session import Session
-from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, MissingParameter
+from witan.errors import (
+    HistoryConflict,
+    InvalidBallot,
+    InvalidParameter,
+    MissingParameter,
+    Remedy,
+    Way,
+)
 from witan.history.counting import count_session
 from witan.history.database import Database
 from witan.history.events import read_events
@@ -241,13 +248,15 @@ def check_code(paper: Paper, code: str | None) -> None:
         raise InvalidParameter("paper", code, f"{expected}; labels differ between voters")
 
 
-def _too_few(session: "Imported", answers: int) -> tuple[str, str]:
+def _too_few(session: "Imported", answers: int) -> tuple[str, Remedy]:
     """Word the problem and remedy of fewer than two stored answers."""
     texts = "the text of one answer alone" if answers else "no text of any answer"
     if session.session_record is None:
-        came, remedy = "came with", "forget it, then import it again with --answers FILE"
+        came = "came with"
+        remedy = Remedy(Way("forget it, then import it again with ", {"answers": "FILE"}))
     else:
-        came, remedy = "came to", "retry the seats that failed in it, or put the question anew"
+        came = "came to"
+        remedy = Remedy("retry the seats that failed in it", "put the question anew")
     return f"the session {session.session} {came} {texts}, and a vote needs two to read", remedy
 
 

@@ -150,9 +150,7 @@ class SentBallots:
     @property
     def not_read(self) -> Sequence[Unread]:
         """The lines that could not be read."""
-        from witan.service.error_boundary import as_request
-
-        return tuple(Unread(each.line, as_request(each.sentence)) for each in self.problems)
+        return tuple(Unread(each.line, each.sentence) for each in self.problems)
 
     def check_wanted(self) -> None:
         """Stop a count that was cancelled."""

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import anyio
 
 from witan.deliberation.ports import Member, Options, Price
-from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil
+from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil, Remedy, Way
 from witan.models.connections import Connections
 from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
 from witan.models.model_lists import Listed, list_models, seems_to_chat
@@ -68,7 +68,7 @@ class Choice:
         if not parts:
             return []
         passed = " and ".join(parts)
-        return [f"{provider}: not seated by themselves: {passed}; --member seats any by name"]
+        return [f"{provider}: not seated by themselves: {passed}; name any of them to seat it"]
 
 
 def choose(provider: str, models: Sequence[Listed], *, free: bool = False) -> Choice:
@@ -442,6 +442,12 @@ def searched(
     return f"looked for keys in {keys}, and for {listed([*servers], most=len(servers))} here"
 
 
+_OTHER_WAYS = (
+    Way("run ", operation="init", command=True),
+    Way("try ", {"profile": "demo"}),
+)
+
+
 def _nobody(problems: Sequence[str], reached: Mapping[str, Reach]) -> NoCouncil:
     """Return the error for want of any model: why, and three ways on."""
     if not problems:
@@ -449,9 +455,9 @@ def _nobody(problems: Sequence[str], reached: Mapping[str, Reach]) -> NoCouncil:
         key = configured[0] if configured else "OPENAI_API_KEY"
         return NoCouncil(
             f"no model to ask: {NOTHING_HERE}",
-            f"export a key such as {key}, or run witan init, or try witan demo",
+            Remedy(f"export a key such as {key}", *_OTHER_WAYS),
         )
     return NoCouncil(
         f"no model to ask: {'; '.join(problems)}",
-        "export another provider's key, or run witan init, or try witan demo",
+        Remedy("export another provider's key", *_OTHER_WAYS),
     )

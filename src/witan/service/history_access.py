@@ -96,7 +96,7 @@ def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = Fal
 
     place = history_place(config)
     if reading and not is_there(place):
-        remedy = "ask a question, try witan demo, or name another place with --history"
+        remedy = "ask a question, import a file, or name another place"
         raise HistoryError(place, "there is no history yet", remedy)
     history = History.open(place, reading=reading, lock_wait=lock_wait)
     history.aliases, history.keep_days = config.aliases, config.history.keep_days

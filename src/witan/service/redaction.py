@@ -308,9 +308,9 @@ def public_error(error: BaseException) -> str:
     """Word an error for clients, without places of the server."""
     match error:
         case HistoryConflict():
-            return f"{error.problem}; {error.remedy}"
+            return redact_words(f"{error.problem}; {error.remedy}")
         case HistoryError():
-            problem, remedy = redact_words(error.problem), redact_words(error.remedy)
+            problem, remedy = redact_words(error.problem), redact_words(str(error.remedy))
             return str(HistoryError("the history", problem, remedy))
         case ConfigError():
             return redact_words(f"{error.key} {error.problem}".strip())

@@ -126,7 +126,6 @@ def check_continued(name: str, session: "Session") -> None:
         If it came to none; it says what to do.
     """
     if session.status == "interrupted" and session.synthesis is None:
-        remedy = f"take it up first, with witan resume {name}"
-        raise SessionFileError(name, f"was interrupted before its final answer; {remedy}")
+        raise SessionFileError(name, "was interrupted before its final answer; resume it first")
     if session.text is None:
         raise SessionFileError(name, "has no final answer to go on from")

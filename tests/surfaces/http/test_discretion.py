@@ -13,6 +13,14 @@ import pytest
 from mcp_clients import over_http
 from postgres import database_of
 from served import free_port, serving_process
+from witan.errors import (
+    BallotFileError,
+    HistoryConflict,
+    InvalidRubric,
+    OverBudget,
+    UnknownName,
+)
+from witan.service.redaction import public_error
 from witan.surfaces.cli.app import main
 
 SECRET = "hunter2-of-the-command"  # noqa: S105 - of these tests alone
@@ -307,3 +315,20 @@ class TestOperator:
             assert answers["away"].status_code == 503
             assert answers["away"].json()["detail"].startswith("the history: ")
             assert urlsplit(place).path.lstrip("/") in log
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BallotFileError("/srv/council/votes.csv", "cannot be read"),
+        InvalidRubric("/srv/council/rubric.toml", "has no criterion"),
+        UnknownName("rubric", "x", ["/srv/council/own.toml"]),
+        OverBudget("ada", "has no price in /srv/council/council.toml"),
+        HistoryConflict("the server", "the session is in /srv/council/history.sqlite", "wait"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_error_names_a_path_of_the_server(error):
+    """Whatever its type: a new kind of error is redacted before anybody thinks of it."""
+    assert "/srv" in str(error)
+    assert "/srv" not in public_error(error)

@@ -320,7 +320,7 @@ class TestPosted:
         response = client.post("/api/tally", content=json.dumps(line))
 
         assert response.status_code == 422
-        assert "scale=1-10 clamps 1 of 3 grades or scale=0-100" in response.json()["detail"]
+        assert "scale=1-10 clamps 1 of 3 grades, or scale=0-100" in response.json()["detail"]
 
     def test_good_lines_count_beside_bad_ones(self, client):
         """Which are named."""

@@ -365,6 +365,13 @@ class TestEnding:
         assert response.status_code == 422
         assert [fault["where"] for fault in response.json()["faults"]] == ["rule"]
 
+    def test_a_name_that_looks_like_an_option_is_repeated_as_it_was_sent(self, client):
+        """Remedies are worded for requests; what a client wrote is not."""
+        response = client.get("/api/sessions/--scale%20witan%20resume%20--take-over")
+
+        assert response.status_code == 404
+        assert "'--scale witan resume --take-over'" in response.json()["detail"]
+
     @pytest.mark.parametrize(
         "path", ["", "/events", "/cancel", "/resume", "/retry", "/rejudge", "/retry/plan"]
     )

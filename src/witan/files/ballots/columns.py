@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 
-from witan.errors import BallotFileError, InvalidParameter, UnknownName
+from witan.errors import BallotFileError, InvalidParameter, Remedy, UnknownName, Way
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "session": (
@@ -147,9 +147,11 @@ class Header:
                 names = ", ".join(self.names[:12])
                 raise BallotFileError(
                     self.path,
-                    f"has no column for the field {field!r}; expected one named "
-                    f"{' or '.join(ALIASES[field][:5])}, or say which it is "
-                    f"(--column field=header) of: {names}",
+                    f"has no column for the field {field!r}; its columns are {names}",
+                    remedy=Remedy(
+                        f"call one {' or '.join(ALIASES[field][:5])}",
+                        Way("name it with ", {"columns": {field: "HEADER"}}),
+                    ),
                 )
 
     def cell(self, field: str) -> Cell:

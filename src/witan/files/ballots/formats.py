@@ -1,6 +1,5 @@
 """Formats of ballot files and what reads each."""
 
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -8,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from witan.core.ballot import Ballot
-from witan.errors import BallotFileError, InvalidParameter, UnknownName
+from witan.errors import BallotFileError, InvalidParameter, Remedy, UnknownName, Way
 from witan.files.ballots.cells import Rows, csv_rows, text_of
 from witan.files.ballots.jsonl import objects, read_council_log, read_jsonl
 from witan.files.ballots.opening import (
@@ -36,10 +35,7 @@ Records = Iterator[tuple[int, Mapping[str, Any]]]
 MOST_NAMED, MOST_COUNTED = 5, 100_000
 """Late fields that a note names each, and others that one note counts."""
 
-_A_HISTORY = (
-    "is a SQLite database, as a history is, and no file of sessions; to take over what a history "
-    "holds: witan export --history {} | witan import -"
-)
+_A_HISTORY = "is a SQLite database, as a history is, and no file of sessions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,14 @@ def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -
     if source.is_empty:
         return None
     if source.is_sqlite:
-        raise BallotFileError(source.path, _A_HISTORY.format(shlex.quote(source.path)))
+        way = Way(
+            "take over what a history holds: ",
+            {"history": source.path},
+            operation="export",
+            after=" | witan import -",
+            command=True,
+        )
+        raise BallotFileError(source.path, _A_HISTORY, remedy=Remedy(way))
     if source.is_zip:
         return Content("inspect", inspect_samples(source), columns)
     if source.is_parquet or format == "parquet":

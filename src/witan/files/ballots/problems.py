@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import Unreadable, kind_of
 from witan.core.scale import HOLISTIC, Scale, grade_on, is_empty, may_be_typing_error
-from witan.errors import BallotFileError
+from witan.errors import BallotFileError, Remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Problem:
     field: str | None
     what: str
     read: bool = False
+    remedy: Remedy | str = ""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.sentence}"
@@ -32,6 +33,12 @@ class Problem:
     @property
     def sentence(self) -> str:
         """The sentence without its place."""
+        way_on = str(self.remedy)
+        return f"{self.flaw}{way_on and f'; {way_on}'}"
+
+    @property
+    def flaw(self) -> str:
+        """The sentence without place and remedy."""
         return self.what if self.field is None else f"field {self.field!r} {self.what}"
 
 
@@ -62,9 +69,9 @@ class Report:
     def __call__(self, line: int, flaw: Unreadable) -> None:
         """Report a flaw of `line`."""
         self.n_problems += 1
-        problem = Problem(self.path, line, flaw.field, flaw.what, flaw.read)
+        problem = Problem(self.path, line, flaw.field, flaw.what, flaw.read, flaw.remedy)
         if self.on_problem is None:
-            raise BallotFileError(self.path, problem.sentence, line) from None
+            raise BallotFileError(self.path, problem.flaw, line, flaw.remedy) from None
         self.on_problem(problem)
 
     def note(self, text: str) -> None:

@@ -2,12 +2,11 @@
 
 import json
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from witan.errors import BallotFileError
+from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.cells import Dialect, cut, text_of
 from witan.files.ballots.columns import (
     ALIASES,
@@ -65,7 +64,7 @@ def unknown_table(
         problem += f"; expected {nearest}, {purpose}"
     problem += f", but no column for {' and '.join(missing) if missing else 'what it needs'}"
     way_on = _suggest_command(header, missing, sample, columns, recogniser)
-    return BallotFileError(path, f"{problem}; {way_on}")
+    return BallotFileError(path, problem, remedy=way_on)
 
 
 def _suggest_command(
@@ -74,8 +73,8 @@ def _suggest_command(
     sample: Sequence[Sequence[str]],
     columns: Mapping[str, str],
     recogniser: Recogniser,
-) -> str:
-    """A command tested to read it; else advice on column names."""
+) -> Remedy:
+    """Suggest columns tested to read it; else advise on their names."""
     tries = [missing]
     if "candidate" in header:  # who judged need not be said: the file stands for it
         tries.append([field for field in missing if field != "reviewer"])
@@ -83,13 +82,16 @@ def _suggest_command(
         guessed = _guess(header, fields, sample)
         names = {**columns, **(guessed or {})}
         if guessed and recogniser(header.names, sample, names, header.path) is not None:
-            options = " ".join(f"--column {shlex.quote(f'{f}={c}')}" for f, c in names.items())
             meant = " and ".join(f"{f} is {c!r}" for f, c in guessed.items())
-            return f"if {meant}: witan tally {shlex.quote(header.path)} {options}"
+            return Remedy(Way(f"if {meant}, add ", {"columns": names}))
     if "candidate" in header and sum(_grades(p, sample) for p in _free(header)) > 1:
-        return "if each column of grades is a judge: add --format csv-judges"
+        judges = {"format": "csv-judges"}
+        return Remedy(Way("if each column of grades is a judge, add ", judges))
     wanted = [f"{field} ({', '.join(ALIASES[field][:3])})" for field in missing]
-    return f"add a column for {' and '.join(wanted)}, or name it with --column FIELD=HEADER"
+    return Remedy(
+        f"add a column for {' and '.join(wanted)}",
+        Way("name it with ", {"columns": {"FIELD": "HEADER"}}),
+    )
 
 
 def _free(header: Header) -> list[int]:
@@ -235,8 +237,8 @@ def _json_format(source: Source, first: str, columns: Mapping[str, str]) -> str:
         return kind or "jsonl"
     if not columns and (beside := _attachment_kind(record)) is not None:
         path = source.path
-        problem = f"holds {beside} and no ballots; import the ballots with --{beside}"
-        raise BallotFileError(path, f"{problem} {shlex.quote(path)}")
+        remedy = Remedy(Way("import the ballots with ", {beside: path}))
+        raise BallotFileError(path, f"holds {beside} and no ballots", remedy=remedy)
     names = list(record)
     sample = [_object(line) for line in source.glimpse(SAMPLE)]
     rows = [[text_of(each.get(name)) for name in names] if each else [] for each in sample]

@@ -78,7 +78,7 @@ def _scales_in_file(evidence: Evidence, path: str) -> Scales:
     try:
         return evidence.scales()
     except UnclearScale as error:
-        raise BallotFileError(path, str(error)) from error
+        raise BallotFileError(path, error.problem, remedy=error.remedy) from error
 
 
 def _set_scale(ballot: Ballot, scale: Scale | None, otherwise: Scales | None) -> Ballot:

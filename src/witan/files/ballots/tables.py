@@ -12,7 +12,7 @@ from typing import Any
 from witan.core.ballot import Ballot, Groups
 from witan.core.ballot_records import Unreadable, group_by_rank, name, position, scale_record
 from witan.core.scale import read_grade
-from witan.errors import BallotFileError
+from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.cells import BALLOT_CELLS, Rows, number, read_cell
 from witan.files.ballots.columns import (
     ALIASES,
@@ -90,9 +90,14 @@ def _repetition(rows: int) -> Unreadable:
     return Unreadable(
         "candidate",
         f"stands on one ballot more than once ({rows:,} rows in the file, this the first); the "
-        "last row of each counts; where a further column tells the rows apart, join it to the "
-        "reviewer, such as --column reviewer=judge+version",
+        "last row of each counts",
         read=True,
+        remedy=Remedy(
+            Way(
+                "where a further column tells the rows apart, join it to the reviewer, such as ",
+                {"columns": {"reviewer": "judge+version"}},
+            )
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from witan.core.ballot import Ballot, Groups
 from witan.core.ballot_records import KINDS, Unreadable, check_years, moment, session_name, weight
 from witan.deliberation.imported_session import Imported
-from witan.errors import BallotFileError
+from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.columns import ALIASES, Cell, Header, fold_name
 from witan.files.ballots.formats import Records
 from witan.files.ballots.problems import Again, Report
@@ -377,7 +377,7 @@ def preferences_as_battles(
         except Unreadable as flaw:
             if first:
                 problem = flaw.what if flaw.field is None else f"field {flaw.field!r} {flaw.what}"
-                raise BallotFileError(report.path, problem, line) from None
+                raise BallotFileError(report.path, problem, line, flaw.remedy) from None
             report(line, flaw)
         first = False
 
@@ -423,8 +423,14 @@ def _name(side: str, fields: Mapping[str, Any], value: object) -> str:
         return value.strip()
     raise Unreadable(
         side,
-        "is an answer, and no field says whose it is; add chosen_model and rejected_model, or name "
-        "the fields that say it: --column first=FIELD --column second=FIELD",
+        "is an answer, and no field says whose it is",
+        remedy=Remedy(
+            "add chosen_model and rejected_model",
+            Way(
+                "name the fields that say it: ",
+                {"columns": {"first": "FIELD", "second": "FIELD"}},
+            ),
+        ),
     )
 
 

@@ -71,7 +71,7 @@ def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Impo
             except Unreadable as flaw:
                 where = "results" if len(results) == 1 else f"results[{number - 1}]"
                 field = where if flaw.field is None else f"{where}.{flaw.field}"
-                report(line, Unreadable(field, flaw.what))
+                report(line, Unreadable(field, flaw.what, remedy=flaw.remedy))
     failures.note(report)
 
 

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 
 from witan.service.catalogue import operation, redact, redacts
-from witan.service.error_boundary import as_request
 from witan.service.operations.imported_sessions import ImportedSession, imported_session
 from witan.service.parameters import Parameters
-from witan.service.redaction import redact_import
+from witan.service.redaction import redact_import, redact_words
 from witan.service.session_records import CouncilSession
 from witan.service.stored_sessions import SessionName, SessionStore
 
@@ -21,7 +20,7 @@ class ShowParameters(Parameters):
 @redacts(ImportedSession)
 def redact_imported_session(imported: ImportedSession) -> ImportedSession:
     """Redact names and reasons; the outcome was counted under the names that clients see."""
-    why = None if imported.not_counted is None else as_request(imported.not_counted)
+    why = None if imported.not_counted is None else redact_words(imported.not_counted)
     held, _ = redact_import(imported.held)
     return replace(imported, about=redact(imported.about), held=held, not_counted=why)
 

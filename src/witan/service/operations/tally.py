@@ -86,14 +86,12 @@ def tally(_: object, parameters: TallyParameters) -> Tally:
     Standings with intervals, ties, and how many ballots could end the lead. Nothing is stored and
     no model is called.
     """
-    from witan.service.error_boundary import as_request
-
     problems: list[UnsuitableBallots] = []
     outcomes = tuple(count_sessions(parameters, problems.append))
     return Tally(
         __version__,
         outcomes,
-        tuple(Uncounted(each.session, as_request(str(each))) for each in problems),
+        tuple(Uncounted(each.session, str(each)) for each in problems),
         tuple(parameters.ballots.not_read),
         parameters.without_effect([parameters.rule]),
     )

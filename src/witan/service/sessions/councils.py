@@ -19,7 +19,6 @@ from witan.service.catalogue import redacts
 from witan.service.config.configuration import DEMO, Config
 from witan.service.council import Council, seat_council
 from witan.service.demonstration import demonstration
-from witan.service.error_boundary import as_request
 from witan.service.procedure_options import procedure_of
 from witan.service.redaction import redact_seats, redact_words, why_unseated
 from witan.service.requests import CouncilRequest
@@ -149,7 +148,7 @@ class Councils:
             try:
                 council = seat_council(self._configure(name, {}), self._environment)
             except WitanError as error:
-                problem = as_request(why_unseated(error))
+                problem = why_unseated(error)
                 profiles[name] = Profile(name, about, problem=problem, failure=error)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)

@@ -161,7 +161,9 @@ def _run(args: Sequence[str] | None) -> int:
             echo(f"witan: {clean(error.format_message())}", err=True)
         return error.exit_code
     except WitanError as error:
-        echo(f"witan: {clean(str(error))}", err=True)
+        from witan.surfaces.cli.generated import word_problem
+
+        echo(f"witan: {clean(word_problem(error))}", err=True)
         return status_of(error)
     return status if isinstance(status, int) else Status.ANSWERED
 

@@ -14,7 +14,7 @@ from witan.errors import NothingToCount, UnknownName
 from witan.service.ballots import SECTION, BallotFormat, Unread
 from witan.service.text import clean, counted, listed
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.generated import parameter_options
+from witan.surfaces.cli.generated import parameter_options, word_problem
 from witan.surfaces.cli.options import section, strict_option
 from witan.surfaces.terminal import console, echo, styled
 
@@ -253,9 +253,9 @@ class Body:
 
     def _note(self, problem: "Problem") -> None:
         if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
-            echo(clean(str(problem)), err=True)
+            echo(clean(word_problem(problem)), err=True)
         if not problem.read:
-            self.not_read.append(Unread(problem.line, str(problem)))
+            self.not_read.append(Unread(problem.line, word_problem(problem)))
         (self.odd if problem.read else self.problems)[problem.path] += 1
 
     def _close(self) -> None:

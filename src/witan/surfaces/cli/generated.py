@@ -1,16 +1,19 @@
 """Commands made from the catalogue: an option for each parameter, text or JSON for the result."""
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import copy
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from witan.errors import InvalidParameter
-from witan.service.catalogue import Operation
+from witan.errors import InvalidParameter, Remedy, Way, WitanError
+from witan.service.ballots import BallotFormat
+from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.parameters import (
     Parameter,
     Parameters,
@@ -30,6 +33,9 @@ from witan.surfaces.cli.options import (
     stacked,
 )
 from witan.surfaces.terminal import echo
+
+if TYPE_CHECKING:
+    from witan.files.ballots import Problem
 
 P = TypeVar("P", bound=Parameters)
 R = TypeVar("R")
@@ -142,6 +148,39 @@ def take_parameters(declared: type[P], options: dict[str, Any]) -> P:
     """Make the parameters that a dataclass declares from options, and remove those."""
     names = [each.name for each in parameters_of(declared)]
     return make_parameters(declared, {name: options.pop(name) for name in names})
+
+
+def word_problem(problem: "WitanError | Problem") -> str:
+    """Write a problem with its remedy as options and commands."""
+    remedy = getattr(problem, "remedy", None)
+    if not isinstance(remedy, Remedy):
+        return str(problem)
+    worded = copy(problem)
+    object.__setattr__(worded, "remedy", write_remedy(remedy))  # a problem is frozen
+    return str(worded)
+
+
+def write_remedy(remedy: Remedy | str) -> str:
+    """Write a remedy as options and commands."""
+    return remedy if isinstance(remedy, str) else remedy.write(_write_way)
+
+
+def _write_way(way: Way) -> str:
+    declared: type[Parameters] = BallotFormat
+    if way.operation in CATALOGUE:
+        declared = find_operation(way.operation).parameters
+    options = {each.name: each.option for each in parameters_of(declared)}
+    words = [f"witan {way.operation}"] if way.operation else []
+    for name, value in way.arguments.items():
+        option = options.get(name, f"--{name.replace('_', '-')}")
+        if value is True:
+            words.append(option)
+        elif isinstance(value, Mapping):
+            entries = (shlex.quote(f"{key}={entry}") for key, entry in value.items())
+            words.extend(f"{option} {entry}" for entry in entries)
+        else:
+            words.append(f"{option} {shlex.quote(str(value))}")
+    return f"{way.words}{' '.join(words)}{way.after}"
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from witan.service.ballots import SECTION, BallotFormat
 from witan.service.parameters import MOMENT
 from witan.service.text import clean, counted, listed
 from witan.surfaces.cli.exit_statuses import Status, status_of
-from witan.surfaces.cli.generated import parameter_options
+from witan.surfaces.cli.generated import parameter_options, word_problem, write_remedy
 from witan.surfaces.cli.options import (
     ParsedType,
     SectionedCommand,
@@ -145,6 +145,11 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
     taking.close()
 
 
+def _with_remedy(problem: "BallotFileError | Problem", sentence: str) -> str:
+    written = write_remedy(problem.remedy)
+    return f"{sentence}; {written}" if written else sentence
+
+
 @dataclass(slots=True)
 class _Tally:
     """Counts of a file, or of the files of a folder."""
@@ -203,11 +208,21 @@ class _Tally:
             "scales": [scale.sentence_with("--scale ") for scale in self.scales],
             "problems": [
                 *(
-                    {"file": e.path, "line": e.line, "field": None, "problem": e.problem}
+                    {
+                        "file": e.path,
+                        "line": e.line,
+                        "field": None,
+                        "problem": _with_remedy(e, e.problem),
+                    }
                     for e in self.refusals
                 ),
                 *(
-                    {"file": p.path, "line": p.line, "field": p.field, "problem": p.what}
+                    {
+                        "file": p.path,
+                        "line": p.line,
+                        "field": p.field,
+                        "problem": _with_remedy(p, p.what),
+                    }
                     for p in self.problems
                 ),
             ],
@@ -285,7 +300,7 @@ class _Taking:
         except (HistoryError, MissingExtra, UnknownName):
             raise
         except WitanError as error:
-            echo(f"witan: {clean(str(error))}", err=True)
+            echo(f"witan: {clean(word_problem(error))}", err=True)
             tally.refused += 1
             if isinstance(error, BallotFileError):
                 tally.refusals.append(error)
@@ -295,7 +310,7 @@ class _Taking:
     def _note(self, problem: "Problem") -> None:
         self._shown += 1
         if self._shown <= PROBLEMS_SHOWN:
-            echo(clean(str(problem)), err=True)
+            echo(clean(word_problem(problem)), err=True)
 
     def _say_unread(self, tally: _Tally) -> None:
         """Say how many lines could not be read, and what that means for the rest."""

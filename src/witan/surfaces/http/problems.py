@@ -29,9 +29,9 @@ from witan.errors import (
     UnknownName,
     WitanError,
 )
-from witan.service.error_boundary import refusal
 from witan.service.json_output import to_json
 from witan.service.parameters import refusal_in
+from witan.service.redaction import public_error
 from witan.surfaces.http.addresses import shown_path
 from witan.surfaces.openai.errors import (
     fault_of,
@@ -169,7 +169,7 @@ async def respond_to_error(request: Request, error: Exception) -> Response:
 
 def word_error(request: Request, error: Exception) -> str:
     """Word an error for clients; log what they may not see."""
-    words = refusal(error)
+    words = public_error(error)
     if words != str(error):
         fields = {"request": request.scope.get("request"), "problem": str(error)}
         level = logging.ERROR if status_of(error) >= 500 else logging.INFO

@@ -17,8 +17,9 @@ from starlette.routing import Route
 
 from witan.errors import Busy, UnknownName, WitanError
 from witan.service.config.serve import ServeSettings
-from witan.service.error_boundary import contain_errors, refusal
+from witan.service.error_boundary import contain_errors
 from witan.service.json_output import to_json
+from witan.service.redaction import public_error
 from witan.service.sessions import LOCAL, Service
 from witan.surfaces.mcp import prompts, resources
 from witan.surfaces.mcp.schemas import describe_faults
@@ -167,7 +168,7 @@ def _result(reply: Reply) -> types.CallToolResult:
 
 def _refusal(error: WitanError) -> str:
     """Word an error for the client; log what that leaves out."""
-    words = refusal(error)
+    words = public_error(error)
     if words != str(error):
         _log.info("refused", extra={"fields": {"problem": str(error)}})
     return words

@@ -22,7 +22,6 @@ from witan.errors import (
 from witan.history import Search
 from witan.service.catalogue import redact
 from witan.service.demonstration import demonstration
-from witan.service.error_boundary import as_form
 from witan.service.operations import ask as operations
 from witan.service.operations.plan import ServedPlanner
 from witan.service.parameters import parameters_of, validate_parameters
@@ -133,7 +132,7 @@ def _councils(service: Service) -> list[Choice]:
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
             who, writers = _named((*profile.seats, *profile.jury)), _named(profile.chairmen)
-            result.append(Choice(name, words, as_form(profile.problem or ""), who, writers))
+            result.append(Choice(name, words, profile.problem or "", who, writers))
     return result
 
 

@@ -11,7 +11,6 @@ from witan.errors import InvalidParameter, WitanError
 from witan.service.ballots import SentBallots
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
-from witan.service.error_boundary import as_form
 from witan.service.operations.compare import compare
 from witan.service.operations.explain import explain
 from witan.service.operations.tally import tally
@@ -73,7 +72,7 @@ def add_counting_page(operation: Operation[Any, Any], title: str, button: str) -
 
             return Page(await while_connected(request, work))
         except WitanError as error:
-            problem = clean(as_form(word_error(request, error)))
+            problem = clean(word_error(request, error))
             return Page(write(request, values, problem=problem), status_of(error))
 
     path = f"/{operation.name}"

@@ -99,7 +99,7 @@ class TestHalves:
 
     def test_a_leaderboard_weighs_reviewers(self, history):
         """Under weighted_borda it differs from borda, and stays as it is when asked again."""
-        history.add(lessons(120, people=120), "x", "x")
+        history.add(lessons(80, people=80), "x", "x")
         weighed = leaderboard(history, Terms(rule="weighted_borda"))
         plain = leaderboard(history, Terms(rule="borda"))
 
@@ -114,8 +114,8 @@ class TestHalves:
         """Aliases that are handed over do what those of an open history do."""
         with History.open(tmp_path / "a.sqlite") as one, History.open(tmp_path / "b.sqlite") as two:
             for history in (one, two):
-                history.add(lessons(60, people=60), "x", "x")
-                history.add(map(renamed, lessons(60, people=60, first=60)), "y", "y")
+                history.add(lessons(40, people=40), "x", "x")
+                history.add(map(renamed, lessons(40, people=40, first=40)), "y", "y")
             one.aliases = TestRenamed.ALIASES
             asked = Terms(rule="weighted_borda")
 

@@ -11,6 +11,7 @@ files of a lake DuckDB and Spark create them; lists are lists there.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Dialect
@@ -171,6 +172,7 @@ _VIEWS: Mapping[Dialect, Mapping[str, str]] = {"sqlite": _SQLITE, "postgresql": 
 _READS_A_VIEW = re.compile(r" AS \((\s*SELECT(?:(?!\sFROM\s).)*\sFROM v_)", re.DOTALL)
 
 
+@lru_cache(maxsize=256)
 def with_views(sql: str, dialect: Dialect) -> str:
     """Prepend the views named by a query."""
     known = _VIEWS[dialect]

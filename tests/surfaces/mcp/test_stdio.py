@@ -103,7 +103,7 @@ def slow(tmp_path):
 class TestAsking:
     """The protocol's own client puts a question, and hears how it goes."""
 
-    @pytest.mark.parametrize("mode", ["auto", "legacy"])
+    @pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
     async def test_a_question_is_answered_with_progress(self, tmp_path, mode):
         """The numbers grow to their total; who votes and who leads is said on the way."""
         heard = Heard()

@@ -82,11 +82,11 @@ def create_app(
     app.state.feeds = Feeds()
     app.state.created = int(time.time())
     app.state.metrics = Metrics() if metrics is None else metrics
-    app.include_router(routes.server_router)
-    app.include_router(routes.router)
-    app.include_router(openai_routes.router)
+    # An included router would describe each of its routes anew for every application.
+    app.router.routes += routes.server_router.routes + routes.router.routes
+    app.router.routes += openai_routes.router.routes
     mount(app, service, settings)
-    app.include_router(page_routes.router)
+    app.router.routes += page_routes.router.routes
     app.add_exception_handler(WitanError, respond_to_error)
     app.add_exception_handler(RequestValidationError, respond_to_invalid)
     app.add_exception_handler(HTTPException, respond_to_refused)

@@ -79,11 +79,10 @@ class _Handlers:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._tools = list_tools()
 
     async def list_tools(self, _: Context, __: Page) -> types.ListToolsResult:
         """List the tools."""
-        return types.ListToolsResult(tools=self._tools)
+        return types.ListToolsResult(tools=[*list_tools()])
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from math import inf
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol
@@ -127,10 +127,13 @@ class Tool:
         return await self.work(call, read_arguments(self.arguments, values))
 
 
-def list_tools() -> list[types.Tool]:
+@cache
+def list_tools() -> tuple[types.Tool, ...]:
     """Describe the tools as the protocol lists them."""
     schemas = ArgumentSchemas()
-    return [_describe(tool, schemas.write(name, tool.arguments)) for name, tool in TOOLS.items()]
+    return tuple(
+        _describe(tool, schemas.write(name, tool.arguments)) for name, tool in TOOLS.items()
+    )
 
 
 def _describe(tool: Tool, arguments: dict[str, Any]) -> types.Tool:

@@ -3,19 +3,25 @@
 from collections.abc import Mapping
 from urllib.parse import urlencode, urlsplit
 
-from fastapi import Request
+from fastapi import APIRouter, Depends, Request
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from witan.service.catalogue import redact
 from witan.service.sessions import Service
+from witan.surfaces.http.addresses import known_parameters
 from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
 
 PROGRAMS = ("/api", "/v1", "/mcp", "/metrics", "/healthz", "/openapi.json", "/assets")
 """Paths that are requested by programs, or by pages."""
 
 FRESH = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "private, no-cache"}
+
+
+def page_router() -> APIRouter:
+    """Make a router of pages, which refuses unknown parameters."""
+    return APIRouter(include_in_schema=False, dependencies=[Depends(known_parameters)])
 
 
 class Compressed(Response):

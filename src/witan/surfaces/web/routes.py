@@ -2,22 +2,21 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from witan.errors import UnknownName
-from witan.surfaces.http.addresses import known_parameters
 from witan.surfaces.http.door import COOKIE, Clients
 from witan.surfaces.web import routes_asking, routes_counting, routes_reports, routes_sessions
 from witan.surfaces.web.assets import ASSETS, asset
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.rendering import render
-from witan.surfaces.web.responses import Compressed, Page, redirect, site_of
+from witan.surfaces.web.responses import Compressed, Page, page_router, redirect, site_of
 
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 """Headers of an asset whose address names its content."""
 
-router = APIRouter(include_in_schema=False, dependencies=[Depends(known_parameters)])
+router = page_router()
 
 
 @router.get("/assets/{name}")
@@ -92,8 +91,9 @@ def _own(to: str) -> str:
     return to if there and to.isascii() and to.isprintable() else ""
 
 
-router.include_router(routes_asking.router)
-router.include_router(routes_reports.router)
-router.include_router(routes_counting.router)
-# Last, as names of sessions may hold anything.
-router.include_router(routes_sessions.router)
+router.routes += [
+    *routes_asking.router.routes,
+    *routes_reports.router.routes,
+    *routes_counting.router.routes,
+    *routes_sessions.router.routes,  # last, as names of sessions may hold anything
+]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import anyio
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
@@ -37,9 +37,9 @@ from witan.surfaces.views.naming import seat_called
 from witan.surfaces.views.sessions import SessionRow, latest_rows
 from witan.surfaces.web.forms import Filled, Form, council_sections, read_form
 from witan.surfaces.web.rendering import Choice, render, render_ask
-from witan.surfaces.web.responses import Page, redirect, site_of
+from witan.surfaces.web.responses import Page, page_router, redirect, site_of
 
-router = APIRouter()
+router = page_router()
 
 LATEST = 8
 """Sessions that the first page shows."""

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from witan.errors import InvalidParameter, WitanError
@@ -21,9 +21,9 @@ from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report import report_of
 from witan.surfaces.web.forms import form_fields, read_form
 from witan.surfaces.web.rendering import render
-from witan.surfaces.web.responses import Page, site_of
+from witan.surfaces.web.responses import Page, page_router, site_of
 
-router = APIRouter()
+router = page_router()
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import anyio
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from witan.analytics.sources import check_rule
@@ -32,9 +32,9 @@ from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
 from witan.surfaces.web.forms import form_fields, read_query, takes_query
 from witan.surfaces.web.rendering import Site, render
-from witan.surfaces.web.responses import Page, site_of
+from witan.surfaces.web.responses import Page, page_router, site_of
 
-router = APIRouter()
+router = page_router()
 
 PART, WHOLE = "part", "whole"
 """Values of `show`: the report alone, or a page that waits."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import anyio
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from starlette.responses import Response
 
 from witan.core.ballot import Groups
@@ -41,12 +41,12 @@ from witan.surfaces.web.rendering import (
     render_session,
     render_vote,
 )
-from witan.surfaces.web.responses import Page, redirect, site_of
+from witan.surfaces.web.responses import Page, page_router, redirect, site_of
 
 PLACE = "place-"
 """Before a label, the name of the field that holds its place."""
 
-router = APIRouter()
+router = page_router()
 
 Without = Annotated[Sequence[str], Query()]
 

@@ -102,7 +102,8 @@ class TestRefusals:
     async def test_a_little_more_than_the_smallest_session_is_let_through(self, priced, ledger):
         """Calls are made; what it says it needs is no guess."""
         async with Service.open(councils(priced()), ledger=ledger) as service:
-            _, least = (await service.plan(ASKED)).least_usd()
+            plan, _ = await service.plan(ASKED)
+            _, least = plan.least_usd()
             with pytest.raises(Busy):
                 await service.ask(ASKED, Client("ci", daily_usd=least * 0.99))
             client = Client("ci", daily_usd=least * 1.01)

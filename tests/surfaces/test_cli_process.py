@@ -15,7 +15,7 @@ from typing import IO
 import pytest
 
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.session import SessionOutput, hold
+from witan.surfaces.cli.session import SessionOutput, run_session
 
 HEAVY = ("numpy", "scipy", "rich", "pydantic", "pyarrow")
 """Packages that asking for help must not wait for."""
@@ -183,10 +183,12 @@ class TestEarlyInterrupt:
     def test_it_is_one_sentence(self, capsys):
         """Nothing is kept, as there is nothing, and the status is that of an interrupt."""
 
-        def seat(_, __):
+        def prepare(_):
             raise KeyboardInterrupt
 
-        assert hold(SessionOutput(quiet=True), seat) == Status.INTERRUPTED
+        status = run_session(SessionOutput(quiet=True), lambda _: None, prepare)
+
+        assert status == Status.INTERRUPTED
         assert capsys.readouterr().err == "interrupted before the session was opened\n"
 
 

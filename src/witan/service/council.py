@@ -3,14 +3,13 @@
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 
 import anyio
-from anyio.from_thread import start_blocking_portal
 
 from witan.core.rules import RULES
 from witan.deliberation import council as deliberation
@@ -18,17 +17,14 @@ from witan.deliberation.context import SessionContext
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
-from witan.deliberation.planner import make_plan
-from witan.deliberation.ports import Member, Message, Model, Price, Seat, SystemClock, Teacher
-from witan.deliberation.procedure import Procedure, Throttling, check_procedure
+from witan.deliberation.ports import Member, Message, Model, Price, SystemClock, Teacher
+from witan.deliberation.procedure import Procedure, Throttling
 from witan.deliberation.recorder import Listener
 from witan.deliberation.retries import plan_retry
 from witan.deliberation.session import Session
 from witan.deliberation.throttle import Throttles
 from witan.errors import ConfigError, InvalidParameter, NoCouncil, UnknownName
-from witan.models.connections import Connections
 from witan.models.providers import find_key
-from witan.models.pydantic_ai_model import Providers
 from witan.models.scripted import Scripted
 from witan.models.seats import (
     Rate,
@@ -38,17 +34,8 @@ from witan.models.seats import (
     name_seats,
     names_of,
     parse_seat,
-    price_of_seat,
     seat,
     unknown_seat_problem,
-)
-from witan.service.config.configuration import Config, load_config
-from witan.service.config.schema import OPEN_TABLES, fixed_keys
-from witan.service.council_discovery import (
-    DiscoveredCouncil,
-    find_council,
-    price_config,
-    shared_votes,
 )
 from witan.service.history_access import history_place
 from witan.service.procedure_options import (
@@ -58,12 +45,17 @@ from witan.service.procedure_options import (
     procedure_of,
 )
 from witan.service.text import listed
+from witan.service.trust import shared_votes
 
 if TYPE_CHECKING:
     from witan.history import History
-    from witan.service.council_history import HistoryRecorder
+    from witan.models.connections import Connections
+    from witan.models.pydantic_ai_model import Providers
+    from witan.service.config.configuration import Config
+    from witan.service.council_discovery import DiscoveredCouncil
+    from witan.service.session_recording import SessionRecorder
 
-    Where: TypeAlias = History | str | Path | Literal[False] | None
+    Where: TypeAlias = SessionRecorder | History | str | Path | Literal[False] | None
 
 Seatable = str | SeatSpec | Member | Model
 """A seat as it is written or taken apart, a member, or anything that can complete a call."""
@@ -78,13 +70,11 @@ class MemberFactory:
     def __init__(
         self,
         environment: Mapping[str, str],
-        connections: Connections,
-        providers: Providers,
         prices: Mapping[str, Rate],
     ) -> None:
         self._prices = prices
         self._environment = environment
-        self._connections, self._providers = connections, providers
+        self._clients: tuple[Connections, Providers] | None = None
         self._named: dict[str, None] = {}
         self._seated: list[tuple[SeatSpec, Member]] = []
         self.closing: list[Callable[[], Awaitable[None]]] = []
@@ -158,11 +148,21 @@ class MemberFactory:
             scripted = isinstance(each, Scripted)
             price = Price(0, 0) if scripted else None
             return Member(spec.name, each, provider=OWN, price=price, simulated=scripted)
-        member = seat(spec, self._environment, self._connections, self._providers)
+        member = seat(spec, self._environment, *self._shared_clients())
         close = getattr(member.model, "aclose", None)
         if close is not None:
             self.closing.append(close)
         return member
+
+    def _shared_clients(self) -> "tuple[Connections, Providers]":
+        """Make what calls servers, once a seat needs it."""
+        if self._clients is None:
+            from witan.models.connections import Connections
+            from witan.models.pydantic_ai_model import Providers
+
+            connections, providers = self._clients = Connections(), Providers()
+            self.closing[:0] = [connections.aclose, providers.aclose]
+        return self._clients
 
 
 def _spec(each: Seatable, key: str) -> SeatSpec:
@@ -228,8 +228,8 @@ class Council(deliberation.Council):
         What to know about how the council was seated, a sentence each.
     history
         Where every session is recorded, and what the council learns from before it counts: an open
-        `History`, or a path or URL of one, which is opened with the council's block. None, False:
-        nowhere.
+        `History`, or a path or URL of one, which is opened with the council's block; or a recorder.
+        None, False: nowhere.
     aliases
         Old name → new name of a model that was renamed: as one reviewer it teaches the council. For
         a `history` that is opened with the block; an open one has its own `aliases`.
@@ -271,24 +271,26 @@ class Council(deliberation.Council):
         if procedure is not None and options:
             raise _doubly_given(options)
         arranged = build_procedure(options) if procedure is None else procedure
-        connections, providers = Connections(), Providers()
         # A default value would be printed with the signature, keys and all.
         known = os.environ if environment is None else environment
-        seating = MemberFactory(known, connections, providers, price)
+        seating = MemberFactory(known, price)
         seated = seating.members(members)
         jurors = seating.jury(jury or ())
         chairmen = seating.chairmen(_listed(chairman))
         seating.check_prices()
-        self._kept = None if history is None or history is False else _keeping(history, aliases)
+        self._recorder = (
+            None if history is None or history is False else _make_recorder(history, aliases)
+        )
+        learns = self._recorder is not None and self._recorder.teaches
         super().__init__(
             seated,
             chairmen,
             arranged,
             jury=jurors,
             clock=SystemClock(),
-            closing=(connections.aclose, providers.aclose, *seating.closing),
+            closing=tuple(seating.closing),
             notes=(*notes, *(note for note in shared_votes(jurors or seated) if note not in notes)),
-            teacher=teacher if self._kept is None else self._kept,
+            teacher=self._recorder if learns else teacher,
             throttles=throttles,
         )
 
@@ -330,7 +332,7 @@ class Council(deliberation.Council):
             How long replies are expected to be; None: as in the history, else as published.
         """
         if lengths is None:
-            lengths = TYPICAL if self._kept is None else self._kept.lengths()
+            lengths = TYPICAL if self._recorder is None else self._recorder.lengths()
         return super().plan(question, conversation=conversation, files=files, lengths=lengths)
 
     def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
@@ -343,35 +345,37 @@ class Council(deliberation.Council):
         return plan_rejudgment(session, self.reviewers, self.chairmen, self.procedure)
 
     async def __aenter__(self) -> Self:
-        if self._kept is not None:
-            await self._kept.open()
+        if self._recorder is not None:
+            await self._recorder.open()
         return await super().__aenter__()
 
     async def __aexit__(self, *failure: object) -> None:
         try:
             await super().__aexit__(*failure)
         finally:
-            if self._kept is not None:
-                await self._kept.close()
+            if self._recorder is not None:
+                await self._recorder.close()
 
     async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
         """Take up an interrupted session at its last finished seat; a closed one is returned.
 
-        As of the base; what the history holds of the session is taken over.
+        As of the base; what the history holds of the session is taken over. Where nothing comes of
+        it, no answer, ballot or final answer, it stays interrupted in the history.
         """
-        if self._kept is not None and session.status == "interrupted":
-            await self._kept.claim(session.id)
+        if self._recorder is not None and session.status == "interrupted":
+            await self._recorder.claim(session)
         return await super().resume(session, listener=listener)
 
     def _make_context(
         self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
     ) -> SessionContext:
-        told = listener if self._kept is None else self._kept.listening(listener)
-        return super()._make_context(opened, earlier, told)
+        if self._recorder is not None:
+            listener = self._recorder.listening(opened.session, listener)
+        return super()._make_context(opened, earlier, listener)
 
     async def _run(self, context: SessionContext) -> Session:
         session = await super()._run(context)
-        return session if self._kept is None else await self._kept.settle(session)
+        return session if self._recorder is None else await self._recorder.settle(session)
 
     @classmethod
     def from_config(
@@ -418,6 +422,8 @@ class Council(deliberation.Council):
             settings["chairmen"] = [each for each in chairmen if isinstance(each, str)]
         if jury is not None:
             settings["jury"] = [each for each in jury if isinstance(each, str)]
+        from witan.service.config.configuration import load_config
+
         config = load_config(
             known, Path.cwd(), path, settings, overriding="from_config", profile=profile
         )
@@ -429,7 +435,7 @@ class Council(deliberation.Council):
 
 
 def seat_council(
-    config: Config,
+    config: "Config",
     environment: Mapping[str, str],
     chairmen: Sequence[Seatable] | None = None,
     procedure: Procedure | None = None,
@@ -470,12 +476,12 @@ def seat_council(
             aliases=config.aliases,
             teacher=teacher,
         )
-    if (recorder := council._kept) is not None:  # noqa: SLF001 - of this module
+    if (recorder := council._recorder) is not None:  # noqa: SLF001 - of this module
         recorder.keep_days = config.history.keep_days
     return council
 
 
-def _unseated_notes(config: Config) -> Iterator[str]:
+def _unseated_notes(config: "Config") -> Iterator[str]:
     """Name the chairmen who lost their seats with replaced members."""
     for name in config.unseated:
         yield f"the configured chairman {name} has no seat among these members, and is not asked"
@@ -491,12 +497,14 @@ def _repriced(
     return [prices.get(each, each) if isinstance(each, SeatSpec) else each for each in seats]
 
 
-def with_list_prices(config: Config, environment: Mapping[str, str]) -> Config:
+def with_list_prices(config: "Config", environment: Mapping[str, str]) -> "Config":
     """Do as `price_config`; a running event loop is no bar."""
+    from witan.service.council_discovery import price_config
+
     return _blocking(partial(price_config, config, environment))
 
 
-def who_sits(config: Config, environment: Mapping[str, str]) -> DiscoveredCouncil:
+def who_sits(config: "Config", environment: Mapping[str, str]) -> "DiscoveredCouncil":
     """Return the configured seats, or else those of `find_council`.
 
     Raises
@@ -504,6 +512,8 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> DiscoveredCounci
     NoCouncil
         If only one member or juror is configured, or nobody is and nothing is found.
     """
+    from witan.service.council_discovery import DiscoveredCouncil, find_council
+
     if len(config.members) == 1:
         where = config.origins["members"]
         raise NoCouncil(
@@ -528,73 +538,19 @@ def who_sits(config: Config, environment: Mapping[str, str]) -> DiscoveredCounci
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredPlan:
-    """A plan for the configured council, which needs no key for it.
-
-    Parameters
-    ----------
-    max_cost_usd
-        The configured ceiling; None: none.
-    notes
-        Sentences about who would sit, and which keys are missing.
-    """
-
-    plan: Plan
-    max_cost_usd: float | None
-    notes: tuple[str, ...]
-
-
-def plan_configured(
-    config: Config,
-    environment: Mapping[str, str],
-    question: str,
-    *,
-    conversation: Sequence[Message] = (),
-    files: Mapping[str, str] = NO_FILES,
-    lengths: Lengths = TYPICAL,
-) -> ConfiguredPlan:
-    """Plan a question to the configured council; errors as of `seat_council`, but for keys."""
-    config = with_list_prices(config, environment)
-    council = who_sits(config, environment)
-    procedure = procedure_of(config)
-    with locate_error(config):
-        check_procedure(procedure, len(council.seats), len(config.jury))
-    specs = (*council.seats, *config.jury)
-    plan = make_plan(
-        [_planned_seat(spec, environment) for spec in council.seats],
-        [_planned_seat(spec, environment) for spec in _same_seats(config.chairmen, specs)],
-        procedure,
-        question,
-        jury=[_planned_seat(spec, environment) for spec in config.jury],
-        conversation=conversation,
-        files=files,
-        lengths=lengths,
-    )
-    missing = _missing_keys((*specs, *config.chairmen), environment)
-    return ConfiguredPlan(plan, procedure.limits.max_cost_usd, (*council.notes, *missing))
-
-
-def _planned_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Seat:
-    """Make a seat for a plan, which calls no model."""
-    price = price_of_seat(spec, environment)
-    return Seat(spec.name, spec.source, spec.provider, spec.options, price)
-
-
-def _same_seats(chairmen: Sequence[SeatSpec], members: Sequence[SeatSpec]) -> list[SeatSpec]:
-    """Replace each chairman that sits as a member or juror by that seat."""
-    seated = {replace(member, name=""): member for member in reversed(members)}
-    return [seated.get(replace(chairman, name=""), chairman) for chairman in chairmen]
-
-
-def _missing_keys(specs: Sequence[SeatSpec], environment: Mapping[str, str]) -> Iterator[str]:
-    """List the variables to be set before the question can be asked."""
-    missing: dict[str, None] = {}
-    for variables in map(key_variables, specs):
+def without_keys(
+    config: "Config", environment: Mapping[str, str]
+) -> tuple[Mapping[str, str], str | None]:
+    """Fill in keys that a plan does not need, which calls nobody; say what is to be set to ask."""
+    filled, missing = {**environment}, dict[str, None]()
+    for variables in map(key_variables, (*config.members, *config.jury, *config.chairmen)):
         if variables and find_key(variables, environment) is None:
             missing[" or ".join(variables)] = None
-    if missing:
-        yield f"no key is needed for the plan; to ask, set {listed([*missing], most=len(missing))}"
+            filled[variables[0]] = "a plan calls nobody"
+    if not missing:
+        return environment, None
+    names = listed([*missing], most=len(missing))
+    return filled, f"no key is needed for the plan; to ask, set {names}"
 
 
 def ask(  # noqa: PLR0913 - all but three by name
@@ -644,6 +600,8 @@ def _blocking(work: Callable[[], Awaitable[T]]) -> T:
         anyio.get_cancelled_exc_class()
     except anyio.NoEventLoopError:
         return anyio.run(work)
+    from anyio.from_thread import start_blocking_portal
+
     with start_blocking_portal() as portal:
         return portal.call(work)
 
@@ -655,6 +613,8 @@ def _doubly_given(options: Mapping[str, object]) -> InvalidParameter:
 
 def _configurable(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Overrides as the configuration takes them: parameters of a rule stand in their table."""
+    from witan.service.config.schema import OPEN_TABLES, fixed_keys
+
     settings = {key[-1] for key in (*fixed_keys(), *OPEN_TABLES)}
     parameters = {name for rule in RULES.values() for name in rule.parameters} - settings
     given = {name: value for name, value in overrides.items() if name not in parameters}
@@ -685,8 +645,10 @@ def _listed(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable
     return chairman if isinstance(chairman, list | tuple) else (chairman,)
 
 
-def _keeping(history: "History | str | Path", aliases: Mapping[str, str]) -> "HistoryRecorder":
-    # Councils without a history need not load one.
-    from witan.service.council_history import HistoryRecorder
+def _make_recorder(
+    history: "SessionRecorder | History | str | Path", aliases: Mapping[str, str]
+) -> "SessionRecorder":
+    # Councils that record nothing need not load it.
+    from witan.service.session_recording import SessionRecorder
 
-    return HistoryRecorder(history, aliases)
+    return history if isinstance(history, SessionRecorder) else SessionRecorder(history, aliases)

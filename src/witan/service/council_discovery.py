@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import anyio
 
-from witan.deliberation.ports import Member, Options, Price
+from witan.deliberation.ports import Price
 from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil, Remedy, Way
 from witan.models.connections import Connections
 from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
@@ -29,6 +29,7 @@ from witan.models.seats import (
 )
 from witan.service.config.configuration import Config
 from witan.service.text import counted, listed
+from witan.service.trust import shared_votes
 
 DEAREST = Price(10.0, 30.0)
 """US dollars per million tokens read and written, above which no model is seated by itself."""
@@ -308,24 +309,6 @@ async def _look_up(
             key_header=asked.provider.key_header,
         )
         prices[endpoint] = {m.id.strip(): m.price for m in models if m.price is not None}
-
-
-def shared_votes(seats: Sequence[SeatSpec | Member]) -> tuple[str, ...]:
-    """Return a sentence for every model that holds several seats in the same way.
-
-    Scripts and programs may well say something else in each of their seats, and so may whatever
-    was handed over as an object.
-    """
-    held: dict[tuple[str, str | None, Options], list[SeatSpec | Member]] = {}
-    for each in seats:
-        if each.source and each.provider not in ("script", "cmd"):
-            held.setdefault((each.source, each.url, each.options), []).append(each)
-    return tuple(
-        f"{'all seats' if len(same) == len(seats) else listed([each.name for each in same])} "
-        f"are held by one model, {source}: their votes are not independent"
-        for (source, _, _), same in held.items()
-        if len(same) > 1
-    )
 
 
 def deal(sources: Sequence[Source]) -> list[SeatSpec]:

@@ -15,7 +15,7 @@ from witan.errors import HistoryConflict, MissingParameter
 from witan.history import History
 from witan.service.catalogue import Operation, redact
 from witan.service.operations.ask import ClientService
-from witan.service.operations.plan import Planner, ServedPlanner
+from witan.service.operations.plan import Planner
 from witan.service.operations.profiles import ProfileService
 from witan.service.parameters import Parameters
 from witan.service.redaction import redact_import
@@ -102,7 +102,7 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
     {
         object: lambda _, __: None,
         ClientService: ClientService,
-        Planner: ServedPlanner,
+        Planner: Planner,
         ReportService: lambda service, _: service.reports,
         SessionStore: ServedSessions,
         ProfileService: lambda service, _: service,

@@ -54,11 +54,10 @@ from witan.service.council_discovery import (
     find_council,
     lacks_price,
     searched,
-    shared_votes,
 )
 from witan.service.history_access import history_place, is_there, open_history
 from witan.service.procedure_options import locate_error, procedure_of
-from witan.service.trust import separation_sentence
+from witan.service.trust import separation_sentence, shared_votes
 
 UNWRITABLE = (
     "can be read and not written, so that no session can be recorded there; name another place"

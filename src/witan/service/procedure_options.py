@@ -6,7 +6,7 @@ from dataclasses import fields
 from functools import cache
 from os import PathLike
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from witan.core.interpretation import Counting
 from witan.core.outcome import Prior
@@ -15,9 +15,9 @@ from witan.core.rules import RULES
 from witan.core.settings import AUTO, CountOptions, Settings
 from witan.deliberation.procedure import Limits, Mode, Procedure, Throttling
 from witan.errors import ConfigError, InvalidParameter, InvalidRubric, UnknownName, UnknownOption
-from witan.files.rubric_toml import load_rubric
-from witan.service.config.configuration import Config
-from witan.service.config.layers import as_option, dotted
+
+if TYPE_CHECKING:
+    from witan.service.config.configuration import Config
 
 _SETTINGS = {f.name for f in (*fields(Settings), *fields(Counting))}
 _LIMITS = {f.name for f in fields(Limits)} - {"providers"}
@@ -137,12 +137,14 @@ def _rubric(options: Mapping[str, Any]) -> Rubric:
     elif isinstance(asked, str) and not asked.endswith(".toml"):
         rubric = find_rubric(asked)
     else:
+        from witan.files.rubric_toml import load_rubric
+
         rubric = load_rubric(asked)
     weights = options.get("rubric_weights", {})
     return rubric.reweighted(weights) if weights else rubric
 
 
-def procedure_of(config: Config) -> Procedure:
+def procedure_of(config: "Config") -> Procedure:
     """Put together what is configured; a value that is not accepted is named with its source.
 
     Raises
@@ -165,7 +167,7 @@ def procedure_of(config: Config) -> Procedure:
 
 
 @contextmanager
-def locate_error(config: Config) -> Iterator[None]:
+def locate_error(config: "Config") -> Iterator[None]:
     """Name the source of a configured value that is refused; what is not configured is let be."""
     try:
         yield
@@ -183,12 +185,14 @@ def _problem(error: InvalidParameter) -> str:
     return f"cannot be {error.value!r}; expected {error.expected}"
 
 
-def _at(config: Config, name: str, problem: str, value: object = None) -> ConfigError:
+def _at(config: "Config", name: str, problem: str, value: object = None) -> ConfigError:
     """Return an error at the setting of that name; where it has several sources, at all of them."""
     named = [s for s in config.deliberative if name in s.key]
     result = [s for s in named if s.value == value] or named
     if not result:
         return ConfigError("the configuration", name, problem)
+    from witan.service.config.layers import as_option, dotted
+
     shared = result[0].key[: result[0].key.index(name) + 1]
     where = ", ".join(dict.fromkeys(s.where for s in result))
     return as_option(ConfigError(where, dotted((*result[0].above, *shared)), problem))

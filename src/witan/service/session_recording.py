@@ -1,38 +1,55 @@
-"""Record a session while it runs: in the history, else in a file."""
+"""Record the sessions of a council: in its history, else in files."""
 
-import shlex
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from operator import gt
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
 
+from witan.core.stats.learning import Learned
 from witan.deliberation.events import (
     AnswerDone,
     BallotCast,
     Event,
     FruitlessResume,
     SessionClosed,
+    SessionOpened,
     SynthesisDone,
     SynthesisStarted,
 )
+from witan.deliberation.plan import TYPICAL, Lengths
+from witan.deliberation.recorder import CallGuard, Listener
 from witan.deliberation.session import Session
-from witan.errors import HistoryError, WitanError
+from witan.errors import HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session
-from witan.models.seats import describe_risk
-from witan.service.history_access import RecordingPlace, forget_expired
+from witan.history.locks import LockWait
+from witan.service.history_access import forget_expired, is_there
 from witan.service.rescue_files import set_aside
 from witan.service.text import clean
 
+if TYPE_CHECKING:
+    from witan.history import History, Recording
+    from witan.history.history import FileGuard
 
-class TakenUp:
-    """One session that goes on.
+_log = logging.getLogger("witan.history")
 
-    Closed, it could never be taken up again, even if whoever was still to answer failed once more.
-    So what happens is held back until there is an answer, a ballot or a final answer more than
+MOST_HELD = 1_000
+"""Sessions whose end nobody waited for, beyond which the oldest are let go of."""
+
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
+
+
+class ResumedSession:
+    """The events of a resumed session, held back until it progresses.
+
+    Closed, a session can never be resumed again, even if whoever was still to answer failed once
+    more. So its events are held back until there is an answer, a ballot or a final answer more than
     before, or until a call is begun whose cost may not be forgotten.
 
     Parameters
@@ -49,51 +66,51 @@ class TakenUp:
     def __init__(self, before: Session) -> None:
         self.before = before
         self.last = before.events[-1].seq
-        self._told: list[Event] = []
-        self._passed = 0
-        self._came = False
+        self._events: list[Event] = []
+        self._released = 0
+        self._progressed = False
 
     def take(self, event: Event) -> Sequence[Event]:
         """Note an event; return those that are to be kept from now on."""
-        self._told.append(event)
-        self._came = self._came or self._counts(event)
-        return self.let_go() if self._came else ()
+        self._events.append(event)
+        self._progressed = self._progressed or self._is_progress(event)
+        return self.release() if self._progressed else ()
 
-    def let_go(self) -> Sequence[Event]:
+    def release(self) -> Sequence[Event]:
         """Release the events that were held back."""
-        passed, self._passed = self._passed, len(self._told)
-        return self._told[passed:]
+        passed, self._released = self._released, len(self._events)
+        return self._events[passed:]
 
-    def in_vain(self) -> tuple[Session, Sequence[Event]] | None:
+    def leave_open(self) -> tuple[Session, Sequence[Event]] | None:
         """Return the session without fruitless events, and its events to keep.
 
         It is as it was, but for what the calls may have cost. None: something came of it.
         """
-        if self._came:
+        if self._progressed:
             return None
-        ending = next(event for event in self._told if self._ends(event))
-        stood = [event for event in self._told if event.seq < ending.seq]
+        ending = next(event for event in self._events if self._ends(event))
+        stood = [event for event in self._events if event.seq < ending.seq]
         stood.append(FruitlessResume(seq=ending.seq, at=ending.at, since=self.last))
         left = Session.of(stood)
-        if left.cost == self.before.cost and self._passed <= len(self.before.events):
+        if left.cost == self.before.cost and self._released <= len(self.before.events):
             return self.before, ()
-        return left, stood[self._passed :]
+        return left, stood[self._released :]
 
     def _ends(self, event: Event) -> bool:
         """Check for an event of the end of a session."""
         by_nobody = isinstance(event, SynthesisStarted) and event.chairman is None
         return event.seq > self.last and (by_nobody or isinstance(event, SessionClosed))
 
-    def _counts(self, event: Event) -> bool:
+    def _is_progress(self, event: Event) -> bool:
         if event.seq <= self.last:
             return False
         if isinstance(event, SessionClosed):
-            return _got_on(self.before, Session.of(self._told))
+            return _is_further(self.before, Session.of(self._events))
         by_nobody = isinstance(event, SynthesisDone) and event.chairman is None
         return isinstance(event, AnswerDone | BallotCast | SynthesisDone) and not by_nobody
 
 
-def _got_on(before: Session, after: Session) -> bool:
+def _is_further(before: Session, after: Session) -> bool:
     """Check for more answers, ballots or a final answer than before."""
     had, has = (
         (len(s.answers), sum(not ballot.abstained for ballot in s.ballots), _has_ended(s))
@@ -110,177 +127,387 @@ def _has_ended(session: Session) -> bool:
     return session.synthesis is not None and session.synthesis.chairman is not None
 
 
-class Record:
-    """The record of one session: told event by event, it is kept whatever ends the session.
+@dataclass(frozen=True, slots=True)
+class SessionRemains:
+    """The events of an interrupted session, and where they are recorded.
 
     Parameters
     ----------
-    place
-        The history it goes into; None: it is kept in a file, and only if that is asked for or the
-        session is interrupted.
-    save
-        The file that was asked for.
+    problem
+        Why the history does not have them; None: it has, or there is none.
+    in_history
+        The history has them.
+    file
+        The file that has them; None: none was needed, or `failure` says why it cannot be written.
+    """
+
+    session: Session
+    problem: str | None
+    in_history: bool
+    file: Path | None
+    failure: str | None
+
+
+class SessionRecorder:
+    """Records the sessions of a council; the event loop never waits for the disk.
+
+    Parameters
+    ----------
+    history
+        An open history, which stays open; or where one is, which is opened and closed with the
+        council's block. None: sessions are recorded in files alone.
+    aliases, keep_days
+        Attributes of a history that is opened here; one that is handed over open has its own.
+    file
+        Where a session goes that is interrupted without a history, or that the history did not
+        store; a resumed session is also written there before it calls anybody. None: a rescue file.
     say
-        Is told what the end waits for, if that lasts.
+        Called with a sentence when a session's end waits for another process; None: the log has it.
 
     Attributes
     ----------
-    unkept
-        The history was to have the session, and has not.
+    problem
+        Why the history did not store the last session; None: it did.
+    rescued
+        The file that has that session, or why none could be written.
+    teaches
+        Whether a council learns from the history.
+    left_open
+        A session that was resumed in vain, as it stays: interrupted.
     """
 
     def __init__(
         self,
-        place: RecordingPlace | None,
-        save: Path | None,
+        history: "History | str | Path | None",
+        aliases: Mapping[str, str] = NO_ALIASES,
+        keep_days: int | None = None,
+        *,
+        file: Path | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        self.place, self.save = place, save
-        self.unkept = False
-        self._say = say
-        self._meanwhile = None if place is None else place.lock_wait()
-        self._recording = None if place is None else place.history.recording()
-        self._option = " --no-history" if place is None else place.option
-        self._taken_up: TakenUp | None = None
-        self._file_is_due = False
-        self._filing = Lock()
-        self._filed = 0
+        self._given = history
+        self._aliases, self.keep_days = aliases, keep_days
+        self._file, self._say = file, say
+        self._history: History | None = None
+        self._file_guard: FileGuard | None = None
+        self._recordings: dict[str, Recording | None] = {}
+        self._resumed: dict[str, ResumedSession] = {}
+        self._journal: _Journal | None = None
+        self._resuming: dict[str, _Journal] = {}
+        self._failure: Exception | None = None
+        self._waited = False
+        self.teaches = history is not None
+        self.problem: str | None = None
+        self.rescued: Path | WitanError | OSError | None = None
+        self.left_open: Session | None = None
 
-    def goes_on_from(self, session: Session, *, apart: bool = False) -> None:
-        """Hold back what happens until something comes of it; or keep it `apart` from the history.
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events of the session that was recorded last, pieces of texts aside."""
+        return () if self._journal is None else self._journal.events
 
-        It is kept apart where the history has the session closed.
+    async def open(self) -> None:
+        """Open the history, if that is not done, and see that it can be written.
+
+        Raises
+        ------
+        HistoryError
+            If it cannot be opened or written, or another process keeps it locked.
         """
-        self._taken_up = TakenUp(session)
-        if apart:
-            self.place = self._recording = None
+        if self._given is not None:
+            self._history = await anyio.to_thread.run_sync(self._opened, self._given)
+            from witan.history.history import FileGuard
 
-    def take(self, event: Event) -> None:
-        """Take an event in for the history; nothing is waited for."""
-        self._pass_on((event,) if self._taken_up is None else self._taken_up.take(event))
+            self._file_guard = FileGuard(self._history)
 
-    def _pass_on(self, events: Iterable[Event]) -> None:
+    def _opened(self, given: "History | str | Path") -> "History":
+        from witan.history import History
+
+        if isinstance(given, History):
+            given.require_writable(self.lock_wait())
+            return given
+        history = History.open(given, lock_wait=self.lock_wait())
+        history.aliases, history.keep_days = self._aliases, self.keep_days
+        with ExitStack() as undo:
+            undo.callback(history.close)
+            history.require_writable(self.lock_wait())
+            undo.pop_all()
+        return history
+
+    async def close(self) -> None:
+        """Wait until every event is durable.
+
+        Raises
+        ------
+        HistoryError
+            If some of them are not stored.
+        """
+        with anyio.CancelScope(shield=True):
+            try:
+                for session in [*self._recordings]:
+                    await self.flush(session)
+                if self._failure is not None:
+                    raise self._failure
+            finally:
+                if self._journal is not None:
+                    self._journal.end()
+                history, self._history = self._history, None
+                if history is not None and history is not self._given:
+                    await anyio.to_thread.run_sync(history.close)
+
+    def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> Learned:
+        """Learn what the history teaches the council."""
+        assert self._history is not None  # noqa: S101 - a council asks only when it is open
+        return self._history.learn(reviewers, without=without)
+
+    def lengths(self) -> Lengths:
+        """Read how long earlier replies were; as published where there is no history to read."""
+        from witan.history import History
+
+        place = self._given if self._history is None else self._history
+        try:
+            if isinstance(place, History):
+                return place.lengths()
+            if place is None or not is_there(str(place)):
+                return TYPICAL
+            with History.open(place, reading=True, lock_wait=self.lock_wait()) as history:
+                return history.lengths()
+        except (WitanError, ValueError):
+            return TYPICAL  # a plan needs no history
+
+    def listening(self, session: str, listener: Listener | None) -> Listener:
+        """Make the journal of a session, which shows it to this listener."""
+        recording = None if self._history is None else self._history.recording()
+        self._waited = False
+        resumed = self._resumed.pop(session, None)
+        journal = self._journal = _Journal(self, recording, listener, resumed, self._file)
+        if resumed is not None:
+            self._resuming[session] = journal
+        return journal
+
+    def hold(self, session: str, recording: "Recording | None") -> None:
+        """Note the recording of a session."""
+        self._recordings[session] = recording
+        self._trim()
+
+    def _trim(self) -> None:
+        """Let go of the oldest recordings, which nobody waits for; `close` raises what failed."""
+        while len(self._recordings) > MOST_HELD:
+            oldest = self._recordings.pop(next(iter(self._recordings)))
+            if self._failure is None and oldest is not None:
+                self._failure = oldest.failure
+
+    async def claim(self, session: Session) -> None:
+        """Take over the record of an interrupted session that is resumed, if the history has it."""
+        self._resumed[session.id] = ResumedSession(session)
+        if self._history is not None:
+            with suppress(UnknownName):
+                await anyio.to_thread.run_sync(self._history.claim, session.id)
+
+    async def settle(self, session: Session) -> Session:
+        """Wait until a session is durable; write one that is not to a file.
+
+        Returns
+        -------
+        Session
+            The session; one that was resumed in vain as it is left open, to be resumed again.
+
+        Raises
+        ------
+        HistoryError
+            If the history did not store it; it names the file.
+        """
+        journal = self._resuming.pop(session.id, None)
+        left_open = self.left_open = None if journal is None else journal.leave_open()
+        try:
+            await self.flush(session.id)
+            if self._file_guard is not None:
+                self._file_guard.check()
+        except HistoryError as error:
+            self.problem = clean(str(error))
+            try:
+                self.rescued = await anyio.to_thread.run_sync(self.write, session)
+            except (WitanError, OSError) as failure:
+                self.rescued = failure
+                remedy = f"nor could its record be written: {failure}"
+            else:
+                remedy = f"the record of the session is in {self.rescued}"
+            raise HistoryError(error.where, error.problem, remedy) from error
+        await self._forget_expired()
+        return session if left_open is None else left_open
+
+    async def _forget_expired(self) -> None:
+        if self._history is None or self._history.keep_days is None:
+            return
+        say = self._say or _log_warning
+        try:
+            result = await anyio.to_thread.run_sync(forget_expired, self._history, self.lock_wait())
+        except HistoryError as error:  # the session is durable: the next one tries again
+            say(f"older sessions could not be deleted: {clean(str(error))}")
+        else:
+            if result.note is not None and self._say is not None:
+                say(f"older sessions are deleted; {result.note}")
+
+    async def flush(self, session: str) -> None:
+        """Wait until every event of a session is durable."""
+        recording = self._recordings.pop(session, None)
+        if recording is not None:
+            await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
+
+    def interrupt(self) -> SessionRemains | None:
+        """Store the session under way as far as it came, and nothing after; None: none was opened.
+
+        The event loop waits for it: nothing else is to happen before it is done.
+        """
+        journal = self._journal
+        if journal is None or not journal.events:
+            return None
+        journal.stop()
+        session, problem = Session.of(journal.events), None
+        try:
+            journal.flush_now(self.lock_wait())
+            if self._file_guard is not None:
+                self._file_guard.check()
+        except HistoryError as error:
+            problem = clean(str(error))
+        in_history = self._given is not None and problem is None
+        file = failure = None
+        try:
+            with journal.filing:
+                if not in_history:
+                    file = self.write(session)
+                elif self._file is not None:
+                    write_session(session, self._file)
+        except (WitanError, OSError) as error:
+            failure = clean(str(error))
+        return SessionRemains(session, problem, in_history, file, failure)
+
+    def write(self, session: Session) -> Path:
+        """Write the file that was asked for; where that fails, or none was, a rescue file.
+
+        Raises
+        ------
+        SessionFileError, OSError
+            If neither can be written.
+        """
+        if self._file is not None:
+            with suppress(WitanError, OSError):
+                write_session(session, self._file)
+                return self._file
+        return set_aside(session)
+
+    def lock_wait(self) -> LockWait:
+        """Bound a wait for another process; it is said once for a session."""
+        return LockWait(self._wait)
+
+    def commit_wait(self) -> LockWait:
+        """Bound the waits of a session's commits; on a terminal only its end says so."""
+        return self.lock_wait() if self._say is None else LockWait()
+
+    def _wait(self, sentence: str) -> None:
+        if not self._waited:
+            self._waited = True
+            (self._say or _log_warning)(sentence)
+
+
+def _log_warning(sentence: str) -> None:
+    _log.warning("%s", sentence)
+
+
+class _Journal:
+    """Records one session before its events are shown to the listener."""
+
+    def __init__(
+        self,
+        recorder: SessionRecorder,
+        recording: "Recording | None",
+        listener: Listener | None,
+        resumed: ResumedSession | None,
+        file: Path | None,
+    ) -> None:
+        self._recording, self._listener = recording, listener
+        self._recorder: SessionRecorder | None = recorder
+        self._resumed, self._file = resumed, file
+        self._meanwhile = recorder.commit_wait()
+        self._file_is_due = self._stopped = False
+        self._filed = 0
+        self.filing = Lock()
+        self.events: list[Event] = []
+
+    def keep(self, event: Event) -> None:
+        """Take an event in."""
+        if self._stopped:
+            return
+        if isinstance(event, SessionOpened) and self._recorder is not None:
+            self._recorder.hold(event.session, self._recording)
+        self.events.append(event)
+        self._record((event,) if self._resumed is None else self._resumed.take(event))
+
+    def _record(self, events: Iterable[Event]) -> None:
         if self._recording is not None:
             for event in events:
                 self._recording.append(event)
 
     def flush(self) -> None:
         """Hold nothing back: a call is about to be made, whose cost may not be forgotten."""
-        if self._taken_up is not None:
-            self._pass_on(self._taken_up.let_go())
+        if self._resumed is not None and not self._stopped:
+            self._record(self._resumed.release())
             self._file_is_due = True
 
-    async def commit(self, events: Sequence[Event]) -> int | None:
-        """Wait until what was taken in is durable; of a file that is taken up, there too.
-
-        What cannot be kept is said at the end.
+    async def commit(self) -> int | None:
+        """Wait until the events are durable; what is not is said when the session ends.
 
         Returns
         -------
         int or None
-            The number of the last event that is durable; None: it goes into no history.
+            The number of the last durable event; None: there is no history.
         """
-        told = tuple(events)
-        durable = None
-        if self._recording is not None and self._meanwhile is not None:
-            # What is in the way now may be gone at the end.
+        events, durable = tuple(self.events), None
+        if self._recording is not None:
             durable = await self._recording.commit(self._meanwhile)
-        if self._taken_up is not None and self.save is not None and self._file_is_due:
-            await anyio.to_thread.run_sync(self._file, told)
-        if durable is None or self._taken_up is None:
+        if self._file is not None and self._file_is_due:
+            await anyio.to_thread.run_sync(self._write, events)
+        if durable is None or self._resumed is None:
             return durable
-        return max(durable, self._taken_up.last)
+        return max(durable, self._resumed.last)
 
-    def _file(self, events: Sequence[Event]) -> None:
-        """Write the file that was asked for, unless it holds more already."""
-        with self._filing, suppress(WitanError, OSError):
-            if self.save is not None and len(events) > self._filed:
-                write_session(Session.of(events), self.save)
+    def _write(self, events: Sequence[Event]) -> None:
+        """Write the file, unless it has more already; what fails is said at the end."""
+        with self.filing, suppress(WitanError, OSError):
+            if self._file is not None and len(events) > self._filed:
+                write_session(Session.of(events), self._file)
                 self._filed = len(events)
 
-    def left_in_vain(self) -> Session | None:
-        """Return the session if taking it up was fruitless, else None."""
-        assert self._taken_up is not None  # noqa: S101 - asked of what was taken up
-        found = self._taken_up.in_vain()
-        if found is None:
+    def leave_open(self) -> Session | None:
+        """Record a session that was resumed in vain as it is left; None: it progressed."""
+        if self._resumed is None or (found := self._resumed.leave_open()) is None:
             return None
         left, events = found
-        self._pass_on(events)
+        self._record(events)
         return left
 
-    def broken_off(self, why: str, events: Sequence[Event]) -> str:
-        """Keep what came in; say where it is, and how to go on."""
-        if not events:
-            return f"{why} before the session was opened"
-        session = Session.of(events)
-        if self._taken_up is not None:
-            self._pass_on(self._taken_up.let_go())
-        problem = self._problem()
-        held = self.place is not None and problem is None
-        again = session.id
-        unkept = "" if problem is None else f"the history did not keep it ({problem}); "
-        try:
-            with self._filing:
-                if not held:
-                    again = shlex.quote(str(self._write_file(session)))
-                elif self.save is not None:
-                    write_session(session, self.save)
-                self._filed = len(events)
-        except (WitanError, OSError) as error:
-            if not held:
-                return f"{why}; {unkept}nothing is kept: {clean(str(error))}"
-            unkept = f"{clean(str(error))}; "
-        trust = " --trust" if self._asks_for_trust(session, held=held) else ""
-        again = f"witan resume {again}{self._option}{trust}"
-        return f"{why}; {unkept}{session.progress} kept; resume with: {again}"
+    def end(self) -> None:
+        """Commit no more, and let go of the recorder, which refers to this journal."""
+        self._recorder, self._meanwhile = None, LockWait()
 
-    def closed(self, session: Session) -> str | None:
-        """Wait until the session is durable in the history; say where its record is if it is not.
+    def stop(self) -> None:
+        """Record and show nothing from now on."""
+        if self._resumed is not None:
+            self._record(self._resumed.release())
+        self._stopped = True
 
-        Sessions beyond the age that is configured are forgotten then.
-        """
-        if self.place is None or (problem := self._problem()) is None:
-            return self._forgetting()
-        self.unkept = True
-        words = f"the history did not keep the session: {problem}"
-        try:
-            path = self._write_file(session)
-        except (WitanError, OSError) as error:
-            return f"{words}; nor could its record be written: {clean(str(error))}"
-        again = f"witan import {shlex.quote(str(path))}{self._option}"
-        return f"{words}; its record is {path}; put it in with: {again}"
+    def flush_now(self, lock_wait: LockWait) -> None:
+        """Wait until the events are durable; raises `HistoryError`."""
+        self._filed = len(self.events)
+        if self._recording is not None:
+            self._recording.flush(lock_wait)
 
-    def _write_file(self, session: Session) -> Path:
-        """Write the file that was asked for; one among the user's state where that fails."""
-        if self.save is not None:
-            try:
-                write_session(session, self.save)
-            except (WitanError, OSError):
-                return set_aside(session)
-            return self.save
-        return set_aside(session)
+    def __call__(self, event: Event) -> None:
+        """Show an event to whoever listens."""
+        if self._listener is not None and not self._stopped:
+            self._listener(event)
 
-    def _problem(self) -> str | None:
-        """Word what keeps the session out of the history; None: nothing."""
-        if self._recording is None or self.place is None:
-            return None
-        try:
-            self._recording.flush(self.place.lock_wait(self._say))
-            self.place.opened_file.check()
-        except HistoryError as error:
-            return clean(str(error))
-        return None
-
-    def _asks_for_trust(self, session: Session, *, held: bool) -> bool:
-        if held and self.place is not None and self.place.own:
-            return False
-        return any(map(describe_risk, session.opened.called))
-
-    def _forgetting(self) -> str | None:
-        if self.place is None:
-            return None
-        try:
-            forgotten = forget_expired(self.place.history, self.place.lock_wait(self._say))
-        except HistoryError as error:
-            return f"older sessions could not be forgotten: {clean(str(error))}"
-        return None if forgotten.note is None else f"older sessions are forgotten; {forgotten.note}"
+    async def before_call(self, *, recorded: bool) -> None:
+        """Let whoever guards the calls do so."""
+        if isinstance(self._listener, CallGuard):
+            await self._listener.before_call(recorded=recorded)

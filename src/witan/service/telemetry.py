@@ -7,8 +7,8 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from witan.deliberation import events as e
-from witan.deliberation.ports import Seat, Spent
-from witan.deliberation.recorder import Listener
+from witan.deliberation.ports import Seat, Spent, SystemClock
+from witan.deliberation.recorder import Listener, skip_past_events
 from witan.errors import MissingExtra
 from witan.version import __version__
 
@@ -90,7 +90,7 @@ class Spans:
     def watch(self, session: object) -> Listener:
         """Return a listener for one session, under whatever tells it from others."""
         held = self._sessions[session] = _Session(self._tracer)
-        return held.told
+        return skip_past_events(held.told, SystemClock().now())
 
     def over(self, session: object) -> None:
         """End the spans of a session in which nothing follows."""

@@ -1,6 +1,6 @@
 """The trust line: reliability, cost and gaps of a result."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from witan.core.outcome import Outcome
@@ -9,7 +9,9 @@ from witan.service.text import UNKNOWN, counted, listed, number
 if TYPE_CHECKING:
     from witan.core.stats.approval import Approval
     from witan.core.stats.uncertainty import Separation
+    from witan.deliberation.ports import Member, Options
     from witan.deliberation.session import Cost, Session
+    from witan.models.seats import SeatSpec
 
 
 LEAST_USD = 0.0001
@@ -234,3 +236,21 @@ def p_best_text(probability: float | None) -> str:
     if probability < 0.005:
         return "<0.01"
     return ">0.99" if probability >= 0.995 else number(probability)
+
+
+def shared_votes(seats: "Sequence[SeatSpec | Member]") -> tuple[str, ...]:
+    """Return a sentence for every model that holds several seats in the same way.
+
+    Scripts and programs may well say something else in each of their seats, and so may whatever
+    was handed over as an object.
+    """
+    by_model: dict[tuple[str, str | None, Options], list[SeatSpec | Member]] = {}
+    for each in seats:
+        if each.source and each.provider not in ("script", "cmd"):
+            by_model.setdefault((each.source, each.url, each.options), []).append(each)
+    return tuple(
+        f"{'all seats' if len(same) == len(seats) else listed([each.name for each in same])} "
+        f"are held by one model, {source}: their votes are not independent"
+        for (source, _, _), same in by_model.items()
+        if len(same) > 1
+    )

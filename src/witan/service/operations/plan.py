@@ -1,7 +1,7 @@
 """Say what a session would ask for, and cost at most, before it is started."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from witan.core.stats.uncertainty import Separation
 from witan.deliberation.plan import Plan, PlanLine, check_affordable, check_priced
@@ -90,69 +90,39 @@ def _refusal(plan: Plan, ceiling: float | None) -> str | None:
     return None
 
 
-class Planner(Protocol):
-    """A council that is configured, and sessions that it held."""
-
-    async def plan(self, question: QuestionRequest) -> PlanSummary:
-        """Plan a question."""
-        ...
-
-    async def plan_retry(self, request: RetryRequest) -> PlanSummary:
-        """Plan a retry."""
-        ...
-
-    async def plan_rejudge(self, request: RejudgeRequest) -> PlanSummary:
-        """Plan another jury."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class ServedPlanner:
-    """The councils and sessions of a server, for one of its clients."""
+class Planner:
+    """The councils and sessions of a service, for one of its clients."""
 
     service: "Service"
     client: "Client"
 
-    async def plan(self, question: QuestionRequest) -> PlanSummary:
-        """Plan a question."""
-        plan = await self.service.plan(question)
-        return self._summary(plan, question.options.max_cost_usd)
-
-    async def plan_retry(self, request: RetryRequest) -> PlanSummary:
-        """Plan a retry."""
-        limit = request.max_cost_usd
-        return self._summary(
-            await self.service.plan_retry(request.session, request.seats, limit), limit
-        )
-
-    async def plan_rejudge(self, request: RejudgeRequest) -> PlanSummary:
-        """Plan another jury."""
-        plan = await self.service.plan_rejudge(request.session, request)
-        return self._summary(plan, request.options.max_cost_usd)
-
-    def _summary(self, plan: Plan, limit: float | None) -> PlanSummary:
-        bounds = [each for each in (limit, self.client.max_cost_usd) if each is not None]
+    def summarize(self, planned: tuple[Plan, float | None]) -> PlanSummary:
+        """Sum a plan up under its own ceiling and that of the client."""
+        plan, ceiling = planned
+        bounds = [each for each in (ceiling, self.client.max_cost_usd) if each is not None]
         return summarize_plan(plan, min(bounds, default=None))
 
 
 @operation("plan", post="/plan", tag="sessions")
-async def plan(service: Planner, request: QuestionRequest) -> PlanSummary:
+async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
     """Say what a question would ask for and cost at most; no call is made.
 
     Tokens are upper bounds: every answer is counted as if it filled its limit. The expected cost
     goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
     chairmen that stand in are in the worst cost; retries and hedges are not.
     """
-    return await service.plan(request)
+    return planner.summarize(await planner.service.plan(request))
 
 
 @operation("plan_retry", post="/sessions/{session}/retry/plan", tag="sessions")
-async def plan_retry(service: Planner, request: RetryRequest) -> PlanSummary:
+async def plan_retry(planner: Planner, request: RetryRequest) -> PlanSummary:
     """Say what `retry` would ask for, and cost at most; no call is made."""
-    return await service.plan_retry(request)
+    planned = await planner.service.plan_retry(request.session, request.seats, request.max_cost_usd)
+    return planner.summarize(planned)
 
 
 @operation("plan_rejudge", post="/sessions/{session}/rejudge/plan", tag="sessions")
-async def plan_rejudge(service: Planner, request: RejudgeRequest) -> PlanSummary:
+async def plan_rejudge(planner: Planner, request: RejudgeRequest) -> PlanSummary:
     """Say what `rejudge` would ask for, and cost at most; no call is made."""
-    return await service.plan_rejudge(request)
+    return planner.summarize(await planner.service.plan_rejudge(request.session, request))

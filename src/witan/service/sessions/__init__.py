@@ -1,25 +1,35 @@
-"""Sessions of a server, running and stored, for every protocol."""
+"""Sessions of a server, running and stored, for every protocol; names imported lazily."""
 
-from witan.service.config.configuration import DEMO
-from witan.service.sessions.councils import Configure, Councils, Profile
-from witan.service.sessions.limits import LOCAL, Client
-from witan.service.sessions.manager import Service
-from witan.service.sessions.running import Observer, RunningSession
-from witan.service.sessions.spending import Ledger
-from witan.service.sessions.stream import Stream, StreamMessage, heard
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DEMO",
-    "LOCAL",
-    "Client",
-    "Configure",
-    "Councils",
-    "Ledger",
-    "Observer",
-    "Profile",
-    "RunningSession",
-    "Service",
-    "Stream",
-    "StreamMessage",
-    "heard",
-]
+from witan.lazy_names import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    from witan.service.config.configuration import DEMO as DEMO
+    from witan.service.sessions.councils import Configure as Configure
+    from witan.service.sessions.councils import Councils as Councils
+    from witan.service.sessions.councils import Profile as Profile
+    from witan.service.sessions.limits import LOCAL as LOCAL
+    from witan.service.sessions.limits import Client as Client
+    from witan.service.sessions.manager import Seating as Seating
+    from witan.service.sessions.manager import Service as Service
+    from witan.service.sessions.running import Observer as Observer
+    from witan.service.sessions.running import RunningSession as RunningSession
+    from witan.service.sessions.spending import Ledger as Ledger
+    from witan.service.sessions.stream import Stream as Stream
+    from witan.service.sessions.stream import StreamMessage as StreamMessage
+    from witan.service.sessions.stream import heard as heard
+
+_HOMES = {
+    "witan.service.config.configuration": ("DEMO",),
+    "witan.service.sessions.councils": ("Configure", "Councils", "Profile"),
+    "witan.service.sessions.limits": ("LOCAL", "Client"),
+    "witan.service.sessions.manager": ("Seating", "Service"),
+    "witan.service.sessions.running": ("Observer", "RunningSession"),
+    "witan.service.sessions.spending": ("Ledger",),
+    "witan.service.sessions.stream": ("Stream", "StreamMessage", "heard"),
+}
+
+__all__ = sorted(name for names in _HOMES.values() for name in names)
+
+__getattr__ = _lazy_names(__name__, _HOMES)

@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import ceil
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -12,9 +13,11 @@ from witan.deliberation.money import ROUNDING_USD
 from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, WitanError
-from witan.history import History
 from witan.service.sessions.spending import Ledger, ReservedAmount
 from witan.service.text import counted
+
+if TYPE_CHECKING:
+    from witan.history import History
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,7 @@ class ClientLimits:
             undo.pop_all()
         return SessionReservation(self._ledger, reserved)
 
-    async def reconcile(self, history: History | None) -> None:
+    async def reconcile(self, history: "History | None") -> None:
         """Put what sessions of a server that was killed had cost in place of what it held back.
 
         Nothing was called for what names no session. What names one counts whole where no history
@@ -260,7 +263,7 @@ class ClientLimits:
         await written(self._ledger)
 
 
-async def _recorded(history: History | None, name: str) -> Session | None:
+async def _recorded(history: "History | None", name: str) -> Session | None:
     """Return a session as a history has it; None: it does not."""
     if history is None:
         return None

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -14,18 +14,16 @@ from witan.deliberation.events import Event
 from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Plan, WrittenAnswers, least_call_usd
 from witan.deliberation.ports import Message, SystemClock
-from witan.deliberation.recorder import Listener, skip_past_events
+from witan.deliberation.procedure import with_ceiling
+from witan.deliberation.recorder import Listener
 from witan.deliberation.retries import plan_rest, plan_retry
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
 from witan.models.loop_guard import HOPS, server_name
 from witan.service.catalogue import redact
-from witan.service.council import Council
 from witan.service.error_boundary import contain_errors
 from witan.service.history_access import forget_expired
-from witan.service.reports import HistoryReports
 from witan.service.requests import CouncilRequest, QuestionRequest
-from witan.service.sessions.councils import Councils, Profile
 from witan.service.sessions.limits import (
     LOCAL,
     RETRY_SECONDS,
@@ -44,7 +42,48 @@ from witan.service.sessions.spending import Ledger
 from witan.service.sessions.stream import Stream
 from witan.service.stored_sessions import check_continued
 
-Hold: TypeAlias = Callable[[Council, Listener, SessionReservation], Awaitable[Session]]
+if TYPE_CHECKING:
+    from witan.history import History
+    from witan.service.config.configuration import Config
+    from witan.service.council import Council
+    from witan.service.reports import HistoryReports
+    from witan.service.sessions.councils import Profile
+
+Hold: TypeAlias = "Callable[[Council, Listener, SessionReservation], Awaitable[Session]]"
+
+
+class Seating(Protocol):
+    """The councils that a service can seat: of a server, or of one command."""
+
+    profiles: "Mapping[str, Profile]"
+
+    @property
+    def history(self) -> "History | None":
+        """The history that their sessions are recorded in."""
+        ...
+
+    @property
+    def config(self) -> "Config":
+        """The configuration apart from any profile."""
+        ...
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Seat who is seated before anybody asks."""
+        ...
+
+    def council(self, judging: CouncilRequest, ceiling: float | None = None) -> "Council":
+        """Seat a council as it is requested, under a ceiling."""
+        ...
+
+    def council_of_jurors(self, judging: CouncilRequest, ceiling: float | None = None) -> "Council":
+        """Seat who judges stored answers."""
+        ...
+
+    def council_of(
+        self, session: Session, ceiling: float | None = None, max_cost_usd: float | None = None
+    ) -> "Council":
+        """Seat the council of a session again."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +106,14 @@ class SessionJob:
         How many of the answers are there.
     """
 
-    seat: Callable[[float | None], Council]
+    seat: "Callable[[float | None], Council]"
     hold: Hold
-    plan: Callable[[Council], Plan]
+    plan: "Callable[[Council], Plan]"
     hops: tuple[str, ...] = ()
     left_usd: float | None = None
     written: WrittenAnswers = "some"
 
-    def planned(self) -> Plan:
-        """Plan it without a client's ceiling."""
-        return self.plan(self.seat(None))
-
-    def least_usd(self, council: Council, plan: Plan, most: float | None) -> float | None:
+    def least_usd(self, council: "Council", plan: Plan, most: float | None) -> float | None:
         """Return the least dollars it needs; None: unknown or beyond its own.
 
         That is the most that a stage sets aside at once, or else what its least call may cost.
@@ -103,7 +138,7 @@ class SessionJob:
 
 
 def asking(
-    councils: Councils,
+    councils: Seating,
     request: QuestionRequest,
     conversation: Sequence[Message],
     parent: str | None,
@@ -111,7 +146,7 @@ def asking(
 ) -> SessionJob:
     """Put a question to a council, after a conversation or a session."""
 
-    async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
+    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.ask(
             request.question,
             conversation=conversation,
@@ -122,14 +157,14 @@ def asking(
             listener=listener,
         )
 
-    def plan(council: Council) -> Plan:
+    def plan(council: "Council") -> Plan:
         return council.plan(request.question, conversation=conversation, files=request.files)
 
     return SessionJob(partial(councils.council, request), hold, plan, hops, written="none")
 
 
 def resuming(
-    councils: Councils,
+    councils: Seating,
     session: Session,
     take_up: Callable[[], Awaitable[Session]],
     max_cost_usd: float | None = None,
@@ -137,12 +172,12 @@ def resuming(
     """Resume an interrupted session, which `take_up` returns."""
     own = session.opened.procedure.limits.max_cost_usd
 
-    async def hold(council: Council, listener: Listener, account: SessionReservation) -> Session:
+    async def hold(council: "Council", listener: Listener, account: SessionReservation) -> Session:
         taken_up = await take_up()
         account.before_usd = taken_up.cost.committed_usd
         return await council.resume(taken_up, listener=listener)
 
-    def plan(_: Council) -> Plan:
+    def plan(_: "Council") -> Plan:
         return plan_rest(session)
 
     bounds = [None if own is None else max(0.0, own - session.cost.committed_usd), max_cost_usd]
@@ -152,15 +187,15 @@ def resuming(
 
 
 def retrying(
-    councils: Councils, session: Session, seats: Sequence[str], max_cost_usd: float | None = None
+    councils: Seating, session: Session, seats: Sequence[str], max_cost_usd: float | None = None
 ) -> SessionJob:
     """Ask failed seats once more; none named: all of them."""
     again = tuple(seats) or None
 
-    async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
+    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.retry(session, again, listener=listener)
 
-    def plan(council: Council) -> Plan:
+    def plan(council: "Council") -> Plan:
         return plan_retry(session, again, council.procedure.limits)
 
     seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
@@ -168,14 +203,14 @@ def retrying(
 
 
 def rejudging(
-    councils: Councils, session: Session, judging: CouncilRequest, hops: tuple[str, ...] = ()
+    councils: Seating, session: Session, judging: CouncilRequest, hops: tuple[str, ...] = ()
 ) -> SessionJob:
     """Put the stored answers of a session before another jury."""
 
-    async def hold(council: Council, listener: Listener, _: SessionReservation) -> Session:
+    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.rejudge(session, seed=judging.seed, listener=listener)
 
-    def plan(council: Council) -> Plan:
+    def plan(council: "Council") -> Plan:
         return plan_rejudgment(session, council.reviewers, council.chairmen, council.procedure)
 
     seat = partial(councils.council_of_jurors, judging)
@@ -207,12 +242,13 @@ class Service:
 
     def __init__(
         self,
-        councils: Councils,
+        councils: Seating,
         client_limits: ClientLimits,
         observers: Sequence[Observer],
         *,
         most: int,
         name: str,
+        sessions: Sequence[Session] = (),
     ) -> None:
         self.history = councils.history
         self.config = councils.config
@@ -223,7 +259,7 @@ class Service:
         self._observers = tuple(observers)
         self._clock = SystemClock()
         self._held: set[RunningSession] = set()
-        self._registry = SessionRegistry(councils.history)
+        self._registry = SessionRegistry(councils.history, sessions)
         self.draining = False
         self._tasks: TaskGroup
 
@@ -231,12 +267,14 @@ class Service:
     @asynccontextmanager
     async def open(
         cls,
-        councils: Councils,
+        councils: Seating,
         *,
         ledger: Ledger | None = None,
         observers: Sequence[Observer] = (),
         most: int = 64,
         name: str | None = None,
+        local: bool = False,
+        sessions: Sequence[Session] = (),
     ) -> "AsyncGenerator[Service, None]":
         """Seat the councils, and hold sessions while the block lasts.
 
@@ -248,17 +286,30 @@ class Service:
             What clients have spent; None: it is forgotten with the process.
         most
             Sessions under way at once.
+        local
+            It is no server: calls do not say that they came through it, and sessions beyond their
+            age are deleted after a session alone, not hourly.
+        sessions
+            Sessions of files, which operations find by their names as those of the history.
         """
         clock = SystemClock()
         client_limits = ClientLimits(Ledger(clock) if ledger is None else ledger, clock)
         await client_limits.reconcile(councils.history)
         async with AsyncExitStack() as stack:
             await councils.open(stack)
-            service = cls(councils, client_limits, observers, most=most, name=name or server_name())
+            service = cls(
+                councils,
+                client_limits,
+                observers,
+                most=most,
+                name="" if local else name or server_name(),
+                sessions=sessions,
+            )
             tasks = AsyncExitStack()
             service._tasks = await tasks.enter_async_context(anyio.create_task_group())
             retention = anyio.CancelScope()
-            service._tasks.start_soon(service._forget_expired_hourly, retention)
+            if not local:
+                service._tasks.start_soon(service._forget_expired_hourly, retention)
             try:
                 yield service
             finally:
@@ -269,7 +320,7 @@ class Service:
                 await tasks.aclose()
 
     @property
-    def profiles(self) -> Mapping[str, Profile]:
+    def profiles(self) -> "Mapping[str, Profile]":
         """Name to council; empty: the configured one; ``demo``: the demonstration."""
         return self._seatings.profiles
 
@@ -284,16 +335,18 @@ class Service:
         return self._registry.all
 
     @property
-    def reports(self) -> HistoryReports:
+    def reports(self) -> "HistoryReports":
         """The source of leaderboards and audits."""
+        from witan.service.reports import HistoryReports
+
         return HistoryReports(self.history, self.config)
 
     def running(self, session: str) -> RunningSession | None:
         """Return a session that is under way or has ended lately, by its whole name."""
         return self._registry.get(session)
 
-    async def plan(self, request: QuestionRequest) -> Plan:
-        """Plan a question: calls and highest cost; no call is made.
+    async def plan(self, request: QuestionRequest) -> tuple[Plan, float | None]:
+        """Plan a question without a call; return its ceiling as well.
 
         Raises
         ------
@@ -304,10 +357,12 @@ class Service:
         conversation, _ = await self._said_before(request)
         lengths = TYPICAL
         if self.history is not None:
-            lengths = await anyio.to_thread.run_sync(self.history.lengths)
-        return council.plan(
+            with suppress(HistoryError):  # a plan needs no history
+                lengths = await anyio.to_thread.run_sync(self.history.lengths)
+        plan = council.plan(
             request.question, conversation=conversation, files=request.files, lengths=lengths
         )
+        return plan, council.procedure.limits.max_cost_usd
 
     async def ask(
         self, request: QuestionRequest, client: Client = LOCAL, hops: tuple[str, ...] = ()
@@ -399,15 +454,26 @@ class Service:
 
     async def plan_retry(
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
-    ) -> Plan:
-        """Plan a retry; errors as of `retry`."""
-        record = await self._at_rest(session)
-        return retrying(self._seatings, record, seats, max_cost_usd).planned()
+    ) -> tuple[Plan, float | None]:
+        """Plan a retry by the record alone: nobody is seated; return its ceiling as well.
 
-    async def plan_rejudge(self, session: str, judging: CouncilRequest) -> Plan:
-        """Plan another jury; errors as of `rejudge`."""
-        record = await self._registry.session(session)
-        return rejudging(self._seatings, record, judging).planned()
+        Raises
+        ------
+        WitanError
+            If there is no such session or seat, or none failed.
+        """
+        found = await self._at_rest(session)
+        limits = with_ceiling(found.opened.procedure, max_cost_usd).limits
+        return plan_retry(found, tuple(seats) or None, limits), limits.max_cost_usd
+
+    async def plan_rejudge(
+        self, session: str, judging: CouncilRequest
+    ) -> tuple[Plan, float | None]:
+        """Plan another jury, and its ceiling; errors as of `rejudge`."""
+        found = await self._registry.session(session)
+        council = self._seatings.council_of_jurors(judging)
+        plan = rejudging(self._seatings, found, judging).plan(council)
+        return plan, council.procedure.limits.max_cost_usd
 
     async def session(self, name: str) -> Session:
         """Return a redacted session by an unambiguous beginning of its name.
@@ -486,7 +552,10 @@ class Service:
         if self.history is None:
             return session
         take_up = partial(self.history.claim, session.id, by_force=True)
-        return await anyio.to_thread.run_sync(take_up)
+        try:
+            return await anyio.to_thread.run_sync(take_up)
+        except UnknownName:  # it is of a file
+            return session
 
     async def _said_before(
         self, request: QuestionRequest
@@ -517,7 +586,7 @@ class Service:
 
     async def _admitted(
         self, client: Client, job: SessionJob
-    ) -> tuple[Council, SessionReservation]:
+    ) -> "tuple[Council, SessionReservation]":
         """Seat a council and reserve money for its session."""
         most = self._client_limits.ceiling(client)
         council = job.seat(most)
@@ -544,11 +613,11 @@ class Service:
     async def _hold(
         self,
         running: RunningSession,
-        council: Council,
+        council: "Council",
         job: SessionJob,
         account: SessionReservation,
     ) -> None:
-        HOPS.set((*job.hops, self.name))
+        HOPS.set((*job.hops, self.name) if self.name else job.hops)
         session: Session | None = None
         failure: Exception | None = None
         try:
@@ -576,10 +645,7 @@ class Service:
                 self._registry.over(running)
 
     def _listener(self, running: RunningSession, account: SessionReservation) -> Listener:
-        since = self._clock.now()
-        listeners = [
-            skip_past_events(watched(observer, running), since) for observer in self._observers
-        ]
+        listeners = [watched(observer, running) for observer in self._observers]
         return _Hearing(running, account, [running.take, self._noted(running), *listeners])
 
     def _noted(self, running: RunningSession) -> Listener:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
@@ -11,12 +11,14 @@ from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, NothingToCount, UnknownName
-from witan.history import History
 from witan.service.catalogue import redact
 from witan.service.error_boundary import ContainedError, contain_errors
 from witan.service.redaction import public_error
 from witan.service.sessions.limits import Client
 from witan.service.sessions.stream import Stream
+
+if TYPE_CHECKING:
+    from witan.history import History
 
 
 class RunningSession:
@@ -204,8 +206,9 @@ class SessionRegistry:
         Where the others are; None: there are no others.
     """
 
-    def __init__(self, history: History | None) -> None:
+    def __init__(self, history: "History | None", sessions: Iterable[Session] = ()) -> None:
         self._history = history
+        self._of_files = {session.id: session for session in sessions}
         self._known: Mapping[str, RunningSession] = {}
         self._over: dict[RunningSession, int] = {}
         self._taken: set[str] = set()
@@ -287,6 +290,8 @@ class SessionRegistry:
         running = self._known.get(whole)
         if running is not None and not (self._history and running.stream.interrupted):
             return running.held
+        if whole in self._of_files:
+            return self._of_files[whole]
         assert self._history is not None  # noqa: S101 - what is not at hand is in it
         try:
             record = await anyio.to_thread.run_sync(self._history.session, whole)
@@ -310,7 +315,7 @@ class SessionRegistry:
             If several begin so.
         """
         known = self._known
-        if name in known:
+        if name in known or name in self._of_files:
             return name
         if self._history is not None:
             return await anyio.to_thread.run_sync(self._history.resolve_name, name)

@@ -276,7 +276,8 @@ class Stream:
         """Tell what is gathered, again and again, until nothing follows."""
         while not self.ended:
             await self._gathered.wait()
-            await anyio.sleep(PACE_SECONDS)
+            if not self.ended:
+                await anyio.sleep(PACE_SECONDS)
             self.tell_gathered()
 
     def tell_gathered(self) -> None:

@@ -1,5 +1,6 @@
 """Put a question or stored answers to a council: ``witan ask`` and ``rejudge``."""
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,28 +11,30 @@ from witan.surfaces.cli.council_options import (
     council_options,
     jury_options,
     say_separation,
-    seat_council_of,
-    seat_jury_of,
     session_options,
+    take_question,
 )
+from witan.surfaces.cli.generated import take_parameters
 from witan.surfaces.cli.options import SectionedCommand, open_record
-from witan.surfaces.cli.plan import check_planned, judged_session, plan_option, print_plan
+from witan.surfaces.cli.plan import (
+    check_planned,
+    judged_session,
+    plan_option,
+    planned_councils,
+    print_plan,
+)
 from witan.surfaces.cli.session import (
-    Say,
     SessionOutput,
-    hold,
-    join_conversation,
+    SessionStart,
     read_earlier,
     read_files,
     read_question,
     read_turns,
+    run_session,
 )
 
 if TYPE_CHECKING:
-    from witan.deliberation.recorder import Listener
-    from witan.deliberation.session import Session
-    from witan.service.history_access import RecordingPlace
-    from witan.surfaces.cli.live_session import SessionRunner
+    from witan.surfaces.cli.live_session import LiveSession
 
 
 ASK_EXAMPLES = """\b
@@ -61,27 +64,18 @@ def ask_command(**options: Any) -> int:
     question = read_question(options["question"], inputs)
     files, turns = read_files(options["files"]), read_turns(options)
 
-    def seat(say: Say, place: "RecordingPlace | None") -> "SessionRunner":
+    def prepare(live: "LiveSession") -> SessionStart:
+        from witan.service.operations.ask import ask
+
         before = read_earlier(earlier, options["config"], options["history"])
-        council = seat_council_of(options, say, place)
+        request = take_question(options, question, turns, files, before)
+        councils = live.councils(options["config"], dict(options["prices"]))
+        council = councils.council(request)
         if not output.quiet:
-            say_separation(council, say, place)
+            say_separation(council, live.say, live.place)
+        return SessionStart(ask, request, councils, () if before is None else (before,))
 
-        async def held(listener: "Listener") -> "Session":
-            async with council:
-                return await council.ask(
-                    question,
-                    conversation=join_conversation(turns, before),
-                    files=files,
-                    seed=options["seed"],
-                    category=options["category"],
-                    parent=None if before is None else before.id,
-                    listener=listener,
-                )
-
-        return held
-
-    return hold(output, seat, partial(open_record, options))
+    return run_session(output, partial(open_record, options), prepare)
 
 
 REJUDGE_EXAMPLES = """\b
@@ -110,19 +104,28 @@ def rejudge_command(session: str, plan: bool, **options: Any) -> int:
     witan ask.
     """
     output = SessionOutput.of(options)
+    request = take_jury(session, options)
     if plan:
         check_planned(output)
-        request = RejudgeRequest(session=session)
-        return print_plan("plan_rejudge", options, request, as_json=output.as_json)
-
-    def seat(say: Say, place: "RecordingPlace | None") -> "SessionRunner":
         parent = judged_session(session, options["config"], options["history"])
-        council = seat_jury_of(options, say, place)
+        councils = planned_councils(options)
+        councils.council_of_jurors(request)
+        request = replace(request, session=parent.id)
+        return print_plan("plan_rejudge", request, councils, [parent], as_json=output.as_json)
 
-        async def held(listener: "Listener") -> "Session":
-            async with council:
-                return await council.rejudge(parent, seed=options["seed"], listener=listener)
+    def prepare(live: "LiveSession") -> SessionStart:
+        from witan.service.operations.ask import rejudge
 
-        return held
+        parent = judged_session(session, options["config"], options["history"])
+        councils = live.councils(options["config"], dict(options["prices"]))
+        councils.council_of_jurors(request)
+        return SessionStart(rejudge, replace(request, session=parent.id), councils, (parent,))
 
-    return hold(output, seat, partial(open_record, options))
+    return run_session(output, partial(open_record, options), prepare)
+
+
+def take_jury(session: str, options: dict[str, Any]) -> RejudgeRequest:
+    """Read the options of a jury, which may be named by either of two."""
+    if options["members"] and options["jury"]:
+        raise click.UsageError("--member and --jury name the same here; use one of them")
+    return take_parameters(RejudgeRequest, {**options, "session": session})

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.service.requests import QuestionRequest, RejudgeRequest
-from witan.service.settings import CouncilSettings, JurySettings
 from witan.surfaces.cli.generated import parameter_options, take_parameters
 from witan.surfaces.cli.options import config_option, recording_options, section, stacked
 from witan.surfaces.cli.session import Say
 
 if TYPE_CHECKING:
-    from witan.deliberation.procedure import Procedure
+    from witan.deliberation.session import Session
     from witan.service.council import Council
     from witan.service.history_access import RecordingPlace
+    from witan.service.requests import Turn
 
 
 class PriceType(click.ParamType[tuple[str, tuple[float, float]]]):
@@ -156,43 +156,17 @@ jury_options = stacked(
 """Options of a jury: its seats, settings and limits."""
 
 
-def overrides(
-    options: Mapping[str, Any], settings: type[JurySettings] = CouncilSettings
-) -> dict[str, Any]:
-    """Return the settings of `council_options` or `jury_options` for the configuration."""
-    seats = {"members": "members", "jury": "jury", "chairmen": "chairman"}
-    values = {name: options[option] for name, option in seats.items() if options[option]}
-    values |= take_parameters(settings, {**options}).given()
-    return {**values, "price": dict(options["prices"]) or None}
-
-
-def seated(
-    config: Path | None,
-    values: Mapping[str, Any],
-    say: Say,
-    procedure: "Procedure | None" = None,
-    *,
-    giver: str = "the command line",
-    place: "RecordingPlace | None" = None,
-    profile: str = "",
-) -> "Council":
-    """Seat the council of the configuration, or of a `profile`, with what was `given` over it.
-
-    `say` is told what to know about how it was seated; a `procedure` stands in for all that is
-    configured of how it deliberates. An error names the `giver` of what was given. The council
-    learns from the history at `place`.
-    """
-    import os
-
-    from witan.service.config.configuration import load_config
-    from witan.service.council import seat_council
-
-    read = load_config(os.environ, Path.cwd(), config, values, overriding=giver, profile=profile)
-    teacher = None if place is None else place.history
-    council = seat_council(read, os.environ, procedure=procedure, teacher=teacher)
-    for note in council.notes:
-        say(note)
-    return council
+def take_question(
+    options: Mapping[str, Any],
+    question: str,
+    turns: "tuple[Turn, ...]",
+    files: Mapping[str, str],
+    before: "Session | None",
+) -> QuestionRequest:
+    """Make the request of `council_options`, of a question that goes on from a session or not."""
+    parent = None if before is None else before.id
+    given = {"question": question, "conversation": turns, "files": files, "parent": parent}
+    return take_parameters(QuestionRequest, {**options, **given})
 
 
 def say_separation(council: "Council", say: Say, place: "RecordingPlace | None") -> None:
@@ -213,32 +187,6 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
         learned = place.history.learn()
         counting = apply_learned(procedure.counting, learned, "grades")
         procedure = replace(procedure, counting=counting)
-    separation = panel_separation(council.members, procedure, council.jury)
-    if separation is not None:
-        say(separation_sentence(separation))
-
-
-def seat_council_of(
-    options: Mapping[str, Any], say: Say, place: "RecordingPlace | None"
-) -> "Council":
-    """Seat the council that the options of `council_options` mean."""
-    return _seat_profile(options, overrides(options), say, place)
-
-
-def seat_jury_of(options: Mapping[str, Any], say: Say, place: "RecordingPlace | None") -> "Council":
-    """Seat the jury that the options of `jury_options` mean, under either of their names.
-
-    Without one the configured jury sits, or else the members.
-    """
-    if options["members"] and options["jury"]:
-        raise click.UsageError("--member and --jury name the same here; use one of them")
-    settings = overrides(options, JurySettings)
-    if jurors := options["jury"] or options["members"]:
-        settings |= {"members": jurors, "jury": ()}
-    return _seat_profile(options, settings, say, place)
-
-
-def _seat_profile(
-    options: Mapping[str, Any], values: Mapping[str, Any], say: Say, place: "RecordingPlace | None"
-) -> "Council":
-    return seated(options["config"], values, say, place=place, profile=options["profile"])
+    found = panel_separation(council.members, procedure, council.jury)
+    if found is not None:
+        say(separation_sentence(found))

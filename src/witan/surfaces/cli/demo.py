@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.service.requests import QuestionRequest
 from witan.surfaces.cli.council_options import output_options
 from witan.surfaces.cli.options import open_record, recording_options
-from witan.surfaces.cli.session import SessionOutput, hold
+from witan.surfaces.cli.session import SessionOutput, SessionStart, run_session
 
 if TYPE_CHECKING:
-    from witan.deliberation.recorder import Listener
-    from witan.deliberation.session import Session
-    from witan.surfaces.cli.live_session import SessionRunner
+    from witan.surfaces.cli.live_session import LiveSession
 
 
 EXAMPLES = """\b
@@ -40,20 +39,14 @@ def demo_command(fast: bool, degraded: bool, **options: Any) -> int:
     comes, and the session says what it lacks. It is kept in the history, marked as simulated.
     """
     output = SessionOutput.of(options, mark=MARK)
-    seat = partial(_seat, fast=fast, degraded=degraded)
-    return hold(output, lambda *_: seat(), partial(open_record, options))
 
+    def prepare(live: "LiveSession") -> SessionStart:
+        from witan.service.demonstration import demonstration
+        from witan.service.operations.ask import ask
 
-def _seat(*, fast: bool, degraded: bool) -> "SessionRunner":
-    from witan.deliberation.council import Council
-    from witan.deliberation.ports import SystemClock
-    from witan.service.demonstration import demonstration
+        shown = demonstration(fast=fast, degraded=degraded)
+        request = QuestionRequest(question=shown.question, seed=shown.seed)
+        councils = live.councils(None, demo=shown)
+        return SessionStart(ask, request, councils)
 
-    shown = demonstration(fast=fast, degraded=degraded)
-    council = Council(shown.members, [shown.chairman], clock=SystemClock())
-
-    async def held(listener: "Listener") -> "Session":
-        async with council:
-            return await council.ask(shown.question, seed=shown.seed, listener=listener)
-
-    return held
+    return run_session(output, partial(open_record, options), prepare)

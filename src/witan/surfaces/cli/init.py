@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,14 +77,16 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
 def _lengths() -> "Lengths":
     """Return the lengths of earlier replies, by which `witan plan` expects a cost, too."""
     from witan.deliberation.plan import TYPICAL
-    from witan.errors import ConfigError
+    from witan.errors import ConfigError, WitanError
     from witan.service.history_access import configured
-    from witan.surfaces.cli.stored_sessions import earlier_lengths
+    from witan.surfaces.cli.stored_sessions import open_history_if_any
 
     try:
-        return earlier_lengths(configured(None))
-    except ConfigError:
-        return TYPICAL  # the file that is to be overwritten cannot be read
+        with open_history_if_any(configured(None)) as history, suppress(WitanError, ValueError):
+            return TYPICAL if history is None else history.lengths()
+    except ConfigError:  # the file that is to be overwritten cannot be read
+        pass
+    return TYPICAL
 
 
 class _Asking:

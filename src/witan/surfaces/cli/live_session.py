@@ -1,23 +1,29 @@
 """A session as it happens: shown, streamed, and kept whatever ends it."""
 
+import shlex
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from witan.deliberation import events as e
-from witan.deliberation.ports import SystemClock
 from witan.deliberation.record import event_to_json
-from witan.deliberation.recorder import skip_past_events
+from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra, WitanError
 from witan.files.session_files import write_session
+from witan.models.seats import describe_risk
 from witan.service.history_access import RecordingPlace
-from witan.service.session_recording import Record
+from witan.service.local_councils import LocalCouncils
+from witan.service.operations.ask import ClientService
+from witan.service.session_recording import SessionRecorder
+from witan.service.sessions import LOCAL, RunningSession, Service
 from witan.service.telemetry import Exporting, Spans, is_configured
 from witan.service.text import Folding, Page, clean, readable, span
 from witan.service.trust import missing_text, session_trust
@@ -30,11 +36,14 @@ from witan.surfaces.report.text import report_text
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.surfaces.cli.session import SessionOutput
+    from witan.service.demonstration import Demonstration
+    from witan.surfaces.cli.session import Say, SessionOutput, SessionStart
+
+NO_PRICES: Mapping[str, Any] = MappingProxyType({})
 
 
 class LiveSession:
-    """Follows one session.
+    """Follows one session of the local service.
 
     Parameters
     ----------
@@ -42,57 +51,110 @@ class LiveSession:
         The live view, already drawn; None: there is no terminal for it.
     place
         The history that the session goes into; None: none.
+    say
+        Tells the user something before the session is opened.
     """
 
     def __init__(
-        self, output: "SessionOutput", panel: Panel | None, place: RecordingPlace | None = None
+        self,
+        output: "SessionOutput",
+        panel: Panel | None,
+        place: RecordingPlace | None,
+        say: "Say",
     ) -> None:
-        self.output, self.panel = output, panel
-        self.record = Record(place, output.save, self._waits)
-        self.heard: list[e.Event] = []
+        self.output, self.panel, self.place, self.say = output, panel, place, say
+        self.recorder = self._make_recorder()
         self.board = Board()
         self.voice = _Voice(output, panel)
         self.session: Session | None = None
         self.interrupted = False
-        self._failure: WitanError | OSError | None = None
+        self._failure: Exception | None = None
         self._scope: anyio.CancelScope | None = None
         self._scripted = False
-        self._tracing: _Tracing | None = None
 
-    def run(self, hold: "SessionRunner") -> int:
-        """Run the session, print its result, and return the exit status."""
-        self._tracing = _Tracing.configured(quiet=self.output.quiet)
+    def _make_recorder(self) -> SessionRecorder:
+        history = None if self.place is None else self.place.history
+        return SessionRecorder(history, file=self.output.save, say=self._wait)
+
+    def leave_history(self) -> None:
+        """Record the session in its file alone."""
+        self.place = None
+        self.recorder = self._make_recorder()
+
+    def councils(
+        self,
+        config: Path | None,
+        prices: Mapping[str, Any] = NO_PRICES,
+        demo: "Demonstration | None" = None,
+    ) -> LocalCouncils:
+        """Make what seats the council of this session."""
+        history = None if self.place is None else self.place.history
+        return LocalCouncils(
+            config, prices, recorder=self.recorder, history=history, say=self.say, demo=demo
+        )
+
+    def run(self, start: "SessionStart | Session") -> int:
+        """Run a session, or show a stored one; return the exit status."""
+        if isinstance(start, Session):
+            self._close_panel()
+            return self._finish(start)
+        exporting = self._open_exporter()
         try:
-            anyio.run(self._run_session, hold)
+            anyio.run(self._follow, start, exporting)
         except KeyboardInterrupt:  # where no signal can be waited for, or the loop was closing
             self._interrupt()
         self._close_panel()
         try:
-            return self._report_end()
+            return self._report(start)
         finally:
-            if self._tracing is not None:
-                self._tracing.close()
+            if exporting is not None:
+                exporting.close()
 
-    def _report_end(self) -> int:
-        """Say what came of it."""
+    def _open_exporter(self) -> Exporting | None:
+        """Open what sends spans; None: it is not configured, or cannot be opened."""
+        if not is_configured():
+            return None
+        try:
+            return Exporting()
+        except MissingExtra as error:
+            if not self.output.quiet:
+                echo(f"{error}; OTEL_TRACES_EXPORTER=none turns them off", err=True)
+            return None
+
+    def _report(self, start: "SessionStart") -> int:
+        """Print what became of the session."""
         if self.interrupted:
             return Status.INTERRUPTED
         if self._failure is not None:
             if isinstance(self._failure, OSError):
-                echo(self.record.broken_off("the output failed", self.heard), err=True)
+                echo(self._say_remains("the output failed"), err=True)
             raise self._failure
         assert self.session is not None  # noqa: S101 - it ended neither early nor badly
-        return self._finish(self.session)
+        status = self._finish(self.session)
+        if (left := self.recorder.left_open) is not None:
+            self._leave_open(left, start)
+        return status
 
-    async def _run_session(self, hold: "SessionRunner") -> None:
+    async def _follow(self, start: "SessionStart", exporting: Exporting | None) -> None:
+        observers = [] if exporting is None else [Spans(exporting.provider)]
         async with anyio.create_task_group() as group:
             self._scope = group.cancel_scope
             if sys.platform != "win32":
                 group.start_soon(self._heed)
             try:
-                self.session = await hold(self)
+                async with Service.open(
+                    start.councils,
+                    observers=[self, *observers],
+                    local=True,
+                    sessions=start.sessions,
+                ) as service:
+                    subject = ClientService(service, LOCAL)
+                    running = await start.operation.handler(subject, start.request)
+                    await running.over()
+                    self._failure = self._failure or running.failure
+                    self.session = Session.of(self.recorder.events)
             except WitanError as error:  # raised here, it would come out wrapped in a group
-                self._failure = error
+                self._failure = self._failure or error
             group.cancel_scope.cancel()
 
     async def _heed(self) -> None:
@@ -108,25 +170,14 @@ class LiveSession:
         self._interrupt()
         self._stop()
 
-    def keep(self, event: e.Event) -> None:
-        """Take in what has just happened."""
-        if self.interrupted:
-            return  # what was kept has been said
-        self.heard.append(event)
-        self.record.take(event)
-        if self._tracing is not None:
-            self._tracing.listener(event)
+    def watch(self, _: RunningSession) -> Listener:
+        """Show every event of the session."""
+        return self._show
 
-    def flush(self) -> None:
-        """Pass on all that was withheld from the record."""
-        self.record.flush()
+    def over(self, running: RunningSession) -> None:
+        """Leave the end to `run`."""
 
-    async def commit(self) -> int | None:
-        """Wait until what was taken in outlives this process, as far as it can be kept."""
-        return await self.record.commit(self.heard)
-
-    def __call__(self, event: e.Event) -> None:
-        """Show an event."""
+    def _show(self, event: e.Event) -> None:
         if self.interrupted:
             return
         try:
@@ -148,12 +199,12 @@ class LiveSession:
             self._scripted = event.simulated
         return self._scripted
 
-    def _waits(self, for_what: str) -> None:
+    def _wait(self, sentence: str) -> None:
         """Say at the end what is waited for."""
         with suppress(OSError):  # the terminal may be what is gone
             self._close_panel()
             self.voice.end_line()
-            echo(clean(for_what), err=True)
+            echo(clean(sentence), err=True)
 
     def _stop(self) -> None:
         if self._scope is not None:
@@ -161,21 +212,41 @@ class LiveSession:
 
     def _close_panel(self) -> None:
         if self.panel is not None:
-            self.panel.close(keep=bool(self.heard))
+            self.panel.close(keep=bool(self.recorder.events))
 
     def _interrupt(self) -> None:
         """Keep what came in, and say how to go on; the calls are cancelled after that."""
         if self.interrupted:
             return
         self.interrupted = True
-        words = self.record.broken_off("interrupted", self.heard)
+        remains = self._say_remains("interrupted")
         with suppress(OSError):  # the terminal may be what is gone
             self._close_panel()
             self.voice.end_line()
-            echo(words, err=True)
-        if self.output.as_json and self.heard:
+            echo(remains, err=True)
+        if self.output.as_json and self.recorder.events:
             with suppress(OSError):
-                _print_record(Session.of(self.heard))
+                _print_record(Session.of(self.recorder.events))
+
+    def _say_remains(self, why: str) -> str:
+        """Keep what came in; say where it is, and how to go on."""
+        kept = self.recorder.interrupt()
+        if kept is None:
+            return f"{why} before the session was opened"
+        unkept = "" if kept.problem is None else f"the history did not keep it ({kept.problem}); "
+        if kept.failure is not None:
+            if not kept.in_history:
+                return f"{why}; {unkept}nothing is kept: {kept.failure}"
+            unkept = f"{kept.failure}; "
+        again = kept.session.id if kept.file is None else shlex.quote(str(kept.file))
+        own = kept.in_history and self.place is not None and self.place.own
+        trust = "" if own or not any(map(describe_risk, kept.session.opened.called)) else " --trust"
+        again = f"witan resume {again}{self._history_option}{trust}"
+        return f"{why}; {unkept}{kept.session.progress} kept; resume with: {again}"
+
+    @property
+    def _history_option(self) -> str:
+        return " --no-history" if self.place is None else self.place.option
 
     def _finish(self, session: Session) -> int:
         """Save, print, and say how far it can be trusted."""
@@ -187,17 +258,33 @@ class LiveSession:
             self._print(session)
             self._say_where(session)
         status = session_status(session, require_winner=self.output.require_winner)
-        return status or (Status.NOT_KEPT if self.record.unkept else Status.ANSWERED)
+        return status or (Status.NOT_KEPT if self.recorder.problem else Status.ANSWERED)
 
     def _say_where(self, session: Session) -> None:
-        """Wait for the history, and say what became of the record there."""
-        problem = self.record.closed(session)
-        if problem is not None:
-            echo(problem, err=True)
-        elif self.record.place is not None and self.heard and self._on_terminal():
+        """Say what became of the record in the history."""
+        if self.recorder.problem is not None:
+            echo(self._unkept_text(self.recorder.problem), err=True)
+        elif self.place is not None and self.recorder.events and self._on_terminal():
             page = Page.of(sys.stderr)
-            again = f"witan show {session.id}{self.record.place.option}"
+            again = f"witan show {session.id}{self.place.option}"
             echo(page.sentence(f"to see it again: {again}", "dim"), err=True)
+
+    def _unkept_text(self, problem: str) -> str:
+        unkept = f"the history did not keep the session: {problem}"
+        rescued = self.recorder.rescued
+        if not isinstance(rescued, Path):
+            return f"{unkept}; nor could its record be written: {clean(str(rescued))}"
+        again = f"witan import {shlex.quote(str(rescued))}{self._history_option}"
+        return f"{unkept}; its record is {rescued}; put it in with: {again}"
+
+    def _leave_open(self, left: Session, start: "SessionStart") -> None:
+        """Leave a session open that was resumed in vain: closed, it could never be resumed."""
+        if start.file is not None and self.output.save == start.file:
+            write_session(left, start.file)
+        where = left.id if start.file is None else start.file
+        spent = left.cost != start.sessions[0].cost
+        came = "nothing more came of it but its cost" if spent else "nothing more came of it"
+        echo(f"{came}: {where} stays interrupted, to be resumed", err=True)
 
     def _on_terminal(self) -> bool:
         return sys.stderr.isatty() and not self.output.quiet
@@ -224,36 +311,6 @@ class LiveSession:
             if legend := legend_text(session):
                 echo(page.sentence(legend, "dim", hang=2), err=True)
         echo(page.sentence(session_trust(session), hang=2), err=True)
-
-
-class _Tracing:
-    """Sends spans of the one session, where the environment says so."""
-
-    def __init__(self) -> None:
-        self._exporting = Exporting()
-        self._spans = Spans(self._exporting.provider)
-        self.listener = skip_past_events(self._spans.watch(self), SystemClock().now())
-
-    @classmethod
-    def configured(cls, *, quiet: bool) -> "_Tracing | None":
-        """Open the exporter; None: it is not configured, or cannot be opened."""
-        if not is_configured():
-            return None
-        try:
-            return cls()
-        except MissingExtra as error:
-            if not quiet:
-                echo(f"{error}; OTEL_TRACES_EXPORTER=none turns them off", err=True)
-            return None
-
-    def close(self) -> None:
-        """End what is open, and send the last."""
-        self._spans.over(self)
-        self._exporting.close()
-
-
-SessionRunner = Callable[[LiveSession], Awaitable[Session]]
-"""Holds a session from beginning to end, and tells who follows it of everything that happens."""
 
 
 class _Voice:

@@ -1,8 +1,7 @@
 """Plan a question, a retry or another jury: ``witan plan`` and ``--plan``."""
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,11 +9,10 @@ import click
 
 from witan.service.requests import QuestionRequest, RejudgeRequest, RetryRequest
 from witan.service.text import Page, clean
-from witan.surfaces.cli.council_options import council_options, overrides, seat_jury_of
+from witan.surfaces.cli.council_options import council_options, take_question
 from witan.surfaces.cli.options import SectionedCommand, history_option, json_option, section
 from witan.surfaces.cli.session import (
     SessionOutput,
-    join_conversation,
     read_earlier,
     read_files,
     read_question,
@@ -24,6 +22,8 @@ from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.deliberation.session import Session
+    from witan.history import History
+    from witan.service.local_councils import LocalCouncils
     from witan.service.operations.plan import PlanSummary
 
 
@@ -42,86 +42,36 @@ def check_planned(output: SessionOutput) -> None:
         raise click.UsageError(f"{option} is of a session; with --plan there is none")
 
 
-@dataclass(frozen=True, slots=True)
-class LocalPlanner:
-    """The configured council, and the sessions of its history or of files.
-
-    Parameters
-    ----------
-    options
-        Options of the command: the configuration, the history, and who is seated.
-    """
-
-    options: Mapping[str, Any]
-
-    async def plan(self, question: QuestionRequest) -> "PlanSummary":
-        """Plan a question; no key is needed."""
-        import os
-
-        from witan.service.config.configuration import load_config
-        from witan.service.council import plan_configured
-        from witan.service.history_access import configured
-        from witan.service.operations.plan import summarize_plan
-        from witan.surfaces.cli.stored_sessions import earlier_lengths
-
-        file, history = self.options["config"], self.options["history"]
-        earlier = read_earlier(question.parent, file, history)
-        config = load_config(
-            os.environ, Path.cwd(), file, overrides(self.options), profile=question.profile
-        )
-        planned = plan_configured(
-            config,
-            os.environ,
-            question.question,
-            conversation=join_conversation(question.conversation, earlier),
-            files=question.files,
-            lengths=earlier_lengths(configured(file, history)),
-        )
-        for note in planned.notes:
-            _say(note)
-        return summarize_plan(planned.plan, planned.max_cost_usd)
-
-    async def plan_retry(self, request: RetryRequest) -> "PlanSummary":
-        """Plan a retry of seats; nobody is seated for it."""
-        from witan.deliberation.procedure import with_ceiling
-        from witan.deliberation.retries import plan_retry
-        from witan.service.operations.plan import summarize_plan
-
-        file, history = self.options["config"], self.options["history"]
-        parent, _ = retried_session(request.session, file, history)
-        limits = with_ceiling(parent.opened.procedure, request.max_cost_usd).limits
-        planned = plan_retry(parent, request.seats or None, limits)
-        return summarize_plan(planned, limits.max_cost_usd)
-
-    async def plan_rejudge(self, request: RejudgeRequest) -> "PlanSummary":
-        """Plan another jury."""
-        from witan.service.operations.plan import summarize_plan
-
-        parent = judged_session(request.session, self.options["config"], self.options["history"])
-        council = seat_jury_of(self.options, _say, None)
-        ceiling = council.procedure.limits.max_cost_usd
-        return summarize_plan(council.plan_rejudge(parent), ceiling)
-
-
-def _say(note: str) -> None:
-    echo(clean(note), err=True)
-
-
 def print_plan(
     operation: Literal["plan", "plan_retry", "plan_rejudge"],
-    options: Mapping[str, Any],
     request: QuestionRequest | RetryRequest | RejudgeRequest,
+    councils: "LocalCouncils",
+    sessions: "Sequence[Session]" = (),
     *,
     as_json: bool,
 ) -> int:
-    """Do the operation of that name and print its plan; return the exit status."""
+    """Do the operation of that name and print its plan; return the exit status.
+
+    Parameters
+    ----------
+    sessions
+        The sessions that the request names.
+    """
     import anyio
 
     from witan.service.catalogue import find_operation
+    from witan.service.operations.plan import Planner
+    from witan.service.sessions import LOCAL, Service
     from witan.surfaces.cli.generated import render_report
 
-    handler = find_operation(operation).handler
-    summary: PlanSummary = anyio.run(handler, LocalPlanner(options), request)
+    async def plan() -> "PlanSummary":
+        async with Service.open(councils, local=True, sessions=sessions) as service:
+            found: PlanSummary = await find_operation(operation).handler(
+                Planner(service, LOCAL), request
+            )
+        return found
+
+    summary = anyio.run(plan)
     if as_json:
         from witan.service.json_output import to_json
 
@@ -129,6 +79,21 @@ def print_plan(
     else:
         echo("\n".join(render_report(Page.of(sys.stdout), summary)))
     return 0
+
+
+def planned_councils(
+    options: Mapping[str, Any], history: "History | None" = None
+) -> "LocalCouncils":
+    """Make the councils that options mean, which need no key as they are not asked."""
+    from witan.service.local_councils import LocalCouncils
+
+    return LocalCouncils(
+        options["config"],
+        dict(options.get("prices", ())),
+        history=history,
+        say=lambda note: echo(clean(note), err=True),
+        planning=True,
+    )
 
 
 def retried_session(name: str, config: Path | None, history: str | None) -> "tuple[Session, bool]":
@@ -180,11 +145,16 @@ def plan_command(as_json: bool, **options: Any) -> None:
     chairmen that stand in are in the worst cost; retries and hedges are not.
     """
     inputs = (*options["files"], options["parent"], options["conversation"])
-    request = QuestionRequest(
-        question=read_question(options["question"], inputs),
-        profile=options["profile"],
-        conversation=read_turns(options),
-        files=read_files(options["files"]),
-        parent=options["parent"],
-    )
-    print_plan("plan", options, request, as_json=as_json)
+    question, turns = read_question(options["question"], inputs), read_turns(options)
+    files = read_files(options["files"])
+    from witan.service.history_access import configured
+    from witan.surfaces.cli.stored_sessions import open_history_if_any
+
+    config, url = options["config"], options["history"]
+    before = read_earlier(options["parent"], config, url)
+    request = take_question(options, question, turns, files, before)
+    with open_history_if_any(configured(config, url)) as history:
+        councils = planned_councils(options, history)
+        councils.council(request)
+        parents = () if before is None else (before,)
+        print_plan("plan", request, councils, parents, as_json=as_json)

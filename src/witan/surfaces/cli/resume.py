@@ -1,8 +1,8 @@
 """Go on with a stored session: ``witan resume`` and ``witan retry``."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,21 +11,24 @@ import click
 
 from witan.errors import UnknownName, WitanError
 from witan.service.requests import ResumeRequest, RetryRequest
-from witan.surfaces.cli.council_options import seated, session_options
+from witan.surfaces.cli.council_options import session_options
 from witan.surfaces.cli.generated import parameter_options
 from witan.surfaces.cli.options import SectionedCommand, config_option, open_record, section
-from witan.surfaces.cli.plan import check_planned, plan_option, print_plan, retried_session
-from witan.surfaces.cli.session import Say, SessionOutput, hold
-from witan.surfaces.terminal import echo
+from witan.surfaces.cli.plan import (
+    check_planned,
+    plan_option,
+    planned_councils,
+    print_plan,
+    retried_session,
+)
+from witan.surfaces.cli.session import Say, SessionOutput, SessionStart, run_session
 
 if TYPE_CHECKING:
     from witan.deliberation.ports import Seat
-    from witan.deliberation.recorder import Listener
     from witan.deliberation.session import Session
     from witan.history import History
-    from witan.service.council import Council
     from witan.service.history_access import RecordingPlace
-    from witan.surfaces.cli.live_session import LiveSession, SessionRunner
+    from witan.surfaces.cli.live_session import LiveSession
 
 
 trust_option = click.option(
@@ -35,21 +38,6 @@ trust_option = click.option(
 )
 
 
-def reseat_council(
-    session: "Session", config: Path | None, say: Say, max_cost_usd: float | None = None
-) -> "Council":
-    """Seat the council of a record with today's keys, under another ceiling."""
-    from witan.deliberation.procedure import with_ceiling
-
-    opened = session.opened
-    answering = opened.members or opened.reviewers
-    values: dict[str, Any] = {"members": [_table(held) for held in answering]}
-    values["jury"] = [_table(held) for held in opened.jury] if opened.members else []
-    values["chairmen"] = [_table(held) for held in opened.chairmen]
-    procedure = with_ceiling(opened.procedure, max_cost_usd)
-    return seated(config, values, say, procedure, giver="the record")
-
-
 def refuse_untrusted(seats: "Iterable[Seat]") -> None:
     """Refuse a record that would run programs or send keys."""
     from witan.models.seats import describe_risk
@@ -57,20 +45,6 @@ def refuse_untrusted(seats: "Iterable[Seat]") -> None:
     for seat in seats:
         if (deed := describe_risk(seat)) is not None:
             raise click.UsageError(f"the record would {deed}; allow it with --trust")
-
-
-def _table(seat: "Seat") -> dict[str, Any]:
-    """Return a seat of the record, as the configuration writes it."""
-    if not seat.source:
-        problem = f"{seat.name} is a model of your own: take the session up from Python."
-        raise click.UsageError(problem)
-    options = {name: value for name, value in asdict(seat.options).items() if value is not None}
-    table = {"seat": seat.source, "name": seat.name, **options}
-    table |= {"url": seat.url} if seat.url is not None else {}
-    table |= {"key": seat.key_variable} if seat.key_variable is not None else {}
-    if seat.price is not None:
-        table["price"] = [seat.price.input_usd, seat.price.output_usd]
-    return table
 
 
 RESUME_EXAMPLES = """\b
@@ -118,34 +92,30 @@ def resume_command(
             "a session of the history is taken up in it; without it, give a FILE"
         )
     output = SessionOutput.of(options, save=file)
-    vain: list[tuple[Session, bool]] = []
 
-    def opened(say: Say) -> "RecordingPlace | None":
+    def open_place(say: Say) -> "RecordingPlace | None":
         place = open_record({**options, "config": config}, say)
         if place is None and file is None:
             raise click.UsageError("history.enabled is false; name the history with --history")
         return place
 
-    def seat(say: Say, place: "RecordingPlace | None") -> "SessionRunner":
-        taken, trusted = _claim_session(session, file, place, by_force=take_over)
-        if taken.status != "interrupted":
-            return _show_only(taken)
-        if not (trust or trusted):
-            refuse_untrusted(taken.opened.called)
-        apart = (
-            file is not None
-            and place is not None
-            and _is_closed(place.history, taken.id, by_force=take_over)
-        )
-        if apart:
-            say("the history has this session whole: what follows is kept in the file alone")
-        council = reseat_council(taken, config, say, max_cost_usd)
-        return _going_on(taken, council, vain.append, apart=apart)
+    def prepare(live: "LiveSession") -> "SessionStart | Session":
+        from witan.service.operations.ask import resume
 
-    status = hold(output, seat, opened)
-    if vain:
-        left, spent = vain[0]
-        _leave(left, file, output, spent=spent)
+        found, trusted = _find_session(session, file, live.place, by_force=take_over)
+        if found.status != "interrupted":
+            return found
+        if not (trust or trusted):
+            refuse_untrusted(found.opened.called)
+        if file is not None and live.place is not None and _is_closed(live.place.history, found.id):
+            live.say("the history has this session whole: what follows is kept in the file alone")
+            live.leave_history()
+        request = ResumeRequest(found.id, take_over=take_over, max_cost_usd=max_cost_usd)
+        councils = live.councils(config)
+        councils.council_of(found, max_cost_usd=max_cost_usd)
+        return SessionStart(resume, request, councils, (found,), file)
+
+    status = run_session(output, open_place, prepare)
     _clear_away(file, config, options)
     return status
 
@@ -168,10 +138,10 @@ def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, An
             file.unlink()
 
 
-def _claim_session(
+def _find_session(
     name: str, file: Path | None, place: "RecordingPlace | None", *, by_force: bool
 ) -> "tuple[Session, bool]":
-    """Return the session, and whether its seats are those that the user himself once configured."""
+    """Find a session, and whether its seats are those that the user himself once configured."""
     from witan.surfaces.cli.stored_sessions import whole_name
 
     if file is not None:
@@ -181,61 +151,16 @@ def _claim_session(
     assert place is not None  # noqa: S101 - refused before
     session_name = whole_name(place.history, name, or_file=True)
     own = place.own and not place.history.summary(session_name).imported
+    # Whoever is at it is said before anybody is seated.
     return place.history.claim(session_name, by_force=by_force), own
 
 
-def _is_closed(history: "History", session: str, *, by_force: bool) -> bool:
-    """Take over what the history holds of the session of a file; whether that is all of it."""
+def _is_closed(history: "History", session: str) -> bool:
+    """Check that the history has all of the session of a file."""
     try:
-        history.summary(session)
+        return history.has_record(session) and history.session(session).status != "interrupted"
     except UnknownName:
         return False
-    if not history.has_record(session):
-        return True
-    return history.claim(session, by_force=by_force).status != "interrupted"
-
-
-def _going_on(
-    session: "Session",
-    council: "Council",
-    in_vain: "Callable[[tuple[Session, bool]], None]",
-    *,
-    apart: bool,
-) -> "SessionRunner":
-    """Seat those who sat, and let them go on; what comes of it is kept `apart` from the history.
-
-    `in_vain` is told how the session is left where nothing does, and whether that cost something.
-    """
-
-    async def held(following: "LiveSession") -> "Session":
-        following.record.goes_on_from(session, apart=apart)
-        async with council:
-            after = await council.resume(session, listener=following)
-        if (left := following.record.left_in_vain()) is not None:
-            in_vain((left, left.cost != session.cost))
-        return after
-
-    return held
-
-
-def _leave(session: "Session", file: Path | None, output: SessionOutput, *, spent: bool) -> None:
-    """Leave the session open: closed, it could never be taken up again."""
-    if file is not None and output.save == file:
-        from witan.files.session_files import write_session
-
-        write_session(session, file)
-    where = session.id if file is None else file
-    came = "nothing more came of it but its cost" if spent else "nothing more came of it"
-    echo(f"{came}: {where} stays interrupted, to be resumed", err=True)
-
-
-def _show_only(session: "Session") -> "SessionRunner":
-    """Show a session that is over; nobody is seated."""
-
-    async def held(_: "LiveSession") -> "Session":
-        return session
-
-    return held
 
 
 RETRY_EXAMPLES = """\b
@@ -277,22 +202,22 @@ def retry_command(
     status: as for witan ask.
     """
     output = SessionOutput.of(options)
+    request = RetryRequest(session, seats=seats, max_cost_usd=max_cost_usd)
     if plan:
         check_planned(output)
-        request = RetryRequest(session, seats=seats, max_cost_usd=max_cost_usd)
-        places = {"config": config, "history": options["history"]}
-        return print_plan("plan_retry", places, request, as_json=output.as_json)
+        parent, _ = retried_session(session, config, options["history"])
+        request = replace(request, session=parent.id)
+        councils = planned_councils({"config": config})
+        return print_plan("plan_retry", request, councils, [parent], as_json=output.as_json)
 
-    def seat(say: Say, _: "RecordingPlace | None") -> "SessionRunner":
+    def prepare(live: "LiveSession") -> SessionStart:
+        from witan.service.operations.ask import retry
+
         parent, trusted = retried_session(session, config, options["history"])
         if not (trust or trusted):
             refuse_untrusted(parent.opened.called)
-        council = reseat_council(parent, config, say, max_cost_usd)
+        councils = live.councils(config)
+        councils.council_of(parent, max_cost_usd=max_cost_usd)
+        return SessionStart(retry, replace(request, session=parent.id), councils, (parent,))
 
-        async def held(listener: "Listener") -> "Session":
-            async with council:
-                return await council.retry(parent, seats or None, listener=listener)
-
-        return held
-
-    return hold(output, seat, partial(open_record, {**options, "config": config}))
+    return run_session(output, partial(open_record, {**options, "config": config}), prepare)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,13 @@ from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.deliberation.ports import Message
     from witan.deliberation.session import Session
+    from witan.service.catalogue import Operation
     from witan.service.history_access import RecordingPlace
+    from witan.service.local_councils import LocalCouncils
+    from witan.service.parameters import Parameters
     from witan.service.requests import Turn
-    from witan.surfaces.cli.live_session import SessionRunner
+    from witan.surfaces.cli.live_session import LiveSession
     from witan.surfaces.cli.panel import Panel
 
 
@@ -157,15 +159,6 @@ def read_turns(options: Mapping[str, Any]) -> "tuple[Turn, ...]":
         raise click.BadParameter(problem, param_hint="--conversation") from None
 
 
-def join_conversation(turns: "Iterable[Turn]", earlier: "Session | None") -> "tuple[Message, ...]":
-    """Return the turns, or the conversation of the session that the question goes on from."""
-    from witan.deliberation.ports import Message
-
-    if earlier is not None:
-        return earlier.conversation
-    return tuple(Message(turn.role, turn.content) for turn in turns)
-
-
 def read_files(paths: tuple[str, ...]) -> Mapping[str, str]:
     """Return the text of each file, by its path as given."""
     return {path: _decoded(path, "--file") for path in paths}
@@ -189,19 +182,39 @@ Say = Callable[[str], None]
 """Tells the user something, without drawing over the live view."""
 
 
-def record_nothing(_: Say) -> None:
-    """No history: what is held is recorded nowhere."""
+@dataclass(frozen=True, slots=True)
+class SessionStart:
+    """What starts a session: an operation of the catalogue, its request, and who is seated.
+
+    Parameters
+    ----------
+    sessions
+        Sessions that the request names, as they were found; of a resumed one, how it was before.
+    file
+        The file that a resumed session came from; None: the history, or it is not resumed.
+    """
+
+    operation: "Operation[Any, Any]"
+    request: "Parameters"
+    councils: "LocalCouncils"
+    sessions: "tuple[Session, ...]" = ()
+    file: Path | None = None
 
 
-def hold(
+def run_session(
     output: SessionOutput,
-    seat: "Callable[[Say, RecordingPlace | None], SessionRunner]",
-    opened: "Callable[[Say], RecordingPlace | None]" = record_nothing,
+    open_place: "Callable[[Say], RecordingPlace | None]",
+    prepare: "Callable[[LiveSession], SessionStart | Session]",
 ) -> int:
-    """Seat a council and hold one session before the eyes of the user; return the exit status.
+    """Run one session before the eyes of the user; return the exit status.
 
-    `opened` opens the history that the session goes into, before anybody is seated or asked, and
-    says what it waits for.
+    Parameters
+    ----------
+    open_place
+        Opens the history that the session goes into, before anybody is seated or asked, and says
+        what it waits for.
+    prepare
+        Reads what the session needs and seats its council; or finds a session that is only shown.
     """
 
     def say(text: str) -> None:
@@ -216,10 +229,11 @@ def hold(
             # The view is drawn, and redraws itself from a thread of its own: now for the rest.
             from witan.surfaces.cli.live_session import LiveSession
 
-            place = opened(say)
+            place = open_place(say)
             if place is not None:
                 stack.callback(place.history.close)
-            return LiveSession(output, panel, place).run(seat(say, place))
+            live = LiveSession(output, panel, place, say)
+            return live.run(prepare(live))
         except KeyboardInterrupt:
             if panel is not None:
                 panel.close(keep=False)

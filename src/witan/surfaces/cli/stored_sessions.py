@@ -1,7 +1,7 @@
 """Sessions and histories as commands name them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,6 @@ from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.deliberation.imported_session import Imported
-    from witan.deliberation.plan import Lengths
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.config.configuration import Config
@@ -49,17 +48,15 @@ _SUFFIXES = frozenset(
 """Endings of files of ballots and of sessions."""
 
 
-def earlier_lengths(config: "Config") -> "Lengths":
-    """Return the lengths of earlier replies; without a history, published ones."""
-    from witan.deliberation.plan import TYPICAL
-
-    if not config.history.enabled:
-        return TYPICAL
-    try:
-        with open_history(config, reading=True) as history:
-            return history.lengths()
-    except (WitanError, ValueError):
-        return TYPICAL  # a plan needs no history
+@contextmanager
+def open_history_if_any(config: "Config") -> "Iterator[History | None]":
+    """Open the configured history for what can do without; None: it cannot be read."""
+    with ExitStack() as stack:
+        history = None
+        if config.history.enabled:
+            with suppress(WitanError, ValueError):
+                history = stack.enter_context(open_history(config, reading=True))
+        yield history
 
 
 class LocalSessions:

@@ -5,7 +5,8 @@ import sys
 from typing import Literal
 
 from witan.deliberation import events as e
-from witan.deliberation.recorder import Listener
+from witan.deliberation.ports import SystemClock
+from witan.deliberation.recorder import Listener, skip_past_events
 from witan.service.sessions import RunningSession
 from witan.surfaces.http.door import FinishedRequest
 from witan.surfaces.log_lines import JsonLine, TextLine
@@ -74,7 +75,7 @@ class SessionLog:
                 }
                 _log.info("session closed", extra={"fields": closed})
 
-        return listen
+        return skip_past_events(listen, SystemClock().now())
 
     def over(self, running: RunningSession) -> None:
         """Log that a session was interrupted, or not recorded."""

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from witan.deliberation import events as e
-from witan.deliberation.recorder import Listener
+from witan.deliberation.ports import SystemClock
+from witan.deliberation.recorder import Listener, skip_past_events
 from witan.service.sessions import RunningSession
 from witan.surfaces.http.door import FinishedRequest
 
@@ -108,7 +109,7 @@ class Metrics:
                 case _:
                     pass
 
-        return listen
+        return skip_past_events(listen, SystemClock().now())
 
     def over(self, running: RunningSession) -> None:
         """Count a session that was interrupted."""

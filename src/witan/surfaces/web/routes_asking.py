@@ -23,7 +23,7 @@ from witan.history import Search
 from witan.service.catalogue import redact
 from witan.service.demonstration import demonstration
 from witan.service.operations import ask as operations
-from witan.service.operations.plan import ServedPlanner
+from witan.service.operations import plan as planning
 from witan.service.parameters import parameters_of, validate_parameters
 from witan.service.request_texts import fault_words, parse_texts, read_texts
 from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeRequest, RetryRequest
@@ -76,7 +76,9 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
     try:
         form = await read_form(request)
         values = form.values
-        planned = await ServedPlanner(service, client).plan(read_question(form))
+        planned = await planning.plan.handler(
+            planning.Planner(service, client), read_question(form)
+        )
     except (WitanError, ValidationError) as error:
         return await _form(request, service, refuse_form(request, values, error))
     report = plan_report(planned)
@@ -211,7 +213,9 @@ async def plan_retry(
     """Say what asking seats that failed once more would cost at most."""
     form = await read_form(request)
     record = await service.session(session)
-    planned = await ServedPlanner(service, client).plan_retry(read_retry(form, record))
+    planned = await planning.plan_retry.handler(
+        planning.Planner(service, client), read_retry(form, record)
+    )
     hidden = [("seat", each) for each in form.texts.get("seat", ())]
     html = render(
         "plan.html",
@@ -231,7 +235,9 @@ async def plan_rejudge(
     form = await read_form(request)
     whole, values = await service.named(session), form.values
     try:
-        planned = await ServedPlanner(service, client).plan_rejudge(read_rejudging(form, whole))
+        planned = await planning.plan_rejudge.handler(
+            planning.Planner(service, client), read_rejudging(form, whole)
+        )
     except AT_A_FIELD as error:
         return _jury_page(request, whole, refuse_form(request, values, error))
     return _jury_page(request, whole, Filled(values), plan_report(planned))

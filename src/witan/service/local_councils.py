@@ -1,0 +1,196 @@
+"""Councils of a command: by the configuration and its options, or by the record of a session."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from witan.errors import NoCouncil
+from witan.service.requests import CouncilRequest
+
+if TYPE_CHECKING:
+    from witan.deliberation.ports import Seat
+    from witan.deliberation.procedure import Procedure
+    from witan.deliberation.session import Session
+    from witan.history import History
+    from witan.service.config.configuration import Config
+    from witan.service.council import Council
+    from witan.service.demonstration import Demonstration
+    from witan.service.session_recording import SessionRecorder
+    from witan.service.sessions import Profile
+
+COMMAND_LINE, RECORD = "the command line", "the record"
+
+
+def ignore_note(_: str) -> None:
+    """Say nothing."""
+
+
+class LocalCouncils:
+    """The council of one command, seated when it is first asked for, and then the same.
+
+    Parameters
+    ----------
+    file
+        The configuration file that was named; None: the project's.
+    prices
+        Seat to US dollars per million tokens read and written, in place of those configured.
+    recorder
+        Records its sessions; None: nobody does.
+    history
+        What it learns from.
+    say
+        Called with each note on how the council is seated.
+    demo
+        The demonstration, in place of what is configured.
+    planning
+        It is not asked: keys may be missing, which is said.
+    """
+
+    profiles: "Mapping[str, Profile]" = MappingProxyType({})
+
+    def __init__(
+        self,
+        file: Path | None,
+        prices: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        recorder: "SessionRecorder | None" = None,
+        history: "History | None" = None,
+        say: Callable[[str], None] = ignore_note,
+        demo: "Demonstration | None" = None,
+        planning: bool = False,
+    ) -> None:
+        self.history = history
+        self._file, self._prices, self._say = file, dict(prices), say
+        self._recorder, self._demo, self._planning = recorder, demo, planning
+        self._seated: Council | None = None
+        self._notes: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> "Config":
+        """The configuration apart from any profile."""
+        return self._configure({})
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Seat nobody: who sits depends on what is asked."""
+
+    def council(self, judging: CouncilRequest, ceiling: float | None = None) -> "Council":
+        """Seat the council of a request.
+
+        Raises
+        ------
+        WitanError
+            If it cannot be seated, or a setting is not accepted.
+        """
+        del ceiling  # whoever runs a command has no other than the configured one
+        if self._demo is not None:
+            return self._once(self._seat_demo)
+        return self._once(lambda: self._seat(configured_settings(judging), profile=judging.profile))
+
+    def council_of_jurors(self, judging: CouncilRequest, ceiling: float | None = None) -> "Council":
+        """Seat who judges stored answers: the chosen jurors, else the configured reviewers."""
+        del ceiling
+        given = configured_settings(judging)
+        if jurors := judging.jury or judging.members:
+            given |= {"members": jurors, "jury": ()}
+        return self._once(lambda: self._seat(given, profile=judging.profile))
+
+    def council_of(
+        self, session: "Session", ceiling: float | None = None, max_cost_usd: float | None = None
+    ) -> "Council":
+        """Seat the council of a session by its record, with the keys of today.
+
+        Raises
+        ------
+        NoCouncil
+            If a seat was a model that was handed over in Python.
+        WitanError
+            As of `council`.
+        """
+        from witan.deliberation.procedure import with_ceiling
+
+        del ceiling
+        opened = session.opened
+        given: dict[str, Any] = {
+            "members": [_seat_settings(seat) for seat in opened.members or opened.reviewers],
+            "jury": [_seat_settings(seat) for seat in opened.jury] if opened.members else [],
+            "chairmen": [_seat_settings(seat) for seat in opened.chairmen],
+        }
+        procedure = with_ceiling(opened.procedure, max_cost_usd)
+        return self._once(lambda: self._seat(given, procedure, giver=RECORD))
+
+    def _once(self, seat: "Callable[[], Council]") -> "Council":
+        if self._seated is None:
+            self._seated = seat()
+            for note in self._notes:
+                self._say(note)
+        return self._seated
+
+    def _seat(
+        self,
+        given: Mapping[str, Any],
+        procedure: "Procedure | None" = None,
+        *,
+        giver: str = COMMAND_LINE,
+        profile: str = "",
+    ) -> "Council":
+        import os
+
+        from witan.service.council import seat_council, without_keys
+
+        config = self._configure(given, giver=giver, profile=profile)
+        environment: Mapping[str, str] = os.environ
+        missing = None
+        if self._planning:
+            environment, missing = without_keys(config, os.environ)
+        council = seat_council(
+            config,
+            environment,
+            procedure=procedure,
+            history=self._recorder,
+            teacher=self.history,
+        )
+        self._notes = council.notes if missing is None else (*council.notes, missing)
+        return council
+
+    def _configure(
+        self, given: Mapping[str, Any], *, giver: str = COMMAND_LINE, profile: str = ""
+    ) -> "Config":
+        import os
+
+        from witan.service.config.configuration import load_config
+
+        settings = {**given, "price": self._prices or None} if giver is COMMAND_LINE else given
+        directory = Path.cwd()
+        return load_config(
+            os.environ, directory, self._file, settings, overriding=giver, profile=profile
+        )
+
+    def _seat_demo(self) -> "Council":
+        from witan.service.council import Council
+
+        assert self._demo is not None  # noqa: S101 - asked before
+        if self._recorder is not None:
+            self._recorder.teaches = False  # everybody is to see the same
+        return Council(self._demo.members, [self._demo.chairman], history=self._recorder)
+
+
+def configured_settings(judging: CouncilRequest) -> dict[str, Any]:
+    """Return the seats and settings of a request as the configuration takes them."""
+    seats = {"members": judging.members, "jury": judging.jury, "chairmen": judging.chairman}
+    return {name: chosen for name, chosen in seats.items() if chosen} | judging.options.given()
+
+
+def _seat_settings(seat: "Seat") -> dict[str, Any]:
+    """Return a seat of a record as the configuration takes it."""
+    if not seat.source:
+        raise NoCouncil(f"{seat.name} is a model of your own", "resume the session from Python")
+    options = {name: value for name, value in asdict(seat.options).items() if value is not None}
+    table = {"seat": seat.source, "name": seat.name, **options}
+    table |= {"url": seat.url} if seat.url is not None else {}
+    table |= {"key": seat.key_variable} if seat.key_variable is not None else {}
+    if seat.price is not None:
+        table["price"] = [seat.price.input_usd, seat.price.output_usd]
+    return table

@@ -294,6 +294,40 @@ CATCHES_ALL = {
 """A module to what runs within its one broad clause."""
 
 
+def documented(docstring: str) -> set[str]:
+    """Names under ``Parameters`` in a docstring."""
+    _, _, section = docstring.partition("\nParameters\n----------\n")
+    lines = re.split(r"\n\n?[A-Z]\w+\n-{3,}", section)[0].split("\n")
+    heads = [line.partition(" : ")[0] for line in lines if line and line[0] != " "]
+    return {name.strip().lstrip("*") for head in heads for name in head.split(",")}
+
+
+def arguments_of(node: ast.AST, classes: dict[str, ast.ClassDef]) -> set[str]:
+    """Arguments of a function; of a class its fields, those of `__init__`, and those inherited."""
+    if isinstance(node, ast.ClassDef):
+        bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+        names = {getattr(base, "id", getattr(base, "attr", "")) for base in bases} - {node.name}
+        inner = [classes[name] for name in names & classes.keys()]
+        inner += [n for n in node.body if getattr(n, "name", "") in ("__init__", "__new__")]
+        fields = {n.target.id for n in node.body if isinstance(n, ast.AnnAssign)}
+        return fields.union(*(arguments_of(each, classes) for each in inner))
+    return {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+
+
+def test_every_documented_parameter_exists():
+    """A docstring names the parameters of its function, or the fields of its class."""
+    classes = {n.name: n for path in FILES for n in nodes(path) if isinstance(n, ast.ClassDef)}
+    wrong = [
+        f"{name_of(path)}.{node.name}: {', '.join(sorted(unknown))}"
+        for path in FILES
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if (unknown := documented(ast.get_docstring(node) or "") - arguments_of(node, classes))
+    ]
+
+    assert wrong == []
+
+
 def test_who_catches_everything_says_why():
     """One ``except Exception`` stands at each boundary, with its reason beside it."""
     broad = re.compile(

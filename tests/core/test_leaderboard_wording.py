@@ -86,5 +86,5 @@ def test_elo_claims_nothing():
     said = conclusion(board((1, None, None), (2, None, None), order_by="elo"))
 
     assert said == (
-        "a has the best Elo rating; Elo states no noise, so whether that is chance cannot be told."
+        "a has the best Elo rating; Elo states no noise, so whether that is chance is unknown."
     )

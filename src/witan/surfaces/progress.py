@@ -163,6 +163,6 @@ def _lead(outcome: Outcome) -> str:
         within = f" ({low} to {high} at {outcome.level * 100:g}%)"
     sure = "" if line.p_best is None else f", best with probability {p_best_text(line.p_best)}"
     others = [name for name in outcome.tied_for_best if name != line.candidate]
-    tied = f", not to be told from {listed(others)}" if others else ""
+    tied = f", too close to call against {listed(others)}" if others else ""
     score = "" if line.score is None else f" with {number(line.score)}"
     return f"{line.candidate} leads{score}{within}{sure}{tied}"

@@ -465,7 +465,7 @@ class Choice:
     counts: list[float]
 
 
-def prefixes_of(wall: Barrier, client_limits: float) -> Prefixes | None:
+def prefixes_of(wall: Barrier, allowance: float) -> Prefixes | None:
     """List the sets possible at the top within the allowed excess.
 
     Parameters
@@ -486,7 +486,7 @@ def prefixes_of(wall: Barrier, client_limits: float) -> Prefixes | None:
     for _ in range(n):
         paid = _step(wall.penalty, sets[-1]) + spent[:, np.newaxis]
         paid += _tolls(wall, sets[-1])
-        row, candidate = np.nonzero(~sets[-1] & (paid <= client_limits))
+        row, candidate = np.nonzero(~sets[-1] & (paid <= allowance))
         if not len(row):
             return Prefixes([], [])
         grown = sets[-1][row]

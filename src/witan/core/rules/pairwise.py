@@ -178,8 +178,8 @@ def schulze(
     if strength not in {"winning_votes", "margins"}:
         raise InvalidParameter("strength", strength, "'winning_votes' or 'margins'")
     path = _links(profile, winning_votes=strength == "winning_votes")
-    for hops in range(profile.n_candidates):
-        np.maximum(path, np.minimum(path[:, hops, np.newaxis], path[np.newaxis, hops]), out=path)
+    for via in range(profile.n_candidates):
+        np.maximum(path, np.minimum(path[:, via, np.newaxis], path[np.newaxis, via]), out=path)
     beaten_by = (path > path.swapaxes(0, 1)).sum(axis=0, dtype=np.int16)
     return Scores(score=share_of_rivals_not_above(beaten_by, candidates_with_votes(profile)))
 
@@ -264,8 +264,8 @@ def ranked_pairs(profile: Profile) -> Scores:
 def _closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pairs with a path from i to j, (C, C, S); diagonal: cycles."""
     chained = links.copy()
-    for hops in range(links.shape[0]):
-        chained |= chained[:, hops, np.newaxis] & chained[np.newaxis, hops]
+    for via in range(links.shape[0]):
+        chained |= chained[:, via, np.newaxis] & chained[np.newaxis, via]
     return chained
 
 
@@ -319,8 +319,8 @@ def _stack(
             b = a + length
             direct = flat[rows[a] + columns[b]]
             width = direct.copy()
-            for hops in range(a + 1, b):
-                np.maximum(width, np.minimum(widest[a, hops], widest[hops, b]), out=width)
+            for via in range(a + 1, b):
+                np.maximum(width, np.minimum(widest[a, via], widest[via, b]), out=width)
             widest[a, b] = width
             stacked &= width >= -direct
     return stacked

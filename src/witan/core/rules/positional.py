@@ -52,7 +52,7 @@ def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uin
     ----------
     values : unsigned integer array, shape (R, C, S)
         Places, or whole grades.
-    held : uint8 array, shape (R, C, S)
+    present : uint8 array, shape (R, C, S)
         Their `presence`.
     """
     n_reviewers = values.shape[0]

@@ -258,7 +258,7 @@ def conclusion(board: Leaderboard) -> str:
         apart = f"{len(groups)} groups that never met, each ranked by itself"
         sentence = f"Models with a rank fall into {apart}: {'; '.join(clauses)}"
     if board.terms.order_by == "elo" and len(board.lines) > 1:
-        return f"{sentence}; Elo states no noise, so whether that is chance cannot be told."
+        return f"{sentence}; Elo states no noise, so whether that is chance is unknown."
     return f"{sentence}."
 
 

@@ -125,7 +125,7 @@ def heard(messages: Sequence[StreamMessage], last: str, mark: str | None = None)
 
     Parameters
     ----------
-    told
+    messages
         In order.
     last
         The `StreamMessage.id` that the reader received last, or its number alone.

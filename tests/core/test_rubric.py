@@ -4,7 +4,6 @@ import pickle
 from fractions import Fraction
 from math import inf, nan
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,9 +17,8 @@ from witan.core.rubric import (
     Rubric,
     find_rubric,
     overall,
-    overall_array,
 )
-from witan.errors import InvalidParameter, InvalidRubric, UnknownName
+from witan.errors import InvalidRubric, UnknownName
 
 GENERAL = RUBRICS["general"]
 FIRST_EDITION = RUBRICS["general-first-edition"]
@@ -196,42 +194,14 @@ class TestOverall:
         assert with_ceilings.value is None or with_ceilings.value <= without.value
 
 
-class TestOverallArray:
-    """Arrays of grades are weighed by the same definition."""
-
-    @given(graded())
-    def test_the_same_numbers(self, case):
-        """An array gives exactly what one call per ballot gives, missing grades included."""
-        made, grades = case
-        layers = np.array([[grades.get(c.name, nan)] for c in made.criteria])
-
-        value = overall_array(made, layers)
-
-        expected = overall(made, grades).value
-        assert value.shape == (1,)
-        assert value[0] == expected if expected is not None else np.isnan(value[0])
-
-    def test_any_shape_behind_the_criteria(self):
-        """Whole-number grades of shape (K, R, C, S) give overall grades of shape (R, C, S)."""
-        grades = np.random.default_rng(5).integers(1, 11, (5, 3, 4, 20))
-
-        value = overall_array(GENERAL, grades)
-
-        names = [criterion.name for criterion in GENERAL.criteria]
-        alone = overall(GENERAL, dict(zip(names, grades[:, 2, 1, 7].tolist(), strict=True)))
-        assert value.shape == (3, 4, 20)
-        assert value[2, 1, 7] == alone.value
+class TestMissingGrades:
+    """A grade that is no number is not given."""
 
     def test_nan_is_a_grade_not_given(self):
-        """A NaN among the grades of one ballot counts as missing, as it does in an array."""
+        """A NaN among the grades of one ballot counts as missing."""
         grades = {"accuracy": nan, "completeness": 9, "conciseness": 9, "clarity": 9}
 
         assert overall(GENERAL, grades).value == 9.0
-
-    def test_a_wrong_number_of_layers_is_refused(self):
-        """An array without one layer per criterion is refused, and the rubric is named."""
-        with pytest.raises(InvalidParameter, match=r"5 layers.*'general'"):
-            overall_array(GENERAL, np.ones((4, 2)))
 
 
 class TestRubric:

@@ -118,10 +118,6 @@ class DuckLake(LakeEngine):
     ----------
     folder
         The lake, or its place.
-    memory
-        Limit in DuckDB's notation.
-    threads
-        None: as many as there are cores.
 
     Raises
     ------
@@ -131,22 +127,19 @@ class DuckLake(LakeEngine):
         Without duckdb or pyarrow.
     """
 
-    def __init__(
-        self, folder: str | Path | Lake, *, memory: str = MEMORY, threads: int | None = None
-    ) -> None:
+    def __init__(self, folder: str | Path | Lake) -> None:
         self._duckdb = _duckdb()
         super().__init__(folder, "DuckDB")
         self._lock = RLock()
         self._spill = tempfile.TemporaryDirectory(prefix="witan-lake-")
         self._connection = self._duckdb.connect(
             config={
-                "memory_limit": memory,
+                "memory_limit": MEMORY,
                 "temp_directory": self._spill.name,
                 "preserve_insertion_order": False,
                 # Nothing is ever fetched: Parquet is built in.
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
-                **({} if threads is None else {"threads": threads}),
             }
         )
         self._closed = weakref.finalize(self, _close, self._connection, self._spill)

@@ -5,14 +5,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import fsum, isfinite
 from types import MappingProxyType
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from witan.core.profile import Floats
 from witan.core.scale import HIGHEST, HOLISTIC, LOWEST, Scale
-from witan.errors import InvalidParameter, InvalidRubric, UnknownName
+from witan.errors import InvalidRubric, UnknownName
 
 BANDS = ((9, 10), (7, 8), (5, 6), (3, 4), (1, 2))
 """The bands of grades that the named rubrics describe, best first."""
@@ -229,46 +224,6 @@ def trips(rubric: Rubric, value: float, grades: Mapping[str, float]) -> Ceiling 
         if grades.get(ceiling.criterion, HIGHEST) < ceiling.below:
             return ceiling
     return None
-
-
-def overall_array(rubric: Rubric, grades: NDArray[Any]) -> Floats:
-    """Weigh whole arrays of grades; `overall`, number for number.
-
-    Parameters
-    ----------
-    grades : float array, shape (K, ...)
-        One layer per criterion, in the rubric's order; 1 to 10, NaN where not graded.
-
-    Returns
-    -------
-    float64 array, shape (...)
-        1 to 10; NaN where less than half of the rubric's weight is graded.
-
-    Raises
-    ------
-    InvalidParameter
-        If the first axis does not have one layer per criterion.
-    """
-    n_criteria = len(rubric.criteria)
-    if grades.ndim == 0 or grades.shape[0] != n_criteria:
-        expected = f"{n_criteria} layers, one per criterion of the rubric {rubric.name!r}"
-        raise InvalidParameter("grades of shape", grades.shape, expected)
-    layers = grades.astype(np.float64, copy=False)
-    total = np.zeros(layers.shape[1:])
-    weight_given = np.zeros(layers.shape[1:])
-    for criterion, layer in zip(rubric.criteria, layers, strict=True):
-        present = ~np.isnan(layer)
-        total += np.where(present, criterion.weight * layer, 0.0)
-        weight_given += np.where(present, criterion.weight, 0.0)
-    enough = 2.0 * weight_given >= rubric.total_weight - ROUNDING
-    value = np.full(layers.shape[1:], np.nan)
-    np.divide(total, weight_given, out=value, where=enough)
-    value = np.rint(value * GRAIN) / GRAIN
-    seats = {criterion.name: seat for seat, criterion in enumerate(rubric.criteria)}
-    for ceiling in rubric.ceilings:
-        capped = layers[seats[ceiling.criterion]] < ceiling.below
-        value = np.where(capped, np.minimum(value, ceiling.at_most), value)
-    return value
 
 
 def _refuse_unknown(rubric: Rubric, grades: Mapping[str, float]) -> None:

@@ -16,7 +16,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 
-Kind = Literal["value", "session", "stream"]
+Kind = Literal["value", "session"]
 
 Pool = Literal["kept", "session", "brought"]
 """Threads that count: over the history, one session, or ballots that a client sends."""
@@ -104,7 +104,7 @@ class Operation(Generic[P, R]):
     needs
         The type of what it works on; ``object``: nothing.
     kind
-        ``value``: returns a result; ``session``: starts a session; ``stream``: yields events.
+        ``value``: returns a result; ``session``: starts a session.
     pool
         Threads of a server in which it waits its turn; None: it takes no time worth a queue.
     method, path

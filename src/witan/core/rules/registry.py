@@ -41,7 +41,6 @@ class Axiom(StrEnum):
     UNANIMITY = "unanimity"
     CONDORCET = "Condorcet consistency"
     MONOTONICITY = "monotonicity"
-    CLONES = "clone independence"
 
 
 @dataclass(frozen=True, slots=True)

@@ -319,7 +319,7 @@ def _criterion(table: CriterionSums, name: str | None, code: int, level: float) 
     )  # fmt: skip
 
 
-def stability(table: StandingSums, rng: np.random.Generator, *, splits: int = SPLITS) -> Measure:
+def stability(table: StandingSums, rng: np.random.Generator) -> Measure:
     """Mean Kendall's τ-b between leaderboards of random halves.
 
     The buckets with standings are dealt into two halves at random, a leaderboard by mean score is
@@ -333,8 +333,6 @@ def stability(table: StandingSums, rng: np.random.Generator, *, splits: int = SP
         Of one rule and kind.
     rng : Generator
         What halves are drawn with.
-    splits : int
-        How many halvings.
     """
     models, model = np.unique(table.model, return_inverse=True)
     buckets, bucket = np.unique(table.bucket, return_inverse=True)
@@ -346,7 +344,7 @@ def stability(table: StandingSums, rng: np.random.Generator, *, splits: int = SP
     if n < count.needed:
         return lack_data(count, "correlation")
     taus = []
-    for _ in range(splits):
+    for _ in range(SPLITS):
         order = rng.permutation(len(buckets))
         halves = (sums[half].sum(axis=0) for half in np.array_split(order, 2))
         tau = kendall_tau(*(ratio(half) for half in halves))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from annotated_types import MaxLen
 
 from witan.core.outcome import Outcome
-from witan.core.settings import AUTO, Settings
+from witan.core.settings import Settings
 from witan.deliberation.imported_session import ImportRedactor
 from witan.deliberation.learning import describe_unlearned, learn_for_recount
 from witan.deliberation.session import Session
@@ -198,17 +198,6 @@ def recounted_import(
         raise NothingToCount(f"no ballot of the session {session} is left to count")
     # Shared error is learned unless something else is said, and missed only where it was asked for.
     return _noted(outcomes[0], settings.prior, settings.rho if "rho" in named else None)
-
-
-def settings_given(rule: str | None, values: Mapping[str, Any]) -> Settings:
-    """Return the settings of a count for which only some are given by name.
-
-    Raises
-    ------
-    UnknownName, InvalidParameter
-        If there is no such rule, or a setting is not accepted.
-    """
-    return Settings.of(rule or AUTO, **values)
 
 
 def _noted(outcome: Outcome, prior: object, rho: object) -> Outcome:

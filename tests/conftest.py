@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 gc.disable()
 
 # No test needs the certificates of this machine, which every client of HTTP would read anew.
+os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 # How long an example takes is the machine's affair, on which two other processes are at work. A
@@ -73,6 +74,7 @@ def pytest_collection_finish() -> None:
     """Spare the garbage collector what was imported and collected: it all stays to the end."""
     gc.freeze()
     gc.enable()
+    gc.set_threshold(20_000)
 
 
 @pytest.fixture(scope="session", autouse=True)

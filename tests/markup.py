@@ -1,5 +1,6 @@
 """HTML as a test reads it: elements with their attributes and the text inside them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -24,26 +25,30 @@ class Element:
 
     def all(self, tag: str = "", **attrs: str) -> list["Element"]:
         """Every element inside with this tag and these attributes, in order."""
-        found = []
-        for child in self.children:
-            if isinstance(child, str):
-                continue
-            named = {key.rstrip("_").replace("_", "-"): value for key, value in attrs.items()}
-            fits = all(
-                value in child.attrs.get(key, "").split()
+        named = {key.rstrip("_").replace("_", "-"): value for key, value in attrs.items()}
+        return [
+            each
+            for each in _inside(self)
+            if tag in ("", each.tag)
+            and all(
+                value in each.attrs.get(key, "").split()
                 if key == "class"
-                else child.attrs.get(key) == value
+                else each.attrs.get(key) == value
                 for key, value in named.items()
             )
-            if fits and tag in ("", child.tag):
-                found.append(child)
-            found += child.all(tag, **attrs)
-        return found
+        ]
 
     def one(self, tag: str = "", **attrs: str) -> "Element":
         """The only such element."""
         [found] = self.all(tag, **attrs)
         return found
+
+
+def _inside(element: Element) -> Iterator[Element]:
+    for child in element.children:
+        if not isinstance(child, str):
+            yield child
+            yield from _inside(child)
 
 
 class _Reader(HTMLParser):

@@ -1,6 +1,7 @@
 """What models write is text on the page: no markup of theirs comes to life."""
 
 import re
+from functools import cache
 
 import pytest
 
@@ -64,6 +65,7 @@ def story(text: str) -> Story:
     return told.closing(f"{text}\n\nAs [A] says.", labels={"A": "ada", "B": "bob", "C": "cyd"})
 
 
+@cache
 def pages(text: str) -> dict[str, str]:
     """The page of that session: stored, saved, under way, and what it was patched with."""
     told = [*story(text).closed(text)]
@@ -84,6 +86,12 @@ def pages(text: str) -> dict[str, str]:
         "under way": render_live(LiveSession(told[:-1])),
         "patches": "".join(patches),
     }
+
+
+@cache
+def trees(text: str) -> dict[str, Element]:
+    """The same pages, parsed."""
+    return {name: parsed(page) for name, page in pages(text).items()}
 
 
 def links(root: Element) -> list[Element]:
@@ -123,8 +131,7 @@ class TestNoAttack:
 
     def test_makes_an_element_or_attribute_that_is_not_ours(self, attack):
         """There are no elements but those of our templates, no handlers, styles or pictures."""
-        for name, page in pages(attack).items():
-            root = parsed(page)
+        for name, root in trees(attack).items():
             elements = root.all()
             assert len(root.all("style")) == (name == "saved")
             assert {element.tag for element in elements} <= OURS
@@ -141,21 +148,20 @@ class TestNoAttack:
 
     def test_links_anywhere_but_to_the_web_and_to_mail(self, attack):
         """A link leads to http, https or mail, and gives nothing away of where it came from."""
-        for page in pages(attack).values():
-            for link in links(parsed(page)):
+        for root in trees(attack).values():
+            for link in links(root):
                 assert link.attrs["href"].startswith(("http://", "https://", "mailto:"))
                 assert link.attrs["rel"] == "noopener noreferrer nofollow"
 
     def test_adds_a_form_or_moves_the_structure_of_the_page(self, attack):
         """The page has the same forms and headings of ours as with harmless text."""
 
-        def frame(page: str) -> list[str]:
-            root = parsed(page)
+        def frame(root: Element) -> list[str]:
             forms = [form.attrs["action"] for form in root.all("form")]
             return [*forms, *(h.attrs.get("id", "") for h in root.all("h2"))]
 
-        harmless = {name: frame(page) for name, page in pages("Quite so.").items()}
-        assert {name: frame(page) for name, page in pages(attack).items()} == harmless
+        harmless = {name: frame(root) for name, root in trees("Quite so.").items()}
+        assert {name: frame(root) for name, root in trees(attack).items()} == harmless
 
 
 class TestCharacters:

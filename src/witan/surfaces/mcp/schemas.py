@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
+from functools import cache
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import ValidationError
@@ -83,9 +84,15 @@ def read_arguments(arguments: Any, values: Mapping[str, Any]) -> Any:
     ValidationError
         If they are not what the tool takes.
     """
-    shapes = ArgumentSchemas().write("", arguments)["properties"]
+    shapes = _shapes_of(arguments)
     read = {name: _parse(value, shapes.get(name, {})) for name, value in values.items()}
     return validate_parameters(arguments, read)
+
+
+@cache
+def _shapes_of(arguments: Any) -> Mapping[str, Any]:
+    properties: Mapping[str, Any] = ArgumentSchemas().write("", arguments)["properties"]
+    return properties
 
 
 def _parse(value: Any, schema: Mapping[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.parameters import Parameter, adapter_of, parameters_of
 from witan.surfaces.http.openapi import describe_fields
+from witan.surfaces.mcp.tools import TOOLS
 
 _HEAD = """\
 # Reference of operations
@@ -35,6 +36,10 @@ def reference_page() -> str:
 
 
 Row = tuple[str, ...]
+
+TOOL_OF = {
+    each.name: name for name, tool in TOOLS.items() for each in (tool.operation, *tool.others)
+}
 
 
 def _shared_parameters(
@@ -70,8 +75,8 @@ def _section(
     types: dict[str, Any],
 ) -> str:
     row = CATALOGUE[operation.name]
-    places = [] if row.served else [f"`witan {row.command or row.name}`"]
-    places += [f"`{operation.method} /api{operation.path}`", f"MCP tool `{row.tool or row.name}`"]
+    places = [] if row.command is None else [f"`witan {row.command or row.name}`"]
+    places += [f"`{operation.method} /api{operation.path}`", f"MCP tool `{TOOL_OF[row.name]}`"]
     parts = [f"## {operation.name}", operation.description, " · ".join(places)]
     joined = [names for names in groups if operation.name in names]
     shared = {row for names in joined for row in groups[names]}

@@ -15,7 +15,7 @@ from witan.service.parameters import Parameters, adapter_of, parameters_of
 from witan.surfaces.cli.app import cli
 from witan.surfaces.cli.generated import with_options
 from witan.surfaces.http.openapi import describe_fields
-from witan.surfaces.mcp.tools import list_tools
+from witan.surfaces.mcp.tools import TOOLS, list_tools
 
 OPERATIONS = sorted(CATALOGUE)
 
@@ -23,6 +23,12 @@ SOURCE = Path(witan.__file__).parent
 
 
 LISTED = {tool.name: tool for tool in list_tools()}
+
+TOOL_OF = {
+    operation.name: name
+    for name, tool in TOOLS.items()
+    for operation in (tool.operation, *tool.others)
+}
 
 VALUES = [name for name in OPERATIONS if find_operation(name).kind == "value"]
 
@@ -49,7 +55,9 @@ def document():
     return app.openapi()
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATIONS if not CATALOGUE[name].served])
+@pytest.mark.parametrize(
+    "name", [name for name in OPERATIONS if CATALOGUE[name].command is not None]
+)
 def test_every_parameter_is_an_option(name):
     """An option or argument bears the name of its parameter; an option also its sentence."""
     declared, row = find_operation(name), CATALOGUE[name]
@@ -82,8 +90,7 @@ def test_every_parameter_is_taken_over_http(name, document):
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_parameter_is_an_argument_of_the_tool(name):
     """The schema names each, in `options` those that stand there; the result has a type."""
-    row = CATALOGUE[name]
-    tool, known = LISTED[row.tool or name], names(find_operation(name))
+    tool, known = LISTED[TOOL_OF[name]], names(find_operation(name))
     own = tool.input_schema["properties"].keys()
 
     assert known <= own | tool_options(tool)

@@ -33,19 +33,14 @@ class Row:
     module
         Where it is declared, under ``witan.service.operations``.
     command
-        The command that does it; empty: the one of its name.
-    tool
-        The MCP tool that does it, among other things; empty: the one of its name.
-    served
-        It is about sessions under way in a server; a command holds its session till the end.
+        The command that does it; empty: the one of its name; None: no command, as it is about
+        sessions under way in a server.
     """
 
     name: str
     summary: str
     module: str
-    command: str = ""
-    tool: str = ""
-    served: bool = False
+    command: str | None = ""
 
 
 CATALOGUE: Mapping[str, Row] = MappingProxyType(
@@ -55,31 +50,24 @@ CATALOGUE: Mapping[str, Row] = MappingProxyType(
             Row("tally", "Count ballots: who leads, and how sure that is.", "tally"),
             Row("compare", "Count the same ballots under every rule.", "compare"),
             Row("explain", "Show by hand why the leader leads.", "explain"),
-            Row("show", "Show a stored session.", "show", tool="result"),
-            Row("result", "Wait for the end of a session.", "results", served=True),
-            Row("cancel", "Cancel a session under way.", "results", served=True),
+            Row("show", "Show a stored session.", "show"),
+            Row("result", "Wait for the end of a session.", "results", None),
+            Row("cancel", "Cancel a session under way.", "results", None),
             Row("recount", "Count a stored session again, without a call.", "recount"),
-            Row("paper", "Prepare a blind voting paper.", "voting", command="vote"),
+            Row("paper", "Prepare a blind voting paper.", "voting", "vote"),
             Row("vote", "Vote on a stored session, blind.", "voting"),
             Row("forget", "Delete a session.", "forget"),
             Row("ask", "Ask several models, which review each other blind.", "ask"),
-            Row("plan", "Say what a question would cost, without a call.", "plan", tool="ask"),
+            Row("plan", "Say what a question would cost, without a call.", "plan"),
             Row("resume", "Take up an interrupted session.", "ask"),
             Row("retry", "Ask the seats that failed again.", "ask"),
-            Row(
-                "plan_retry",
-                "Say what a retry would cost, without a call.",
-                "plan",
-                command="retry",
-                tool="retry",
-            ),
+            Row("plan_retry", "Say what a retry would cost, without a call.", "plan", "retry"),
             Row("rejudge", "Put a session's answers before another jury.", "ask"),
             Row(
                 "plan_rejudge",
                 "Say what another jury would cost, without a call.",
                 "plan",
-                command="rejudge",
-                tool="rejudge",
+                "rejudge",
             ),
             Row("leaderboard", "Rank models by their scores across sessions.", "leaderboard"),
             Row("audit", "Audit how reviewers judge: bias, agreement, worth.", "audit"),

@@ -10,16 +10,10 @@ import mcp_types as types
 
 from witan.errors import UnknownName
 from witan.history import SessionSummary
-from witan.service.catalogue import Operation, redact
+from witan.service.catalogue import CATALOGUE, Operation, find_operation, redact
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
-from witan.service.operations.audit import audit
 from witan.service.operations.imported_sessions import ImportedSession
-from witan.service.operations.leaderboard import leaderboard
-from witan.service.operations.profiles import profiles
-from witan.service.operations.rubrics import rubrics
-from witan.service.operations.rules import rules
-from witan.service.operations.session_list import sessions
 from witan.service.operations.show import ShowParameters, show
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import LOCAL, Service
@@ -42,8 +36,9 @@ SESSION = "witan://sessions/"
 
 REPORTS: Mapping[str, Operation[Any, Any]] = MappingProxyType(
     {
-        f"witan://{operation.name}": operation
-        for operation in (sessions, leaderboard, audit, rules, rubrics, profiles)
+        f"witan://{name}": operation
+        for name in CATALOGUE
+        if (operation := find_operation(name)).method == "GET" and not operation.path_parameters
     }
 )
 """Operations that are read without parameters."""

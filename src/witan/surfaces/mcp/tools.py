@@ -29,6 +29,7 @@ from witan.service.operations.results import ResultParameters, cancel, result
 from witan.service.operations.rubrics import rubrics
 from witan.service.operations.rules import rules
 from witan.service.operations.session_list import sessions
+from witan.service.operations.show import show
 from witan.service.operations.tally import tally
 from witan.service.operations.voting import paper, vote
 from witan.service.parameters import Doc, Parameters
@@ -107,12 +108,15 @@ class Tool:
         Its arguments, a dataclass.
     returns
         The types of its results.
+    others
+        Operations that an argument makes it do instead.
     """
 
     operation: Operation[Any, Any]
     arguments: type[Parameters]
     work: Callable[[Call, Any], Awaitable[Reply]]
     returns: tuple[Any, ...]
+    others: tuple[Operation[Any, Any], ...] = ()
 
     async def run(self, call: Call, values: Mapping[str, Any]) -> Reply:
         """Run the operation with arguments as a client sent them.
@@ -211,7 +215,8 @@ def session_tool(
     if planning is not None:
         more["plan"] = (Plan, False)
     returns = (replies.SessionBrief, *([] if planning is None else [replies.PlanBrief]))
-    return Tool(operation, arguments_of(operation.parameters, **more), work, returns)
+    others = () if planning is None else (planning,)
+    return Tool(operation, arguments_of(operation.parameters, **more), work, returns, others)
 
 
 def _result_tool() -> Tool:
@@ -221,7 +226,7 @@ def _result_tool() -> Tool:
         return await _wait_for_result(call, given.session, given.wait, full=given.full)
 
     arguments = arguments_of(result.parameters, full=(Full, False))
-    return Tool(result, arguments, work, (replies.SessionBrief,))
+    return Tool(result, arguments, work, (replies.SessionBrief,), (show,))
 
 
 async def _wait_for_result(

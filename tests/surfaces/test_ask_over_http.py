@@ -332,7 +332,7 @@ class TestCeiling:
         assert refused.err.count("\n") == 2
         needed, enough = re.findall(r"\$([0-9.]+\d)", refused.err)[1:3]
         planned = witan("plan", "Which?", *config, "--max-cost", 0.001)
-        assert f"It would be refused: the ceiling of $0.0010 is below the ${needed}" in planned.out
+        assert f"it would be refused: the ceiling of $0.0010 is below the ${needed}" in planned.out
         assert f"${needed} set aside" in refused.err or f"below the ${needed}" in refused.err
         server.fault(None, "dear")
         said = ask("--max-cost", enough, "--json")

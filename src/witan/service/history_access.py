@@ -12,7 +12,6 @@ from witan.errors import HistoryError, MissingExtra
 if TYPE_CHECKING:
     from witan.history import History, LockWait
     from witan.history.forgetting import ForgetResult
-    from witan.history.history import FileGuard
     from witan.service.config.configuration import Config
 
 
@@ -26,20 +25,11 @@ class RecordingPlace:
         What a command has to be given to find it again: nothing, or `` --history URL``.
     own
         It is a file of the user's own, in which nobody else can have put a session.
-    opened_file
-        The file that it was opened in.
     """
 
     history: "History"
-    opened_file: "FileGuard"
     option: str = ""
     own: bool = True
-
-    def lock_wait(self, say: Callable[[str], None] | None = None) -> "LockWait":
-        """Return a bounded wait for other processes; `say` announces it."""
-        from witan.history import LockWait
-
-        return LockWait(say)
 
 
 def configured(path: Path | None, url: str | None = None) -> "Config":
@@ -155,8 +145,6 @@ def recorded(
     HistoryError
         If it cannot be opened; it says how to do without.
     """
-    from witan.history.history import FileGuard
-
     settings = config.history
     if not settings.enabled and not settings.by_option:
         return None
@@ -171,7 +159,7 @@ def recorded(
     named = settings.by_option or (file is not None and settings.where == str(Path.cwd() / file))
     shown = history.url if history.url.startswith("postgresql:") else history_place(config)
     option = f" --history {shlex.quote(shown)}" if named else ""
-    return RecordingPlace(history, FileGuard(history), option, settings.own)
+    return RecordingPlace(history, option, settings.own)
 
 
 def _there(name: str | Path) -> bool:

@@ -18,7 +18,6 @@ from witan.surfaces.cli.generated import take_parameters
 from witan.surfaces.cli.options import SectionedCommand, open_record
 from witan.surfaces.cli.plan import (
     check_planned,
-    judged_session,
     plan_option,
     planned_councils,
     print_plan,
@@ -34,6 +33,7 @@ from witan.surfaces.cli.session import (
 )
 
 if TYPE_CHECKING:
+    from witan.deliberation.session import Session
     from witan.surfaces.cli.live_session import LiveSession
 
 
@@ -107,7 +107,7 @@ def rejudge_command(session: str, plan: bool, **options: Any) -> int:
     request = take_jury(session, options)
     if plan:
         check_planned(output)
-        parent = judged_session(session, options["config"], options["history"])
+        parent = _find_parent(session, options)
         councils = planned_councils(options)
         councils.council_of_jurors(request)
         request = replace(request, session=parent.id)
@@ -116,7 +116,7 @@ def rejudge_command(session: str, plan: bool, **options: Any) -> int:
     def prepare(live: "LiveSession") -> SessionStart:
         from witan.service.operations.ask import rejudge
 
-        parent = judged_session(session, options["config"], options["history"])
+        parent = _find_parent(session, options)
         councils = live.councils(options["config"], dict(options["prices"]))
         councils.council_of_jurors(request)
         return SessionStart(rejudge, replace(request, session=parent.id), councils, (parent,))
@@ -129,3 +129,11 @@ def take_jury(session: str, options: dict[str, Any]) -> RejudgeRequest:
     if options["members"] and options["jury"]:
         raise click.UsageError("--member and --jury name the same here; use one of them")
     return take_parameters(RejudgeRequest, {**options, "session": session})
+
+
+def _find_parent(name: str, options: dict[str, Any]) -> "Session":
+    from witan.surfaces.cli.stored_sessions import council_session
+
+    lacks = ": no council gave its answers"
+    session, _ = council_session(name, options["config"], options["history"], lacks)
+    return session

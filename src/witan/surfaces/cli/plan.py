@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -94,31 +93,6 @@ def planned_councils(
         say=lambda note: echo(clean(note), err=True),
         planning=True,
     )
-
-
-def retried_session(name: str, config: Path | None, history: str | None) -> "tuple[Session, bool]":
-    """Find the session to retry, and whether the user's own configuration seated it."""
-    from witan.errors import SessionFileError
-    from witan.service.history_access import configured
-    from witan.surfaces.cli.stored_sessions import session_called
-
-    with session_called(name, config, history) as (session, place):
-        if isinstance(session, str):
-            raise SessionFileError(name, "came in as ballots: no council can be asked again")
-        own = place is not None and configured(config, history).history.own
-        trusted = own and place is not None and not place.summary(session.id).imported
-    return session, trusted
-
-
-def judged_session(name: str, config: Path | None, history: str | None) -> "Session":
-    """Find the session whose answers are judged."""
-    from witan.errors import SessionFileError
-    from witan.surfaces.cli.stored_sessions import session_called
-
-    with session_called(name, config, history) as (session, _):
-        if isinstance(session, str):
-            raise SessionFileError(name, "came in as ballots: no council gave its answers")
-    return session
 
 
 PLAN_EXAMPLES = """\b

@@ -19,7 +19,6 @@ from witan.surfaces.cli.plan import (
     plan_option,
     planned_councils,
     print_plan,
-    retried_session,
 )
 from witan.surfaces.cli.session import Say, SessionOutput, SessionStart, run_session
 
@@ -205,7 +204,7 @@ def retry_command(
     request = RetryRequest(session, seats=seats, max_cost_usd=max_cost_usd)
     if plan:
         check_planned(output)
-        parent, _ = retried_session(session, config, options["history"])
+        parent, _ = _find_parent(session, config, options["history"])
         request = replace(request, session=parent.id)
         councils = planned_councils({"config": config})
         return print_plan("plan_retry", request, councils, [parent], as_json=output.as_json)
@@ -213,7 +212,7 @@ def retry_command(
     def prepare(live: "LiveSession") -> SessionStart:
         from witan.service.operations.ask import retry
 
-        parent, trusted = retried_session(session, config, options["history"])
+        parent, trusted = _find_parent(session, config, options["history"])
         if not (trust or trusted):
             refuse_untrusted(parent.opened.called)
         councils = live.councils(config)
@@ -221,3 +220,9 @@ def retry_command(
         return SessionStart(retry, replace(request, session=parent.id), councils, (parent,))
 
     return run_session(output, partial(open_record, {**options, "config": config}), prepare)
+
+
+def _find_parent(name: str, config: Path | None, history: str | None) -> "tuple[Session, bool]":
+    from witan.surfaces.cli.stored_sessions import council_session
+
+    return council_session(name, config, history, ": no council can be asked again")

@@ -128,15 +128,10 @@ def read_earlier(
     """
     if name is None:
         return None
-    from witan.errors import SessionFileError
     from witan.service.stored_sessions import check_continued
-    from witan.surfaces.cli.stored_sessions import session_called
+    from witan.surfaces.cli.stored_sessions import council_session
 
-    with session_called(name, config, history) as (session, _):
-        if isinstance(session, str):
-            raise SessionFileError(
-                name, "came in as ballots, and has no final answer to go on from"
-            )
+    session, _ = council_session(name, config, history, ", and has no final answer to go on from")
     check_continued(name, session)
     return session
 

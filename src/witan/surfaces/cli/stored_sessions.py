@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.errors import HistoryError, UnknownName, WitanError
+from witan.errors import HistoryError, SessionFileError, UnknownName, WitanError
 from witan.service import history_access
 from witan.service.history_access import configured, history_place, is_there
 from witan.service.stored_sessions import describe_session
@@ -222,22 +222,29 @@ def stored_session(name: str, config: Path | None, url: str | None) -> "Imported
         return history.export(whole_name(history, name, or_file=True))
 
 
-@contextmanager
-def session_called(
-    name: str, config: Path | None, url: str | None
-) -> "Iterator[tuple[Session | str, History | None]]":
-    """Yield the session of a file, or of the history, and that history while the block lasts.
+def council_session(
+    name: str, config: Path | None, url: str | None, lacks: str
+) -> "tuple[Session, bool]":
+    """Find a session of a file or of the history, and whether the user's configuration seated it.
 
-    Of one that came in as ballots there is only the name.
+    Raises
+    ------
+    SessionFileError
+        If it came in as ballots; `lacks` says what is missing for that reason.
+    HistoryError
+        If the history cannot be read, or holds no such session.
     """
     if is_file(name, config, url):
         from witan.files.session_files import read_session
 
-        yield read_session(name), None
-        return
-    with open_history(configured(config, url), reading=True) as history:
+        return read_session(name), False
+    where = configured(config, url)
+    with open_history(where, reading=True) as history:
         session = whole_name(history, name, or_file=True)
-        yield (history.session(session) if history.has_record(session) else session), history
+        if not history.has_record(session):
+            raise SessionFileError(name, f"came in as ballots{lacks}")
+        trusted = where.history.own and not history.summary(session).imported
+        return history.session(session), trusted
 
 
 def _there(name: str | Path) -> bool:

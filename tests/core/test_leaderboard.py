@@ -430,21 +430,18 @@ class TestSaidAloud:
         with pytest.raises(NothingToCount) as caught:
             board([], terms=Terms(window=window))
 
-        assert str(caught.value) == (
-            "no session with models' ballots is counted by borda from 2026-05-01 00:00 UTC until "
-            "2026-06-01 00:00 UTC in the category 'law'; choose a wider window, another category, "
-            "another rule, or the ballots of kind 'human'"
-        )
+        for fact in (f"by borda {window}", "a wider window", "category", "rule", "kind 'human'"):
+            assert fact in str(caught.value)
 
     def test_no_wider_window_is_advised_where_it_is_open(self):
         """Only what could help is named: another rule, or the ballots of models."""
         with pytest.raises(NothingToCount) as caught:
             board([], terms=Terms(kind="human"))
 
-        assert str(caught.value) == (
-            "no session with people's ballots is counted by borda since the first session; choose "
-            "another rule, or the ballots of kind 'model'"
-        )
+        assert "another rule" in str(caught.value)
+        assert "kind 'model'" in str(caught.value)
+        assert "wider window" not in str(caught.value)
+        assert "category" not in str(caught.value)
 
     def test_an_order_by_nothing_is_an_error(self):
         """Without comparisons there is no order by rating, without scores none by score."""

@@ -171,10 +171,8 @@ class TestCeiling:
         with pytest.raises(OverBudget) as caught:
             Purse(0.5).reserve(member(), CALL)
 
-        assert str(caught.value) == (
-            f"a is not called: it could cost ${worst():.4f}, "
-            "and $0.0000 of the ceiling of $0.5000 is spent or set aside"
-        )
+        for fact in ("a is not called", f"${worst():.4f}", "$0.0000", "$0.5000"):
+            assert fact in str(caught.value)
 
     def test_a_ceiling_that_is_just_enough_is_enough(self):
         """Three calls fit under three times the worst case, whatever floats make of the sum."""

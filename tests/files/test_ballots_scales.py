@@ -254,10 +254,8 @@ class TestReading:
 
         with pytest.raises(BallotFileError) as refused:
             list(read_ballots(path))
-        assert str(refused.value) == (
-            f"{path}: the scale of the grades is unclear: they run from 7 to 85; scale=1-10 "
-            "clamps 1 of 3 grades, or scale=0-100 takes all of them"
-        )
+        for fact in (f"{path}: ", "from 7 to 85", "scale=1-10", "1 of 3 grades", "scale=0-100"):
+            assert fact in str(refused.value)
         assert len(list(read_ballots(path, scale="0-100"))) == 1
 
     def test_what_lies_outside_is_told_by_line(self, file):

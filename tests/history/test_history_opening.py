@@ -102,10 +102,8 @@ class TestMaking:
 
         with pytest.raises(HistoryError) as error:
             check_library("h.sqlite", "3.34.1")
-        assert str(error.value) == (
-            "h.sqlite: needs SQLite 3.35.0 or newer, and this Python has 3.34.1;"
-            " install pysqlite3, or a newer Python or SQLite"
-        )
+        for fact in ("h.sqlite: ", "3.35.0", "3.34.1", "pysqlite3"):
+            assert fact in str(error.value)
 
     @pytest.mark.parametrize("mode", ["wal", "delete"])
     def test_a_file_in_another_journal_is_put_into_the_safe_one(self, file, mode):

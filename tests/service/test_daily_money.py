@@ -71,10 +71,8 @@ class TestRefusals:
                 await service.ask(ASKED, Client("ci", daily_usd=limit))
             running.cancel()
 
-        assert str(caught.value) == (
-            f"ci has spent $0.2500 of the ${limit:g} of its last 24 hours, and ${held:.4f} is "
-            "held back for 1 session under way; ask again when it has ended"
-        )
+        for fact in ("ci ", "$0.2500", f"${limit:g} ", f"${held:.4f} ", "1 session under way"):
+            assert fact in str(caught.value)
         assert caught.value.retry_seconds == 5
 
     @pytest.mark.parametrize("way", ["ask", "resume", "retry", "rejudge"])

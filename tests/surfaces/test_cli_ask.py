@@ -252,9 +252,8 @@ class TestMisuse:
         said = witan(command, *words)
 
         assert said.status == 2
-        assert said.err == (
-            f"witan: the question came as {len(words)} arguments; put it in quotes: {quoted}\n"
-        )
+        assert f" {len(words)} arguments" in said.err
+        assert said.err.endswith(f": {quoted}\n")
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

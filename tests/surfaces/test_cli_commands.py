@@ -289,7 +289,7 @@ class TestConvert:
         assert [json.loads(line)["reviewer"] for line in said.lines] == [
             f"r{k}" for k in range(1, 6)
         ]
-        assert said.err == "5 ballots written to standard output\n"
+        assert said.err.startswith("5 ballots ")
 
     def test_what_cannot_be_held_is_refused_and_leaves_no_file(self, witan, council, tmp_path):
         """Rankings are no comparisons of pairs: the file is not written, and it is said why."""

@@ -189,7 +189,8 @@ class TestEarlyInterrupt:
         status = run_session(SessionOutput(quiet=True), lambda _: None, prepare)
 
         assert status == Status.INTERRUPTED
-        assert capsys.readouterr().err == "interrupted before the session was opened\n"
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith("interrupted ")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")

@@ -83,9 +83,8 @@ class TestSessionsByName:
         said = witan("tally", "q", "--history", place)
 
         assert "1 of 1 reviewer, 1 person" in said.out
-        assert said.err == (
-            "q: 1 ballot by people counted as well; its own outcome is that of the models\n"
-        )
+        [line] = said.err.splitlines()
+        assert line.startswith("q: 1 ballot by people ")
 
     @pytest.mark.parametrize("command", [*COUNTING, *SUMMING])
     def test_a_name_of_nothing_is_an_error(self, witan, place, tmp_path, command):

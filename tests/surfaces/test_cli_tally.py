@@ -544,9 +544,8 @@ class TestCounting:
         asked = witan("tally", sessions, "--prior", "learn")
 
         assert asked.out == witan("tally", sessions).out
-        assert asked.err == (
-            "no strength was borrowed: a prior is learned from fifty sessions at least\n"
-        )
+        [line] = asked.err.splitlines()
+        assert "fifty sessions" in line
 
     def test_columns_can_be_renamed(self, witan, tmp_path):
         """A CSV with headers of its own is read through --column."""

@@ -181,6 +181,23 @@ class TestEnding:
         assert again.id == running.id
         assert len(again.session.answers) == 3
 
+    async def test_one_that_is_resumed_in_vain_stays_interrupted(self, tmp_path, history):
+        """Closed, it could never be resumed again; a later attempt completes it."""
+        async with Service.open(councils(write_config(tmp_path, answer=SLOW), history)) as service:
+            running = await service.ask(QuestionRequest(QUESTION))
+            running.cancel()
+            await running.over()
+        down = write_config(tmp_path, answer=[{"error": "is down", "status": 401}])
+        async with Service.open(councils(down, history)) as service:
+            in_vain = await (await service.resume(running.id)).ended()
+            stored = history.session(running.id)
+        async with Service.open(councils(write_config(tmp_path), history)) as service:
+            completed = await (await service.resume(running.id)).ended()
+
+        assert (in_vain.status, stored.status) == ("interrupted", "interrupted")
+        assert stored.events[-1].kind == "sitting_in_vain"
+        assert completed.status == "complete"
+
     async def test_one_that_is_under_way_is_not_taken_up(self, slow):
         """Nor deleted."""
         running = await slow.ask(QuestionRequest(QUESTION))

@@ -4,13 +4,18 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from scripts import write_script
+from witan.surfaces.cli.app import main
 
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
@@ -200,6 +205,32 @@ AFTERWARDS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def held_once(tmp_path_factory):
+    """The folder of a session that was held there, and what it printed."""
+    folder = tmp_path_factory.mktemp("held")
+    seats = []
+    for name in "abc":
+        answer = {"text": f"{name} {NASTY} says so"}
+        review = {"prefers": ["a ", "b ", "c "]}
+        file = folder / f"{name}{LINE}.toml"
+        write_script(file, answer=[answer], review=[review], synthesis=[answer])
+        seats += ["--member", f"script:{file}"]
+    files = folder / f"note{LINE}.txt"
+    files.write_text(NASTY, encoding="utf-8")
+    asked = ["ask", nasty("Which?"), *seats, "--file", str(files), "--category", nasty("law")]
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as err,
+    ):
+        patch.setenv("WITAN_HISTORY", str(folder / "history.db"))
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        patch.chdir(folder)
+        status = main(asked)
+    return folder, SimpleNamespace(status=status, out=out.getvalue(), err=err.getvalue())
+
+
 class TestSessions:
     """Members whose names, files and replies are hostile, and a configuration that is."""
 
@@ -210,19 +241,12 @@ class TestSessions:
         monkeypatch.chdir(tmp_path)
 
     @pytest.fixture
-    def held(self, witan, tmp_path):
+    def held(self, held_once, tmp_path):
         """A session that is held and kept, and what it printed."""
-        seats = []
-        for name in "abc":
-            answer = {"text": f"{name} {NASTY} says so"}
-            review = {"prefers": ["a ", "b ", "c "]}
-            file = tmp_path / f"{name}{LINE}.toml"
-            write_script(file, answer=[answer], review=[review], synthesis=[answer])
-            seats += ["--member", f"script:{file}"]
-        files = tmp_path / f"note{LINE}.txt"
-        files.write_text(NASTY, encoding="utf-8")
-        question = nasty("Which?")
-        return witan("ask", question, *seats, "--file", files, "--category", nasty("law"))
+        folder, said = held_once
+        for file in folder.glob("history.db*"):
+            shutil.copy(file, tmp_path)
+        return said
 
     def test_asking_prints_no_control_character(self, held):
         """The answer, the legend and the trust line are escaped."""

@@ -144,7 +144,8 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     from witan.core.rules import RULES
 
     compared = RULES if parameters.rules is None else parameters.rules
-    known = dict.fromkeys(name for rule in compared for name in RULES[rule].parameters)
+    rules = [RULES[name] for name in compared if name in RULES]
+    known = dict.fromkeys(name for rule in rules for name in rule.parameters)
     for name in parameters.parameters or ():
         if name not in known:
             raise UnknownName("parameter of the rules compared", name, known)

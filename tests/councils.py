@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from witan.core.settings import Settings
-from witan.deliberation.council import Council
+from witan.deliberation.council import BaseCouncil
 from witan.deliberation.ports import Member, Price, SystemClock
 from witan.deliberation.procedure import Limits, Procedure
 from witan.models.scripted import Line, Scripted
@@ -55,9 +55,9 @@ def council(
     jury: Sequence[Member] = (),
     clock: Any = None,
     **options: Any,
-) -> Council:
+) -> BaseCouncil:
     """A council under the given options of procedure, limits and counting."""
     limits = {k: options.pop(k) for k in list(options) if k in Limits.__slots__}
     counting = {k: options.pop(k) for k in list(options) if k not in Procedure.__slots__}
     procedure = Procedure(counting=Settings.of(**counting), limits=Limits(**limits), **options)
-    return Council(seated, chairmen, procedure, jury=jury, clock=clock or SystemClock())
+    return BaseCouncil(seated, chairmen, procedure, jury=jury, clock=clock or SystemClock())

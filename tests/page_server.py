@@ -18,7 +18,7 @@ from starlette.routing import Route
 from witan.deliberation import events as e
 from witan.service.sessions.stream import Stream
 from witan.surfaces.web.assets import ASSETS, asset
-from witan.surfaces.web.live import Feed, LiveSession, follow_live
+from witan.surfaces.web.live import Feed, LivePage, follow_live
 from witan.surfaces.web.rendering import PAGE_POLICY, render_live
 
 __all__ = ["LiveServer", "serving"]
@@ -61,7 +61,7 @@ class LiveServer:
 
     async def page(self, request: Request) -> Response:
         told = self.stream.told_after(0)
-        live = LiveSession(
+        live = LivePage(
             (each.event for each in told),
             revealed="reveal" in request.query_params,
             mark=self.stream.mark,
@@ -73,7 +73,7 @@ class LiveServer:
         after = self.stream.heard(last or request.query_params["after"])
         self.connections.append((last, request.query_params["after"]))
         self.cut.clear()
-        feed = Feed(partial(LiveSession, revealed="reveal" in request.query_params))
+        feed = Feed(partial(LivePage, revealed="reveal" in request.query_params))
 
         async def body():
             async with aclosing(follow_live(self.stream, feed, after=after)) as pieces:

@@ -5,7 +5,7 @@ import pytest
 
 import reference_sums as by_hand
 from audited import Biased, audit_of, ballot, biased_sessions, session
-from witan.core.stats.audit_biases import Lengths, Preferences
+from witan.core.stats.audit_biases import LengthVotes, Preferences
 from witan.core.stats.audit_reviewers import Reviewers, ReviewerTables
 from witan.history.schema import code_of
 
@@ -220,7 +220,7 @@ class TestLength:
         """The correlation of a reviewer that values length centres on that of a long history."""
         council = Biased(MODELS, QUALITY, length={"fir": 0.2})
         table = by_hand.length_sums(biased_sessions(council, 3000, np.random.default_rng(5)))
-        whole = Lengths(table, 0.95).of(table.reviewer == code_of("fir"))
+        whole = LengthVotes(table, 0.95).of(table.reviewer == code_of("fir"))
 
         holds([held["fir"].length.shares for held in biased], whole.shares.value)
         assert whole.shares.value > 0.3
@@ -234,7 +234,7 @@ class TestLength:
         found = []
         for _ in range(HISTORIES):
             table = by_hand.length_sums(biased_sessions(council, SESSIONS, rng))
-            found.append(Lengths(table, 0.95).of(table.human == 0))
+            found.append(LengthVotes(table, 0.95).of(table.human == 0))
 
         holds([held.shares_beyond_people for held in found], 0.0)
         holds([held.longer_wins_beyond_people for held in found], 0.0)

@@ -12,7 +12,7 @@ from witan import Ballot, tally
 from witan.core.comparison import compare_rules
 from witan.core.explanation import explain
 from witan.core.scale import NATIVE, PASS_FAIL, Range, Scale, grade_on, read_grade
-from witan.core.scale_recognition import Evidence
+from witan.core.scale_recognition import GradeEvidence
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.errors import InvalidParameter, UnclearScale
@@ -20,7 +20,7 @@ from witan.errors import InvalidParameter, UnclearScale
 
 def scale_of(*grades, **criteria):
     """The scale of a source with these grades, or with these on its criteria."""
-    evidence = Evidence()
+    evidence = GradeEvidence()
     evidence.add(Ballot("r", grades={f"c{n}": grade for n, grade in enumerate(grades)}))
     for name, held in criteria.items():
         evidence.add(Ballot("r", grades={f"c{n}": {name: grade} for n, grade in enumerate(held)}))
@@ -288,7 +288,7 @@ class TestShares:
 
 def shared_scale(cast):
     """The scale of all that are counted together."""
-    evidence = Evidence()
+    evidence = GradeEvidence()
     for ballot in cast:
         evidence.add(ballot)
     return str(evidence.scales().shared)
@@ -303,7 +303,7 @@ class TestReviewersApart:
 
     def scales(self, cast):
         """Reviewer to scale; the shared one where nobody is apart."""
-        evidence = Evidence()
+        evidence = GradeEvidence()
         for ballot in cast:
             evidence.add(ballot)
         scales = evidence.scales()
@@ -395,7 +395,7 @@ class TestReviewersApart:
     )
     def test_memory_does_not_grow_with_the_ballots(self, cast):
         """What is counted is bounded, whatever the grades, reviewers and candidates are."""
-        evidence = Evidence()
+        evidence = GradeEvidence()
         for n in range(2_000):
             evidence.add(cast(n))
         tracemalloc.start()

@@ -15,7 +15,7 @@ import pytest
 
 from councils import QUESTION, CountingClock, council, member, members, says
 from witan.deliberation import events as e
-from witan.deliberation.council import Council
+from witan.deliberation.council import BaseCouncil
 from witan.deliberation.ports import Price, Reply
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
@@ -188,7 +188,7 @@ class TestOthersFaults:
         def check(text):
             raise ValueError("no verdict")
 
-        held = Council(
+        held = BaseCouncil(
             members("abc"), procedure=Procedure(safety=True), clock=CountingClock(), check=check
         )
         async with held as opened:
@@ -445,7 +445,6 @@ import sys, anyio
 sys.path.insert(0, sys.argv[2])
 from councils import QUESTION, CountingClock, council, member, says
 from witan.models.scripted import Line
-from witan.deliberation.council import Council
 from witan.deliberation.ports import Price, Reply
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_to_json

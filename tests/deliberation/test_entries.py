@@ -14,7 +14,7 @@ from witan.core.entry_builder import entries_of
 from witan.core.settings import Settings
 from witan.core.tally import tally
 from witan.deliberation import events as e
-from witan.deliberation.council import Council
+from witan.deliberation.council import BaseCouncil
 from witan.deliberation.entries import entries_of_sessions, session_cast, session_entries
 from witan.deliberation.ports import Seat, StoredAnswer, Usage
 from witan.deliberation.procedure import Procedure
@@ -238,7 +238,7 @@ class TestCategory:
     @pytest.mark.anyio
     async def test_it_is_kept_from_the_asking_to_the_row(self):
         """`ask` takes it, the record keeps it, the row has it."""
-        async with Council(
+        async with BaseCouncil(
             [member("a", "ba"), member("b", "ab")], clock=CountingClock()
         ) as council:
             session = await council.ask(QUESTION, category="geography")
@@ -252,7 +252,7 @@ class TestCategory:
     @pytest.mark.anyio
     async def test_a_blank_one_is_refused(self):
         """A category is some text, or none."""
-        async with Council(
+        async with BaseCouncil(
             [member("a", "ba"), member("b", "ab")], clock=CountingClock()
         ) as council:
             with pytest.raises(InvalidParameter, match="category"):
@@ -277,7 +277,7 @@ class TestRealSessions:
         """The outcome's scores, its probabilities and its agreement come out as they went in."""
         names = "abcd"
         members = [member(name, "cabd") for name in names]
-        async with Council(members, procedure=Procedure(), clock=CountingClock()) as council:
+        async with BaseCouncil(members, procedure=Procedure(), clock=CountingClock()) as council:
             session = await council.ask(QUESTION)
 
         entries = session_entries(session)

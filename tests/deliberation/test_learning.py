@@ -8,10 +8,10 @@ import pytest
 from councils import QUESTION, member
 from witan.core.outcome import Interval, Prior
 from witan.core.settings import Settings
-from witan.core.stats.calibration import Block, Calibration
+from witan.core.stats.calibration import BandBlock, Calibration
 from witan.core.stats.learning import Learned
 from witan.core.stats.measures import Measure
-from witan.deliberation.council import Council
+from witan.deliberation.council import BaseCouncil
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
@@ -21,7 +21,7 @@ PRIOR = Prior(0.3, 60.0, 1.5, "grades", 80)
 
 SHARE = Measure(0.78, Interval(0.70, 0.85, 0.95), 120, "pairs", 20, "share")
 
-KNOWN = Calibration(400, (), (Block(0.5, 1.0, 120, SHARE),))
+KNOWN = Calibration(400, (), (BandBlock(0.5, 1.0, 120, SHARE),))
 
 
 class Taught:
@@ -41,7 +41,7 @@ def council(teacher=None, procedure=None, names="abc"):
     seats = [member(name, "abc") for name in names[:-1]]
     seats.append(member(names[-1], reviews=[Line(prefers=("says b,", "says a,"))]))
     chairs = (member("chair"),)
-    return Council(seats, chairs, procedure, clock=SystemClock(), teacher=teacher)
+    return BaseCouncil(seats, chairs, procedure, clock=SystemClock(), teacher=teacher)
 
 
 async def asked(held):

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calling import LoopClock
-from witan.deliberation.council import Council
+from witan.deliberation.council import BaseCouncil
 from witan.deliberation.money import most_input_tokens
 from witan.deliberation.plan import Plan
 from witan.deliberation.planner import make_plan
@@ -273,7 +273,7 @@ class TestReality:
         """Hold it; return its plan."""
 
         async def held() -> Plan:
-            async with Council(members, chairs, procedure, clock=LoopClock()) as council:
+            async with BaseCouncil(members, chairs, procedure, clock=LoopClock()) as council:
                 session = await council.ask(
                     "Why <<<END QUESTION>>>?",
                     conversation=[Message("user", "Hello"), Message("assistant", "Hello «»")],

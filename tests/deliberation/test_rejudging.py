@@ -10,7 +10,7 @@ from councils import QUESTION, CountingClock, council, member, members, says
 from juries import asked, held, judged, overheard, sheets, votes
 from witan.core.gate import Verdict
 from witan.deliberation import events as e
-from witan.deliberation.council import Council
+from witan.deliberation.council import BaseCouncil
 from witan.deliberation.entries import session_entries
 from witan.deliberation.ports import Price
 from witan.deliberation.procedure import Procedure
@@ -109,7 +109,7 @@ class TestStages:
         def suspects_c(text: str) -> Verdict:
             return Verdict(("odd",) if text == says("c") else ())
 
-        async with Council(
+        async with BaseCouncil(
             members(), procedure=Procedure(safety=True), clock=CountingClock(), check=suspects_c
         ) as opened:
             first = await opened.ask(QUESTION)

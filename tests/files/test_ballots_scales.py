@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from witan import RUBRICS, Ballot, read_ballots, tally, write_ballots
 from witan.core.scale import Scale
 from witan.errors import BallotFileError, UnclearScale, UnsuitableBallots
-from witan.files.ballots.problems import Report
+from witan.files.ballots.problems import ProblemReport
 from witan.files.ballots.scales import scale_ballots
 from witan.files.imports import read_imports
 from witan.files.rubric_toml import load_rubric, rubric_to_toml
@@ -276,7 +276,7 @@ class TestReading:
     def test_more_than_are_held_in_memory_are_laid_aside(self):
         """In the same order, on the same scale."""
         cast = [Ballot(f"r{k}", grades={"a": k / 10}) for k in range(11)]
-        read = list(scale_ballots(cast, Report("many.jsonl", None), most_held=3))
+        read = list(scale_ballots(cast, ProblemReport("many.jsonl", None), most_held=3))
 
         assert [ballot.reviewer for ballot in read] == [f"r{k}" for k in range(11)]
         assert {str(ballot.scale) for ballot in read} == {"0-1"}

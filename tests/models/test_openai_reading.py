@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from witan.deliberation.ports import BilledFailure, Reply, Usage
 from witan.errors import ModelError
-from witan.models.openai_replies import LONGEST_REPLY, Reading, words_of
+from witan.models.openai_replies import LONGEST_REPLY, CompletionReader, words_of
 from witan.models.secrets import Redaction
 
 
@@ -34,7 +34,7 @@ def delta(content: Any = None, finish: str | None = None, **said: Any) -> dict[s
 def read(*pieces: bytes) -> tuple[Reply, list[str]]:
     """The reply, and what was heard of it."""
     heard: list[str] = []
-    reading = Reading("test:m", Redaction([]), heard.append)
+    reading = CompletionReader("test:m", Redaction([]), heard.append)
     for piece in pieces:
         reading.feed(piece)
     return reading.reply(), heard
@@ -164,7 +164,7 @@ class TestText:
         key = "sk-0123456789abcdefg"
         one, two = sorted(data.draw(st.tuples(*[st.integers(0, len(key) + 2)] * 2)))
         text = f"a{key}b"
-        reading = Reading("test:m", Redaction([key]), (heard := []).append)
+        reading = CompletionReader("test:m", Redaction([key]), (heard := []).append)
 
         pieces = (text[:one], text[one:two], text[two:])
         reading.feed(stream(*(delta(piece) for piece in pieces), delta(finish="stop")))
@@ -325,7 +325,7 @@ class Ear:
 def test_a_listener_is_told_of_reasoning_that_comes_apart(field):
     """Before the first word of the text; the reasoning itself is not heard."""
     ear = Ear()
-    reading = Reading("test:m", Redaction([]), ear)
+    reading = CompletionReader("test:m", Redaction([]), ear)
     for said in (delta(**{field: "Hm."}), delta("Four."), delta(finish="stop")):
         reading.feed(stream(said, end=""))
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from sessions import BEGAN, Story, spent
 from witan.deliberation import events as e
 from witan.surfaces.cli.panel import Panel
-from witan.surfaces.live_board import Board, Line
+from witan.surfaces.live_board import Board, LiveLine
 
 
 def board_after(story: Story) -> Board:
@@ -71,7 +71,7 @@ class TestBoard:
     @given(pieces=st.lists(st.text(alphabet="ab \n", max_size=6), max_size=12))
     def test_words_are_counted_as_they_come_in(self, pieces):
         """However a text is cut into pieces, it has as many words as when it is whole."""
-        line = Line("a")
+        line = LiveLine("a")
         for piece in pieces:
             line = line.hear(piece)
 

@@ -34,7 +34,7 @@ WAIT_SECONDS = 1.0
 """How long storing sums waits for writers; what is not stored is summed again."""
 
 
-class Cell(NamedTuple):
+class CacheCell(NamedTuple):
     """A shard of the sessions in a span of days since 1970."""
 
     span: int
@@ -49,7 +49,7 @@ def _begin(span: int) -> datetime | None:
         return None
 
 
-States = Mapping[Cell, str]
+States = Mapping[CacheCell, str]
 
 _FAR = 1_000_000
 """Spans before 1970 that are added before a division, which would round towards 1970."""
@@ -72,9 +72,11 @@ ORDER BY s.session
 
 def states_of(database: Database) -> States:
     """Return the state of the closed sessions of each cell."""
-    states = {Cell(span, shard): repr(counts) for span, shard, *counts in database.rows(_STATES)}
+    states = {
+        CacheCell(span, shard): repr(counts) for span, shard, *counts in database.rows(_STATES)
+    }
     for span, shard, session in database.rows(_REPLACED):
-        states[Cell(span, shard)] += f" {session}"
+        states[CacheCell(span, shard)] += f" {session}"
     return {
         cell: blake2b(state.encode(), digest_size=12).hexdigest() for cell, state in states.items()
     }
@@ -85,7 +87,7 @@ class _Moment:
     """The states of a snapshot, and the results to store."""
 
     states: States
-    fresh: list[tuple[Cell, str, bytes]] = field(default_factory=list)
+    fresh: list[tuple[CacheCell, str, bytes]] = field(default_factory=list)
 
 
 class CachedEngine(SqlEngine):
@@ -122,7 +124,7 @@ class CachedEngine(SqlEngine):
                     yield number, self.columns(*query.within(edge))
 
     def _of_cells(
-        self, query: SumQuery, category: str | None, cells: Sequence[Cell]
+        self, query: SumQuery, category: str | None, cells: Sequence[CacheCell]
     ) -> Sequence[Columns]:
         assert self._moment is not None  # noqa: S101 - as its caller
         states, digest = self._moment.states, self._digest(query, category)
@@ -142,8 +144,8 @@ class CachedEngine(SqlEngine):
             for shard in shards:
                 rows = shard_of == shard
                 part = {name: column[rows] for name, column in result.items()}
-                parts[Cell(span, shard)] = part
-                self._moment.fresh.append((Cell(span, shard), digest, _pack(part)))
+                parts[CacheCell(span, shard)] = part
+                self._moment.fresh.append((CacheCell(span, shard), digest, _pack(part)))
         # In one order, so that sums are the same to the last bit whatever was stored.
         return [_join([parts[cell] for cell in cells])] if cells else []
 
@@ -154,7 +156,7 @@ class CachedEngine(SqlEngine):
         return blake2b(parts.encode(), digest_size=12).hexdigest()
 
 
-def _cut(window: Window, states: States) -> tuple[list[Cell], list[Window]]:
+def _cut(window: Window, states: States) -> tuple[list[CacheCell], list[Window]]:
     """Cut a window into whole cells and the parts at its ends."""
     length = CACHE_DAYS * MICROSECONDS_A_DAY
     first = None if window.since is None else -(-window.since_us // length)
@@ -175,8 +177,8 @@ def _cut(window: Window, states: States) -> tuple[list[Cell], list[Window]]:
 
 
 def _read_stored(
-    database: Database, digest: str, cells: Sequence[Cell], states: States
-) -> dict[Cell, bytes]:
+    database: Database, digest: str, cells: Sequence[CacheCell], states: States
+) -> dict[CacheCell, bytes]:
     """Read the stored results of unchanged cells."""
     if not cells:
         return {}
@@ -189,7 +191,7 @@ def _read_stored(
     return {
         cell: body
         for span, shard, state, body in rows
-        if (cell := Cell(span, shard)) in chosen and states[cell] == state
+        if (cell := CacheCell(span, shard)) in chosen and states[cell] == state
     }
 
 

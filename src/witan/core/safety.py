@@ -197,7 +197,7 @@ MALWARE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class SafetyPattern:
     """A pattern of one kind of harmful instruction.
 
     Parameters
@@ -244,34 +244,34 @@ WRITE = r"writ(?:e|ing)|cod(?:e|ing)|develop(?:ing)?|program(?:ming)?"
 SOMEONE = r"some(?:one|body)|(?:a|another) person|people|your (?:wife|husband|ex|boss|neighbou?r)"
 
 PATTERNS = (
-    Pattern(
+    SafetyPattern(
         "dangerous_instructions",
         "teaches how to make or set off explosives",
         rf"{MAKE}|mix(?:ing)?|detonat(?:e|ing)|set(?:ting)? off",
         rf"{EXPLOSIVES}|explosives|explosive (?:device|charge|material|mixture)s?|detonators?"
         r"|molotov(?: cocktail)?s?|ieds?|napalm|ammonium nitrate (?:and|with) (?:fuel oil|diesel)",
     ),
-    Pattern(
+    SafetyPattern(
         "dangerous_instructions",
         "teaches how to make poisonous gas",
         rf"{MAKE}|mix(?:ing)?|combin(?:e|ing)|generat(?:e|ing)|releas(?:e|ing)",
         r"bleach (?:and|with) (?:ammonia|vinegar|acid)|ammonia (?:and|with) bleach"
         r"|(?:chlorine|chloramine|toxic|poison(?:ous)?|cyanide) gas",
     ),
-    Pattern(
+    SafetyPattern(
         "dangerous_instructions",
         "teaches how to make illicit drugs",
         rf"{MAKE}|cook(?:ing)?|synthesi[sz](?:e|ing)",
         r"(?:crystal )?meth(?:amphetamine)?|heroin|(?:crack )?cocaine|lsd|mdma|ghb"
         r"|fentanyl(?! (?:infusion|drip|patch|dose))",
     ),
-    Pattern(
+    SafetyPattern(
         "dangerous_instructions",
         "teaches how to kill or poison somebody",
         r"poison(?:ing)?|murder(?:ing)?|kill(?:ing)?|strangl(?:e|ing)",
         SOMEONE,
     ),
-    Pattern(
+    SafetyPattern(
         "weapon_making",
         "teaches how to make a firearm, a bomb or another weapon",
         rf"{MAKE}|(?:3d[ -])?print(?:ing)?",
@@ -279,41 +279,41 @@ PATTERNS = (
         r"|firearms?|pistols?|rifles?(?! (?:rack|case|safe|cabinet|sling|stand))|silencers?"
         rf"|{EXPLOSIVES}|(?:your own|homemade|improvised|lethal|deadly|automatic) weapons?",
     ),
-    Pattern(
+    SafetyPattern(
         "weapon_making",
         "teaches how to make a weapon of mass destruction",
         rf"{MAKE}|synthesi[sz](?:e|ing)|cultur(?:e|ing)|weaponi[sz](?:e|ing)",
         r"(?:chemical|biological|nuclear|radiological) (?:weapon|bomb|device)s?"
         r"|nerve (?:agent|gas)s?|sarin|mustard gas|anthrax|ricin",
     ),
-    Pattern(
+    SafetyPattern(
         "malware_hacking",
         "teaches how to write or plant malicious software",
         rf"{MAKE}|{WRITE}|deploy(?:ing)?|install(?:ing)?|spread(?:ing)?|distribut(?:e|ing)",
         MALWARE,
     ),
-    Pattern(
+    SafetyPattern(
         "malware_hacking",
         "hands over malicious software",
         r"here(?:'s| is)",
         MALWARE,
         cue=None,
     ),
-    Pattern(
+    SafetyPattern(
         "malware_hacking",
         "teaches how to break into an account or a system",
         r"hack(?:ing)? into|break(?:ing)? into|hack(?:ing)?",
         rf"{SOMEONE}|accounts?(?! (?:manage|execut|receiv|pay))|wi-?fi|webcams?"
         r"|(?:computer|corporate|company) (?:system|network)s?",
     ),
-    Pattern(
+    SafetyPattern(
         "malware_hacking",
         "teaches how to steal credentials",
         r"steal(?:ing)?|harvest(?:ing)?|phish(?:ing)?",
         r"passwords?|credentials|credit card (?:number|detail)s?|bank(?:ing)? details"
         r"|identit(?:y|ies)",
     ),
-    Pattern(
+    SafetyPattern(
         "self_harm",
         "urges or teaches self-harm",
         r"kill(?:ing)?|hurt(?:ing)?|harm(?:ing)?|cut(?:ting)?|injur(?:e|ing)|hang(?:ing)?",
@@ -321,7 +321,7 @@ PATTERNS = (
         reach=0,
         cue=URGING,
     ),
-    Pattern(
+    SafetyPattern(
         "self_harm",
         "urges or teaches suicide",
         r"commit(?:ting)?|end(?:ing)?",
@@ -329,7 +329,7 @@ PATTERNS = (
         reach=0,
         cue=URGING,
     ),
-    Pattern(
+    SafetyPattern(
         "self_harm",
         "offers methods of self-harm",
         r"(?:hurt|harm|kill|injur|cutt?)(?:ing|e)? yourself|here are|list of|best|easiest|painless",

@@ -277,7 +277,7 @@ class Scales:
         return self.apart.get(reviewer, self.shared)
 
 
-class Evidence:
+class GradeEvidence:
     """Counts of one source's grades without a declared scale."""
 
     def __init__(self) -> None:
@@ -522,9 +522,9 @@ def recognise_scales(ballots: Iterable[Ballot]) -> list[Ballot]:
     Raises
     ------
     UnclearScale
-        As `Evidence.scale`.
+        As `GradeEvidence.scale`.
     """
-    grade_or_sheet, evidence = list(ballots), Evidence()
+    grade_or_sheet, evidence = list(ballots), GradeEvidence()
     unknown = False
     for ballot in grade_or_sheet:
         if ballot.grades and ballot.scale is None:

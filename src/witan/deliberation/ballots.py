@@ -68,7 +68,7 @@ def split_groups(text: str) -> list[list[object]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedReview:
     """Ranking and grades read off one piece of a reply, by candidate.
 
     Parameters
@@ -145,7 +145,7 @@ class ReviewForm:
             return self.labels[bare]
         return self.labels.get(_CALLED.sub("", bare, count=1).strip(_AROUND))
 
-    def read(self, data: Mapping[str, Any] | Sequence[Any]) -> Reading:
+    def read(self, data: Mapping[str, Any] | Sequence[Any]) -> ParsedReview:
         """Read one JSON object, or a list of objects with labels."""
         if not isinstance(data, Mapping):
             about = [
@@ -169,13 +169,13 @@ class ReviewForm:
         remark_text = (
             _replace_surrogates(remark) if isinstance(remark, str) and remark.strip() else None
         )
-        return Reading(groups, graded, remark_text, oversights.notes())
+        return ParsedReview(groups, graded, remark_text, oversights.notes())
 
-    def read_list(self, groups: Iterable[Iterable[object]]) -> Reading:
+    def read_list(self, groups: Iterable[Iterable[object]]) -> ParsedReview:
         """Read groups of labels from a list."""
         oversights = _Oversights()
         ranked = self._read_ranking(groups, oversights)
-        return Reading(ranked, notes=oversights.notes())
+        return ParsedReview(ranked, notes=oversights.notes())
 
     def _read_ranking(
         self, groups: Iterable[Iterable[object]], oversights: "_Oversights"
@@ -450,7 +450,7 @@ def read_review(
     return Review(_ballot(reading, sheet, session, roster), "tolerant", notes)
 
 
-def _ballot(reading: Reading, sheet: Sheet, session: str, roster: Sequence[str]) -> Ballot:
+def _ballot(reading: ParsedReview, sheet: Sheet, session: str, roster: Sequence[str]) -> Ballot:
     """Make a ballot of a reading, without unreadable grades."""
     ballot = Ballot(
         reviewer=sheet.reviewer,
@@ -510,7 +510,7 @@ def _is_native_grade(grade: object) -> bool:
     return read is not None and not read[1]
 
 
-def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> Reading:
+def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview:
     """Read the fullest ballot of the reply unless another contradicts it.
 
     We do not guess which of two ballots a reviewer means: one may be quoted from an answer that
@@ -523,16 +523,16 @@ def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> Reading:
         raise InvalidBallot(sheet.reviewer, "holds ballots that contradict each other")
     if len(cast) > MOST_BALLOTS:
         raise InvalidBallot(sheet.reviewer, f"holds more than {MOST_BALLOTS} ballots")
-    fullest = max(read, key=lambda reading: reading.fullness, default=Reading())
+    fullest = max(read, key=lambda reading: reading.fullness, default=ParsedReview())
     if _is_enough(fullest, sheet):
         return fullest
-    listed = lists[-1] if lists else Reading()
+    listed = lists[-1] if lists else ParsedReview()
     if _is_enough(listed, sheet):
         return replace(listed, notes=("read off a list headed FINAL RANKING", *listed.notes))
     raise InvalidBallot(sheet.reviewer, _describe_problem([fullest, listed], sheet))
 
 
-def _contradicts(one: Reading, other: Reading) -> bool:
+def _contradicts(one: ParsedReview, other: ParsedReview) -> bool:
     """True if two readings order or grade candidates differently."""
     first, second = (
         {candidate: place for place, group in enumerate(reading.groups) for candidate in group}
@@ -559,7 +559,7 @@ def _grades_differ(one: Grade | Grades, other: Grade | Grades) -> bool:
     return read_grade(one) != read_grade(other)
 
 
-def _find_ballots(data: object, sheet: Sheet, form: ReviewForm) -> Iterator[Reading]:
+def _find_ballots(data: object, sheet: Sheet, form: ReviewForm) -> Iterator[ParsedReview]:
     """Yield every outermost ballot in a JSON value."""
     pending = [data]
     while pending:
@@ -574,13 +574,13 @@ def _find_ballots(data: object, sheet: Sheet, form: ReviewForm) -> Iterator[Read
                 pending.extend(reversed(inner))
 
 
-def _is_enough(reading: Reading, sheet: Sheet) -> bool:
+def _is_enough(reading: ParsedReview, sheet: Sheet) -> bool:
     """True if half of the sheet, and two candidates, are judged."""
     judged = max(len(reading.ranked), len(reading.graded))
     return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
 
 
-def _find_final_rankings(reply: str, form: ReviewForm) -> Iterator[Reading]:
+def _find_final_rankings(reply: str, form: ReviewForm) -> Iterator[ParsedReview]:
     """Yield the list or line under each of the last headings."""
     lines = reply.splitlines()
     headings = [(at, match[1]) for at, line in enumerate(lines) if (match := _HEADING.match(line))]
@@ -608,7 +608,7 @@ def _read_items(lines: Sequence[str], form: ReviewForm) -> Iterator[list[object]
             return
 
 
-def _list_omissions(reading: Reading, sheet: Sheet, form: ReviewForm) -> Iterator[str]:
+def _list_omissions(reading: ParsedReview, sheet: Sheet, form: ReviewForm) -> Iterator[str]:
     """Name the answers without a place, and those without a grade."""
     for left_out, judged, wanted in (
         (NOT_RANKED, reading.ranked, bool(reading.groups) or not form.criteria),
@@ -619,7 +619,7 @@ def _list_omissions(reading: Reading, sheet: Sheet, form: ReviewForm) -> Iterato
             yield f"{left_out}: {', '.join(missing)}"
 
 
-def _describe_problem(read: Sequence[Reading], sheet: Sheet) -> str:
+def _describe_problem(read: Sequence[ParsedReview], sheet: Sheet) -> str:
     """Say what is wrong with the fullest reading there is."""
     best = max(read, key=lambda reading: reading.fullness)
     judged = best.ranked if len(best.ranked) >= len(best.graded) else best.graded

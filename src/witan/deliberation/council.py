@@ -111,7 +111,7 @@ KEEPS_CEILING = (
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
-class Council:
+class BaseCouncil:
     """A council: its members, chairmen, jury and procedure.
 
     Parameters

@@ -20,7 +20,7 @@ SETTLE_SECONDS = 0.03
 """Ballots that arrive this close together are counted together."""
 
 
-class Count:
+class RunningCount:
     """Counts the ballots of a session as they come in."""
 
     def __init__(

@@ -6,7 +6,7 @@ from witan.core.outcome import join_names
 from witan.deliberation import events as e
 from witan.deliberation.answers import answer, gate
 from witan.deliberation.context import SessionContext
-from witan.deliberation.counting import Count
+from witan.deliberation.counting import RunningCount
 from witan.deliberation.duplicates import DuplicateGroups, are_identical, group_duplicates
 from witan.deliberation.masking import mask
 from witan.deliberation.retries import restore_reserve
@@ -22,7 +22,7 @@ async def run_stages(context: SessionContext) -> Session:
     failed = gate(context, answers)
     reviewed = restore_reserve(context, "review")
     same = () if context.procedure.self_review else group_duplicates(answers)
-    count = Count(reviewed, tuple(answers), failed, DuplicateGroups(same))
+    count = RunningCount(reviewed, tuple(answers), failed, DuplicateGroups(same))
     for event in context.recorder.events:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
             count.reasons[event.seat] = f"did not answer: {event.reason}"
@@ -39,7 +39,7 @@ async def run_stages(context: SessionContext) -> Session:
     return _close_session(context, count, began)
 
 
-def _close_session(context: SessionContext, count: Count, began: float) -> Session:
+def _close_session(context: SessionContext, count: RunningCount, began: float) -> Session:
     session = Session.of(context.recorder.events)
     missing = tuple(_list_missing(session, count))
     status: e.Status = "degraded" if missing else "complete"
@@ -61,7 +61,7 @@ def _seconds_before(context: SessionContext) -> float:
     return (context.earlier[-1].at - context.earlier[0].at).total_seconds()
 
 
-def _list_missing(session: Session, count: Count) -> Iterator[str]:
+def _list_missing(session: Session, count: RunningCount) -> Iterator[str]:
     """List what a complete session would have had, in order of loss."""
     for seat, reason in session.unanswered.items():
         yield f"{seat} did not answer: {reason}"
@@ -95,7 +95,7 @@ def _list_unrevised(session: Session) -> Iterator[str]:
             yield f"{seat} did not revise its {what}: {failed.reason}"
 
 
-def _list_uncounted(session: Session, count: Count) -> Iterator[str]:
+def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
     """List missing ballots and ballots without effect."""
     last = {x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
     for ballot in session.ballots:

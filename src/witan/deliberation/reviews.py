@@ -18,7 +18,7 @@ from witan.deliberation import events as e
 from witan.deliberation.ballots import Review, read_review
 from witan.deliberation.calls import CallFailure, CallResult
 from witan.deliberation.context import MIRRORED_SHEETS, REVIEW_SHEETS, SessionContext
-from witan.deliberation.counting import Count
+from witan.deliberation.counting import RunningCount
 from witan.deliberation.money import sum_known, worst_usd
 from witan.deliberation.ports import Call, Member, Message
 from witan.deliberation.prompts import repair_messages, review_messages, review_schema
@@ -177,7 +177,7 @@ class _SheetResult:
     misconfigured: bool = False
 
 
-async def review(context: SessionContext, answers: Mapping[str, str], count: Count) -> None:
+async def review(context: SessionContext, answers: Mapping[str, str], count: RunningCount) -> None:
     """Have members or a jury review the answers, round by round.
 
     `answers` are masked: nothing in them tells whose they are.
@@ -203,7 +203,7 @@ class _Round:
         context: SessionContext,
         number: int,
         answers: Mapping[str, str],
-        count: Count,
+        count: RunningCount,
         peers: Mapping[str, Ballot],
     ) -> None:
         self.context = context

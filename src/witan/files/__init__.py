@@ -9,14 +9,14 @@ from witan.lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from witan.files.ballots import FORMATS as FORMATS
-    from witan.files.ballots import Problem as Problem
+    from witan.files.ballots import LineProblem as LineProblem
     from witan.files.ballots import read_ballots as read_ballots
     from witan.files.ballots import write_ballots as write_ballots
     from witan.files.rubric_toml import load_rubric as load_rubric
     from witan.files.rubric_toml import rubric_to_toml as rubric_to_toml
 
 _HOMES = {
-    "witan.files.ballots": ("FORMATS", "Problem", "read_ballots", "write_ballots"),
+    "witan.files.ballots": ("FORMATS", "LineProblem", "read_ballots", "write_ballots"),
     "witan.files.rubric_toml": ("load_rubric", "rubric_to_toml"),
 }
 

@@ -73,7 +73,7 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True)
-class Vote:
+class HumanVote:
     """A person's ranking of the candidates.
 
     Parameters
@@ -209,7 +209,7 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
 
 def read_vote(
     paper: Paper, ranking: str, code: str | None, names: Mapping[str, str] | None = None
-) -> Vote:
+) -> HumanVote:
     """Read a ranking by labels, with the paper's code, or by names.
 
     Parameters
@@ -226,10 +226,10 @@ def read_vote(
     """
     known = {name: name for name in paper.sheet.candidates} if names is None else names
     if code is None and ranks_names(ranking, paper.sheet, known):
-        return Vote(read_ranking(ranking, paper.sheet, known), by_name=True)
+        return HumanVote(read_ranking(ranking, paper.sheet, known), by_name=True)
     groups = read_ranking(ranking, paper.sheet)
     check_code(paper, code)
-    return Vote(groups)
+    return HumanVote(groups)
 
 
 def check_code(paper: Paper, code: str | None) -> None:

@@ -50,7 +50,7 @@ UNSTORABLE = (WitanError, ValueError, ArithmeticError)
 """Errors of a session with a text, a time or a number that no row can store."""
 
 
-class Recorder(Protocol):
+class EventRecorder(Protocol):
     """The listener queueing a session's events."""
 
     def fail(self, session: str, error: Exception) -> None:
@@ -67,7 +67,7 @@ class SessionQueue:
         The token of the recorder.
     """
 
-    def __init__(self, opened: SessionOpened, holder: str, recorder: Recorder) -> None:
+    def __init__(self, opened: SessionOpened, holder: str, recorder: EventRecorder) -> None:
         self.opened = opened
         self.holder = holder
         self.recorder = recorder
@@ -217,7 +217,7 @@ class _Notice(Signal):
 class _Dismissal:
     """A request to drop the pending events of a recorder."""
 
-    def __init__(self, recorder: Recorder, error: HistoryError) -> None:
+    def __init__(self, recorder: EventRecorder, error: HistoryError) -> None:
         self.recorder, self.error = recorder, error
         self.complete = Signal()
 
@@ -280,7 +280,7 @@ class Writer:
                 raise HistoryError(error.where, error.problem, error.remedy) from error.__cause__
             is_done = signal.wait(LOOK_SECONDS)
 
-    def dismiss(self, recorder: Recorder, error: HistoryError) -> None:
+    def dismiss(self, recorder: EventRecorder, error: HistoryError) -> None:
         """Drop a recorder's pending events; return once no more are written."""
         dismissal = _Dismissal(recorder, error)
         self._enqueue_signal(dismissal.complete, dismissal).wait()

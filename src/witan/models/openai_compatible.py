@@ -18,7 +18,7 @@ from witan.errors import ConfigError, InvalidParameter, ModelError
 from witan.models.connections import HEADERS, Connections
 from witan.models.loop_guard import hops_header
 from witan.models.openai_failures import Complaint, broken, retry_after
-from witan.models.openai_replies import Reading, is_transient
+from witan.models.openai_replies import CompletionReader, is_transient
 from witan.models.secrets import Redaction
 
 LimitField = Literal["max_tokens", "max_completion_tokens"]
@@ -349,7 +349,7 @@ class OpenAICompatible:
             dialect = dialect.without(field)
 
     async def _attempt(self, call: Call, dialect: Dialect, hear: Hear) -> Reply | _Refusal:
-        reading = Reading(self._name, self._endpoint.redact, hear)
+        reading = CompletionReader(self._name, self._endpoint.redact, hear)
         body = json.dumps(dialect.body(self._model, call), ensure_ascii=False)
         request = self._endpoint.request(body.encode(errors="replace"))
         try:
@@ -405,7 +405,7 @@ class OpenAICompatible:
         return f"{verb} ({status})"
 
 
-async def _read(response: httpx2.Response, reading: Reading) -> None:
+async def _read(response: httpx2.Response, reading: CompletionReader) -> None:
     """Read to the end; after complete text, only for a moment."""
     async with _body(response) as pieces:
         async for piece in pieces:

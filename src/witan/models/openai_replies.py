@@ -119,7 +119,7 @@ def words_of(error: object, depth: int = 4) -> str:
     return ": ".join(filter(None, (words, behind)))
 
 
-class Reading:
+class CompletionReader:
     """Incremental reader of a completion; its first characters tell the format.
 
     A server may answer a plain request with a stream, and the other way round.

@@ -15,7 +15,7 @@ from witan.service.parameters import Doc, Parameters, Parser
 if TYPE_CHECKING:
     from witan.core.ballot import Ballot
     from witan.core.settings import Settings
-    from witan.files.ballots import Problem
+    from witan.files.ballots import LineProblem
 
 MOST_BALLOTS = 100_000
 """More are a file for the command line."""
@@ -137,7 +137,7 @@ class SentBallots:
 
     content: bytes
     sessions: dict[str, None] = field(default_factory=dict)
-    problems: "list[Problem]" = field(default_factory=list)
+    problems: "list[LineProblem]" = field(default_factory=list)
 
     @classmethod
     def of(cls, sent: "str | Sequence[BallotObject]") -> "SentBallots":
@@ -197,7 +197,7 @@ class SentBallots:
             why = f" could be read: {self.problems[0]}" if self.problems else " was sent"
             raise NothingToCount(f"no ballot{why}")
 
-    def _note(self, problem: "Problem") -> None:
+    def _note(self, problem: "LineProblem") -> None:
         self.check_wanted()
         if len(self.problems) == MOST_UNREAD:
             raise TooLarge("lines that cannot be read", MOST_UNREAD + 1, MOST_UNREAD)

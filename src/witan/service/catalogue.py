@@ -23,7 +23,7 @@ Pool = Literal["kept", "session", "brought"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CatalogueRow:
     """A row of the catalogue, known before its module is imported.
 
     Parameters
@@ -43,38 +43,42 @@ class Row:
     command: str | None = ""
 
 
-CATALOGUE: Mapping[str, Row] = MappingProxyType(
+CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
     {
         row.name: row
         for row in (
-            Row("tally", "Count ballots: who leads, and how sure that is.", "tally"),
-            Row("compare", "Count the same ballots under every rule.", "compare"),
-            Row("explain", "Show by hand why the leader leads.", "explain"),
-            Row("show", "Show a stored session.", "show"),
-            Row("result", "Wait for the end of a session.", "results", None),
-            Row("cancel", "Cancel a session under way.", "results", None),
-            Row("recount", "Count a stored session again, without a call.", "recount"),
-            Row("paper", "Prepare a blind voting paper.", "voting", "vote"),
-            Row("vote", "Vote on a stored session, blind.", "voting"),
-            Row("forget", "Delete a session.", "forget"),
-            Row("ask", "Ask several models, which review each other blind.", "ask"),
-            Row("plan", "Say what a question would cost, without a call.", "plan"),
-            Row("resume", "Take up an interrupted session.", "ask"),
-            Row("retry", "Ask the seats that failed again.", "ask"),
-            Row("plan_retry", "Say what a retry would cost, without a call.", "plan", "retry"),
-            Row("rejudge", "Put a session's answers before another jury.", "ask"),
-            Row(
+            CatalogueRow("tally", "Count ballots: who leads, and how sure that is.", "tally"),
+            CatalogueRow("compare", "Count the same ballots under every rule.", "compare"),
+            CatalogueRow("explain", "Show by hand why the leader leads.", "explain"),
+            CatalogueRow("show", "Show a stored session.", "show"),
+            CatalogueRow("result", "Wait for the end of a session.", "results", None),
+            CatalogueRow("cancel", "Cancel a session under way.", "results", None),
+            CatalogueRow("recount", "Count a stored session again, without a call.", "recount"),
+            CatalogueRow("paper", "Prepare a blind voting paper.", "voting", "vote"),
+            CatalogueRow("vote", "Vote on a stored session, blind.", "voting"),
+            CatalogueRow("forget", "Delete a session.", "forget"),
+            CatalogueRow("ask", "Ask several models, which review each other blind.", "ask"),
+            CatalogueRow("plan", "Say what a question would cost, without a call.", "plan"),
+            CatalogueRow("resume", "Take up an interrupted session.", "ask"),
+            CatalogueRow("retry", "Ask the seats that failed again.", "ask"),
+            CatalogueRow(
+                "plan_retry", "Say what a retry would cost, without a call.", "plan", "retry"
+            ),
+            CatalogueRow("rejudge", "Put a session's answers before another jury.", "ask"),
+            CatalogueRow(
                 "plan_rejudge",
                 "Say what another jury would cost, without a call.",
                 "plan",
                 "rejudge",
             ),
-            Row("leaderboard", "Rank models by their scores across sessions.", "leaderboard"),
-            Row("audit", "Audit how reviewers judge: bias, agreement, worth.", "audit"),
-            Row("sessions", "List the sessions in the history.", "session_list"),
-            Row("profiles", "List the councils that can be asked.", "profiles"),
-            Row("rules", "List the rules, and when to take which.", "rules"),
-            Row("rubrics", "List the rubrics, or show one.", "rubrics"),
+            CatalogueRow(
+                "leaderboard", "Rank models by their scores across sessions.", "leaderboard"
+            ),
+            CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, worth.", "audit"),
+            CatalogueRow("sessions", "List the sessions in the history.", "session_list"),
+            CatalogueRow("profiles", "List the councils that can be asked.", "profiles"),
+            CatalogueRow("rules", "List the rules, and when to take which.", "rules"),
+            CatalogueRow("rubrics", "List the rubrics, or show one.", "rubrics"),
         )
     }
 )

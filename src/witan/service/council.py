@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 import anyio
 
 from witan.core.rules import RULES
-from witan.deliberation import council as deliberation
 from witan.deliberation.context import SessionContext
+from witan.deliberation.council import BaseCouncil
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
@@ -207,7 +207,7 @@ class AskOptions(CouncilOptions, total=False):
     price: Mapping[str, Rate]
 
 
-class Council(deliberation.Council):
+class Council(BaseCouncil):
     """Members, their chairmen, and how they deliberate.
 
     Parameters

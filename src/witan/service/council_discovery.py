@@ -51,7 +51,7 @@ _DATED = re.compile(r"[-@]\d{4}(-\d{2}-\d{2}|\d{4})?$")
 
 
 @dataclass(slots=True)
-class Choice:
+class ProviderModels:
     """Models of one provider, the one to seat first first, and what was passed over."""
 
     models: list[tuple[str, Price | None]] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Choice:
         return [f"{provider}: not seated by themselves: {passed}; name any of them to seat it"]
 
 
-def choose(provider: str, models: Sequence[Listed], *, free: bool = False) -> Choice:
+def choose(provider: str, models: Sequence[Listed], *, free: bool = False) -> ProviderModels:
     """Order the chat models of a list: plain and new ones first, makers in turn.
 
     Parameters
@@ -80,7 +80,7 @@ def choose(provider: str, models: Sequence[Listed], *, free: bool = False) -> Ch
     free
         The provider is a local server on this machine: what has no price costs nothing.
     """
-    found = Choice()
+    found = ProviderModels()
     makers: dict[str, list[Listed]] = {}
     prices: dict[str, Price | None] = {}
     for model in models:

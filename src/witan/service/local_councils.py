@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from witan.service.council import Council
     from witan.service.demonstration import Demonstration
     from witan.service.session_recording import SessionRecorder
-    from witan.service.sessions import Profile
+    from witan.service.sessions import CouncilProfile
 
 COMMAND_LINE, RECORD = "the command line", "the record"
 
@@ -49,7 +49,7 @@ class LocalCouncils:
         It is not asked: keys may be missing, which is said.
     """
 
-    profiles: "Mapping[str, Profile]" = MappingProxyType({})
+    profiles: "Mapping[str, CouncilProfile]" = MappingProxyType({})
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Spent
 from witan.service.text import counted
 
-__all__ = ["Board", "Line", "Phase", "State"]
+__all__ = ["Board", "LiveLine", "Phase", "State"]
 
 Phase = Literal["opening", "answers", "reviews", "synthesis", "closed"]
 
@@ -28,7 +28,7 @@ RUNNING = ("answering", "reviewing", "writing")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LiveLine:
     """One seat as the view shows it.
 
     Parameters
@@ -72,11 +72,11 @@ class Line:
             return counted(tokens, "token")
         return counted(self.words, "word") if self.words else ""
 
-    def start(self, state: State, at: datetime) -> "Line":
+    def start(self, state: State, at: datetime) -> "LiveLine":
         """Return the seat once it was asked for something."""
         return replace(self, state=state, since=at, note="")
 
-    def hear(self, text: str) -> "Line":
+    def hear(self, text: str) -> "LiveLine":
         """Return the seat with another piece of its text."""
         starts = len(text.split())
         if self.inside_word and starts and not text[0].isspace():
@@ -84,7 +84,7 @@ class Line:
         ends_inside = not text[-1].isspace() if text else self.inside_word
         return replace(self, words=self.words + starts, inside_word=ends_inside)
 
-    def write(self, state: State, text: str, spent: Spent, note: str = "") -> "Line":
+    def write(self, state: State, text: str, spent: Spent, note: str = "") -> "LiveLine":
         """Return the seat once its text is complete."""
         return replace(
             self.stop(state, spent, note),
@@ -92,14 +92,14 @@ class Line:
             inside_word=False,
         )
 
-    def stop(self, state: State, spent: Spent, note: str = "") -> "Line":
+    def stop(self, state: State, spent: Spent, note: str = "") -> "LiveLine":
         """Return the seat once it is done, well or not."""
         took = spent if self.spent is None else self.spent
         if self.spent is not None and spent.calls:
             took = self.spent + spent
         return replace(self, state=state, since=None, spent=took, note=note)
 
-    def void(self, note: str) -> "Line":
+    def void(self, note: str) -> "LiveLine":
         """Return the seat once what it had written so far does not count."""
         return replace(self, words=0, inside_word=False, note=note)
 
@@ -131,8 +131,8 @@ class Board:
     phase: Phase = "opening"
     began: datetime | None = None
     ending: str = ""
-    seats: tuple[Line, ...] = ()
-    writer: Line | None = None
+    seats: tuple[LiveLine, ...] = ()
+    writer: LiveLine | None = None
     outcome: Outcome | None = None
     counted: int = 0
     news: tuple[str, ...] = ()
@@ -159,7 +159,7 @@ class Board:
         """Count the seats in one of these states."""
         return sum(line.state in states for line in self.seats)
 
-    def seat(self, name: str, change: Callable[[Line], Line]) -> "Board":
+    def seat(self, name: str, change: Callable[[LiveLine], LiveLine]) -> "Board":
         """Return the board with one seat changed."""
         seats = tuple(change(line) if line.name == name else line for line in self.seats)
         return replace(self, seats=seats)
@@ -168,7 +168,7 @@ class Board:
         """Return the board once this chairman writes; None: nobody does."""
         if chairman is None:
             return replace(self, writer=None)
-        line = Line(chairman, simulated=chairman in self.scripted)
+        line = LiveLine(chairman, simulated=chairman in self.scripted)
         return replace(self, writer=line.start("writing", at))
 
     def settled(self) -> "Board":
@@ -177,7 +177,7 @@ class Board:
         writing = self.writer is not None and self.writer.running
         return replace(self, seats=seats, writer=None if writing else self.writer)
 
-    def write(self, change: Callable[[Line], Line]) -> "Board":
+    def write(self, change: Callable[[LiveLine], LiveLine]) -> "Board":
         """Return the board with whoever writes the final answer changed."""
         return self if self.writer is None else replace(self, writer=change(self.writer))
 
@@ -191,7 +191,7 @@ def _after(event: e.Event, board: Board) -> Board:  # noqa: ARG001 - the general
 @_after.register
 def _(event: e.SessionOpened, board: Board) -> Board:
     called = (*event.members, *event.jury)
-    seats = tuple(Line(seat.name, simulated=seat.simulated) for seat in called)
+    seats = tuple(LiveLine(seat.name, simulated=seat.simulated) for seat in called)
     everyone = (*event.seats, *event.called)
     scripted = tuple(dict.fromkeys(seat.name for seat in everyone if seat.simulated))
     phase: Phase = "answers" if event.members else "reviews"

@@ -13,7 +13,7 @@ from sessions import Story
 from witan.deliberation.session import Session
 from witan.errors import UnknownName
 from witan.surfaces.web.assets import ASSETS, asset, asset_href
-from witan.surfaces.web.live import LiveSession
+from witan.surfaces.web.live import LivePage
 from witan.surfaces.web.rendering import render_live, render_session
 
 WEB = Path(str(files("witan.surfaces.web")))
@@ -56,7 +56,7 @@ class TestWeight:
         """A session of twelve under way, with every asset, stays far under the limit."""
         names = [f"member-{n}" for n in range(12)]
         story = Story(*names).answers(**dict.fromkeys(names, "A word or two. " * 200))
-        pages = [render_live(LiveSession([*story])), render_session(Session.of(story))]
+        pages = [render_live(LivePage([*story])), render_session(Session.of(story))]
         weight = sum(len(gzip.compress(asset(name))) for name in ASSETS)
 
         assert weight + max(len(gzip.compress(page.encode())) for page in pages) < LIMIT / 5

@@ -9,7 +9,7 @@ from markup import Element, parsed
 from sessions import Story
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
-from witan.surfaces.web.live import LiveSession
+from witan.surfaces.web.live import LivePage
 from witan.surfaces.web.markdown import rendered
 from witan.surfaces.web.rendering import export_html, render_live, render_session
 
@@ -70,7 +70,7 @@ def pages(text: str) -> dict[str, str]:
     """The page of that session: stored, saved, under way, and what it was patched with."""
     told = [*story(text).closed(text)]
     session = Session.of(told)
-    live = LiveSession(told[:1])
+    live = LivePage(told[:1])
     patches = []
     for event in told[1:]:
         if isinstance(event, e.AnswerDone):
@@ -83,7 +83,7 @@ def pages(text: str) -> dict[str, str]:
         "stored": render_session(session),
         "revealed": render_session(session, revealed=True),
         "saved": export_html(session),
-        "under way": render_live(LiveSession(told[:-1])),
+        "under way": render_live(LivePage(told[:-1])),
         "patches": "".join(patches),
     }
 

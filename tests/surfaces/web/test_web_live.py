@@ -12,7 +12,7 @@ from markup import Element, parsed
 from sessions import BEGAN, Story, spent
 from witan.deliberation import events as e
 from witan.service.sessions.stream import Stream
-from witan.surfaces.web.live import Feed, LiveSession, follow_live
+from witan.surfaces.web.live import Feed, LivePage, follow_live
 from witan.surfaces.web.rendering import render_live
 
 
@@ -46,12 +46,12 @@ def partials(patch: str) -> dict[str, Element]:
     return dict(zip(keys, found, strict=True))
 
 
-def after(n: int, **options) -> LiveSession:
+def after(n: int, **options) -> LivePage:
     """The page after the first n events."""
-    return LiveSession([*story()][:n], **{"revealed": True, "now": lambda: BEGAN, **options})
+    return LivePage([*story()][:n], **{"revealed": True, "now": lambda: BEGAN, **options})
 
 
-def patched(live: LiveSession, *events: e.Event) -> dict[str, Element]:
+def patched(live: LivePage, *events: e.Event) -> dict[str, Element]:
     for event in events:
         live.take(event)
     return partials(live.patch())
@@ -117,7 +117,7 @@ class TestPage:
         answers = tuple(e.StoredAnswer(seat, f"{seat} said.") for seat in ("ada", "bob"))
         told = Story("ada", "bob", jury=jury, answers=answers, parent="s0", relation="rejudged")
 
-        root = parsed(render_live(LiveSession([*told], revealed=True)))
+        root = parsed(render_live(LivePage([*told], revealed=True)))
 
         assert [lane.one("h3").text for lane in root.all(class_="lane")] == ["pat", "quin"]
         assert [card.text[-9:] for card in root.all(class_="answer")] == ["ada said.", "bob said."]
@@ -182,7 +182,7 @@ class TestPatches:
         assert "not saved yet" in same["#status innerHTML"].text
         assert "saved" not in later
         assert "not saved yet" in render_live(
-            LiveSession([*EVENTS[:5], replace(EVENTS[5], provisional=True)])
+            LivePage([*EVENTS[:5], replace(EVENTS[5], provisional=True)])
         )
 
     def test_who_did_not_answer_is_not_waited_for_to_review(self):
@@ -190,7 +190,7 @@ class TestPatches:
         told = Story("ada", "bob", "cyd", "dan").answers(ada="A.", bob="B.", cyd="C.")
         told.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
         before, root = (
-            parsed(render_live(LiveSession(events, revealed=True, now=lambda: BEGAN)))
+            parsed(render_live(LivePage(events, revealed=True, now=lambda: BEGAN)))
             for events in ([*told], [*told.casts("ada: bob > cyd")])
         )
 
@@ -239,7 +239,7 @@ class TestPatches:
 
 async def followed(stream: Stream, after: int) -> list[tuple[int, str]]:
     """Every message that a reader gets: number and data; a message without number is the end."""
-    feed = Feed(partial(LiveSession, revealed=True))
+    feed = Feed(partial(LivePage, revealed=True))
     with anyio.fail_after(10):
         sent = [piece async for piece in follow_live(stream, feed, after=after)]
     text = b"".join(sent).decode()
@@ -291,7 +291,7 @@ class TestFollowing:
         """Texts that it shows the beginning of are written anew, not after what is there."""
         start = next(i for i, x in enumerate(EVENTS) if isinstance(x, e.SynthesisDelta))
         stream = stream_of(*EVENTS[:5], *EVENTS[6 : start + 1])
-        following = follow_live(stream, Feed(partial(LiveSession, revealed=True)), after=0)
+        following = follow_live(stream, Feed(partial(LivePage, revealed=True)), after=0)
 
         patch = (await anext(following)).decode()
         await following.aclose()
@@ -337,7 +337,7 @@ class TestFollowing:
     async def test_a_silent_session_shows_that_it_is_there(self):
         """An event goes out where nothing else does: scripts hear of no comment."""
         following = follow_live(
-            stream_of(*EVENTS[:8]), Feed(LiveSession), after=8, heartbeat_seconds=0.05
+            stream_of(*EVENTS[:8]), Feed(LivePage), after=8, heartbeat_seconds=0.05
         )
 
         with anyio.fail_after(5):
@@ -350,7 +350,7 @@ class TestFollowing:
         """The page says what the session itself does not."""
         stream = stream_of(*EVENTS)
         stream.end()
-        following = follow_live(stream, Feed(LiveSession), problem=lambda: "the disk is full")
+        following = follow_live(stream, Feed(LivePage), problem=lambda: "the disk is full")
 
         [piece] = [piece async for piece in following]
 

@@ -17,7 +17,7 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
-from witan.service.sessions import DEMO, Profile
+from witan.service.sessions import DEMO, CouncilProfile
 from witan.service.trust import session_trust
 from witan.surfaces.report.outcome import agreement
 from witan.surfaces.views.naming import Naming, seat_called
@@ -183,7 +183,9 @@ class TestFollowing:
         """Wherever its scripts lie today; else to the configured one, and never to a stranger's."""
         session = closed(simulated=True)
         here = tuple(Seat(each, f"script:/elsewhere/{each}.toml", "script") for each in seats)
-        site = Site(councils=(Profile(DEMO, seats=(SOMEBODY,)), Profile("fine", seats=here)))
+        site = Site(
+            councils=(CouncilProfile(DEMO, seats=(SOMEBODY,)), CouncilProfile("fine", seats=here))
+        )
         [link] = [a for a in page(session, site=site).all("a") if a.text == "Ask a follow-up"]
 
         asked = parse_qs(urlsplit(link.attrs["href"]).query)
@@ -196,8 +198,8 @@ class TestFollowing:
         seats = session.opened.seats
         site = Site(
             councils=(
-                Profile("other", seats=seats, procedure=Procedure(mode="best")),
-                Profile("same", seats=seats, procedure=session.opened.procedure),
+                CouncilProfile("other", seats=seats, procedure=Procedure(mode="best")),
+                CouncilProfile("same", seats=seats, procedure=session.opened.procedure),
             )
         )
 
@@ -629,7 +631,9 @@ class TestRealSessions:
         self, juries, simulated, offered
     ):
         """Where there is none to choose there is no form."""
-        root = page(closed(simulated=simulated), site=Site(councils=tuple(map(Profile, juries))))
+        root = page(
+            closed(simulated=simulated), site=Site(councils=tuple(map(CouncilProfile, juries)))
+        )
         forms = [f for f in root.all("form") if f.attrs["action"].endswith("/rejudge")]
 
         assert [o.attrs["value"] for f in forms for o in f.all("option")] == offered

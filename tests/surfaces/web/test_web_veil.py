@@ -18,7 +18,7 @@ from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.sessions.stream import Stream
 from witan.surfaces.views.naming import Naming
-from witan.surfaces.web.live import Feed, LiveSession
+from witan.surfaces.web.live import Feed, LivePage
 from witan.surfaces.web.rendering import export_html, render_live, render_session
 
 SEATS = ("ada", "bob", "cyd", "dan")
@@ -89,7 +89,7 @@ class TestTheOrderOfTheSeats:
     def test_cannot_be_read_off_the_page_of_a_session_under_way(self, two):
         """Whenever it is opened."""
         for n in range(1, len(two[0])):
-            one, other = (render_live(LiveSession(events[:n], now=lambda: BEGAN)) for events in two)
+            one, other = (render_live(LivePage(events[:n], now=lambda: BEGAN)) for events in two)
             assert one == other
 
     @pytest.mark.anyio
@@ -99,7 +99,7 @@ class TestTheOrderOfTheSeats:
         for events in two:
             stream = Stream(lambda: 0.0)
             stream.mark = "0" * 8
-            feed = Feed(partial(LiveSession, now=lambda: BEGAN))
+            feed = Feed(partial(LivePage, now=lambda: BEGAN))
             pieces = []
             for each in events:
                 stream.take(each)
@@ -123,7 +123,7 @@ class TestTheChairman:
         """In notes, beside the final answer, and while it writes."""
         session = Session.of(two[0])
         at = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.SynthesisStarted))
-        live = parsed(render_live(LiveSession(two[0][:at], now=lambda: BEGAN)))
+        live = parsed(render_live(LivePage(two[0][:at], now=lambda: BEGAN)))
 
         assert "the chairman is a member too" in render_session(session)
         assert live.one(id="writer").all("span")[0].text == "the chairman"
@@ -135,7 +135,7 @@ class TestLanes:
     def test_are_called_anew_where_labels_move_up(self, two):
         """A seat that failed gets none of the final answer's, so that all lanes change at once."""
         cast = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.BallotCast))
-        live = LiveSession(two[0][: cast - 1], now=lambda: BEGAN)
+        live = LivePage(two[0][: cast - 1], now=lambda: BEGAN)
         for each in two[0][cast - 1 : cast]:
             live.take(each)
         patched = parsed(f"<main>{live.patch()}</main>")
@@ -146,7 +146,7 @@ class TestLanes:
     def test_do_not_tell_a_name_while_it_is_written(self):
         """The end of a text waits for what follows, as that tells whether it is a name."""
         story = Story("gpt-4o", "bob").tell(e.AnswerStarted, seat="gpt-4o")
-        live = LiveSession(story.events, now=lambda: BEGAN)
+        live = LivePage(story.events, now=lambda: BEGAN)
         sent = ""
         text = "Well, as GPT-4o I should say that it is so, surely."
         for n, piece in enumerate(re.findall(r"..?", text)):

@@ -450,7 +450,7 @@ class Prefixes:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RankingChoice:
     """The ranking chosen by several goals in turn.
 
     Parameters
@@ -528,7 +528,7 @@ def _tolls(wall: Barrier, sets: Sets) -> Cells:
     return paid
 
 
-def choose(prefixes: Prefixes, goals: Goals) -> Choice:
+def choose(prefixes: Prefixes, goals: Goals) -> RankingChoice:
     """Find the ranking of lexicographically least goals.
 
     What no goal separates is separated by seat: the lowest seat first, then the lowest second,
@@ -554,7 +554,7 @@ def choose(prefixes: Prefixes, goals: Goals) -> Choice:
         started, first = np.unique(row[rows], return_index=True)
         subset = rows[first]
         chosen.append((started, candidate[subset], target[subset]))
-    return Choice(_walk(chosen), [float(way[0]) for way in ways])
+    return RankingChoice(_walk(chosen), [float(way[0]) for way in ways])
 
 
 def _walk(chosen: list[tuple[Index, Index, Index]]) -> Index:
@@ -690,7 +690,7 @@ def _rank_by_prefixes(over: Cells, target: Cells, slack: float | None) -> Consen
     raise _too_many()
 
 
-def _search(total: Cells, wall: Barrier, tolerance: float, goals: Goals) -> Choice | None:
+def _search(total: Cells, wall: Barrier, tolerance: float, goals: Goals) -> RankingChoice | None:
     """Choose among all rankings optimal in `total`; None beyond the limit.
 
     The known ranking may be worse than the best, and the sets that its room admits are many.
@@ -732,7 +732,7 @@ def _movable(order: Index, goals: Goals) -> bool:
     return bool(free.any())
 
 
-def _conclude(choice: Choice, depth: int, goals: Goals) -> Consensus:
+def _conclude(choice: RankingChoice, depth: int, goals: Goals) -> Consensus:
     """Report the number of tied rankings, complete or cut off at `depth`."""
     optima, nearest_found = choice.counts[0], choice.counts[1]
     if depth >= 1 and optima == 1 and not _movable(choice.order, goals[:1]):

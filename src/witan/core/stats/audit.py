@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from witan.core.outcome import Interval, check_level
 from witan.core.stats.agreement import MIN_DECIDED, effective_votes, kendall_tau
-from witan.core.stats.audit_biases import LengthAudit, Lengths, Preferences
+from witan.core.stats.audit_biases import LengthAudit, LengthVotes, Preferences
 from witan.core.stats.audit_gradings import Gradings
 from witan.core.stats.audit_reviewers import ReviewerAudit, Reviewers, ReviewerTables
 from witan.core.stats.measures import (
@@ -610,7 +610,7 @@ def _panel(tables: AuditTables, names: Names, rng: np.random.Generator, level: f
         agreement=mean_agreement(tables.panel, level=level),
         shared_error=rho,
         effective_votes=votes,
-        length=Lengths(tables.lengths, level).of(tables.lengths.human == 0),
+        length=LengthVotes(tables.lengths, level).of(tables.lengths.human == 0),
         criteria=criteria_lines(tables.criteria, names, level=level),
         stability=stability(tables.standings, rng),
     )

@@ -260,7 +260,7 @@ class LengthAudit:
     longer_wins_beyond_people: Measure
 
 
-class Lengths:
+class LengthVotes:
     """Lengths and votes of some reviewers, compared with people's."""
 
     def __init__(self, table: LengthSums, level: float) -> None:

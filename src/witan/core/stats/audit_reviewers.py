@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.stats.audit_biases import MIN_VOTES, LengthAudit, Lengths, Preferences
+from witan.core.stats.audit_biases import MIN_VOTES, LengthAudit, LengthVotes, Preferences
 from witan.core.stats.audit_gradings import (
     MIN_BALLOTS,
     MIN_ENDS,
@@ -134,7 +134,7 @@ class Reviewers:
     ) -> None:
         self._tables, self._preferences = tables, preferences
         self._human, self._level = human, level
-        self._lengths = Lengths(tables.lengths, level)
+        self._lengths = LengthVotes(tables.lengths, level)
         self._rows: dict[type, dict[int, Rows]] = {
             type(table): _group(table.reviewer, table.human == human)
             for table in (tables.ballots, tables.reviewers, tables.positions, tables.lengths)

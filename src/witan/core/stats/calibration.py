@@ -39,7 +39,7 @@ EDGES = [k / BANDS for k in range(1, BANDS)]
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class ConfidenceBand:
     """Pairs of similar confidence: `low` ≤ confidence < `high`, the last ≤ 1.
 
     Parameters
@@ -62,7 +62,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BandBlock:
     """Neighbouring bands with one reliability.
 
     Parameters
@@ -96,8 +96,8 @@ class Calibration:
     """
 
     pairs: int
-    bands: tuple[Band, ...]
-    blocks: tuple[Block, ...]
+    bands: tuple[ConfidenceBand, ...]
+    blocks: tuple[BandBlock, ...]
 
     @property
     def known(self) -> bool:
@@ -193,10 +193,10 @@ def _pool_matches(table: CalibrationSums, bands: Sequence[int], of: str, level: 
     return rate(sums, Count(table.pairs[rows].sum(), of, MIN_NEAR), level=level)
 
 
-def _band(table: CalibrationSums, band: int, level: float) -> Band:
+def _band(table: CalibrationSums, band: int, level: float) -> ConfidenceBand:
     rows = table.band == band
     pairs = int(table.pairs[rows].sum())
-    return Band(
+    return ConfidenceBand(
         low=band / BANDS,
         high=(band + 1) / BANDS,
         confidence=float(table.confidence[rows].sum()) / pairs,
@@ -205,9 +205,9 @@ def _band(table: CalibrationSums, band: int, level: float) -> Band:
     )
 
 
-def _block(table: CalibrationSums, bands: Sequence[int], level: float) -> Block:
+def _block(table: CalibrationSums, bands: Sequence[int], level: float) -> BandBlock:
     matched = _pool_matches(table, bands, f"{PAIRS} near this confidence", level)
-    return Block(bands[0] / BANDS, (bands[-1] + 1) / BANDS, matched.n, matched)
+    return BandBlock(bands[0] / BANDS, (bands[-1] + 1) / BANDS, matched.n, matched)
 
 
 def _pool(table: CalibrationSums, filled: Sequence[int]) -> list[list[int]]:

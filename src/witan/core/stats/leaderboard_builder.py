@@ -192,7 +192,7 @@ DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Board:
+class ModelSums:
     """Sums of a window for M models.
 
     Parameters
@@ -245,7 +245,7 @@ def gather(
     answers: AnswerSums | None,
     names: Names,
     terms: Terms,
-) -> Board:
+) -> ModelSums:
     """Add the sums of a window up by model."""
     none = np.empty(0, dtype=np.int64)
     columns = [
@@ -257,7 +257,7 @@ def gather(
     models, (stood, answered, *_) = places(names, *columns)
     ratings = None if matchups is None else _ratings(matchups, names, terms)
     where = {} if ratings is None else {name: row for row, name in enumerate(ratings.models)}
-    return Board(
+    return ModelSums(
         models=models,
         means=mean_scores(standings, stood, len(models)),
         efforts=_efforts(answers, answered, len(models)),
@@ -266,7 +266,7 @@ def gather(
     )
 
 
-def put_in_order(board: Board, rule: Rule, terms: Terms, elo: Mapping[str, float]) -> Order:
+def put_in_order(board: ModelSums, rule: Rule, terms: Terms, elo: Mapping[str, float]) -> Order:
     """Rank the eligible models by rating or mean score.
 
     Models can be compared within a group that chains of comparisons join: a score says how a model
@@ -348,7 +348,7 @@ def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[
     )
 
 
-def _order_by_rating(board: Board) -> tuple[Array, Flags]:
+def _order_by_rating(board: ModelSums) -> tuple[Array, Flags]:
     """Ratings in board order, and pairs ahead of each other."""
     n_models = len(board.models)
     key, ahead = np.full(n_models, np.nan), np.zeros((n_models, n_models), dtype=np.bool_)
@@ -361,7 +361,7 @@ def _order_by_rating(board: Board) -> tuple[Array, Flags]:
     return key, ahead
 
 
-def _groups(board: Board, may: Flags) -> Counts:
+def _groups(board: ModelSums, may: Flags) -> Counts:
     """Connected groups of models, shape (M,); 0: no comparisons.
 
     The first has the most models that may be ranked, then the most comparisons, then the
@@ -505,7 +505,7 @@ def _check(
         )
 
 
-def _line(board: Board, order: Order, row: int, rule: Rule, terms: Terms) -> LeaderboardLine:
+def _line(board: ModelSums, order: Order, row: int, rule: Rule, terms: Terms) -> LeaderboardLine:
     """Write the line of one model, without its change."""
     means, rank = board.means, int(order.rank[row])
     n, offered, votes = (
@@ -591,7 +591,7 @@ def _tied_with_next(order: Order, row: int) -> bool | None:
     return bool(order.group[row] == order.group[below] and not order.ahead[row, below])
 
 
-def _contenders(board: Board, order: Order) -> tuple[str, ...]:
+def _contenders(board: ModelSums, order: Order) -> tuple[str, ...]:
     """Models possibly first in their group within noise."""
     if order.ahead is None:
         return ()
@@ -602,7 +602,7 @@ def _contenders(board: Board, order: Order) -> tuple[str, ...]:
     return tuple(board.models[row] for row in below[~apart])
 
 
-def _rating(board: Board, row: int) -> tuple[float | None, float | None, Interval | None]:
+def _rating(board: ModelSums, row: int) -> tuple[float | None, float | None, Interval | None]:
     """A model's rating, error and interval."""
     ratings, place = board.ratings, int(board.rated[row])
     if ratings is None or place < 0:
@@ -654,7 +654,7 @@ def _is_beyond_noise(line: LeaderboardLine, before: LeaderboardLine, level: floa
     return abs(line.score - before.score) > reach
 
 
-def _p_beats(board: Board, rows: list[int]) -> tuple[tuple[float | None, ...], ...]:
+def _p_beats(board: ModelSums, rows: list[int]) -> tuple[tuple[float | None, ...], ...]:
     """P(one model is stronger than another), in line order."""
     if board.ratings is None:
         return ((None,) * len(rows),) * len(rows)
@@ -664,7 +664,7 @@ def _p_beats(board: Board, rows: list[int]) -> tuple[tuple[float | None, ...], .
     return tuple(tuple(_none_if_nan(cell) for cell in line) for line in table)
 
 
-def _warnings(board: Board, terms: Terms) -> list[str]:
+def _warnings(board: ModelSums, terms: Terms) -> list[str]:
     """Warnings about the scores and the ratings."""
     warnings = [
         f"{model} had one and the same score in all {int(n)} sessions: its error is unknown"

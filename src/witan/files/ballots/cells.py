@@ -16,8 +16,8 @@ from witan.core.ballot_records import KINDS, Unreadable, moment, name, scale_of,
 from witan.core.escaping import STEERING
 from witan.core.scale import Scale
 from witan.files.ballots.columns import ALIASES, CRITERIA, CRITERION_PREFIX, Header, fold_name
-from witan.files.ballots.opening import Source
-from witan.files.ballots.problems import Report
+from witan.files.ballots.opening import OpenedFile
+from witan.files.ballots.problems import ProblemReport
 
 # Full-width signs too: some spreadsheets take them for the plain ones.
 _FORMULA = re.compile("[=+\\-@\t\r\n＝＋－＠]")
@@ -91,7 +91,7 @@ _SHOWN = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class CellDialect:
     """Separator of cells, with or without blanks after it.
 
     Parameters
@@ -105,7 +105,7 @@ class Dialect:
     separator_line: bool = False
 
     @classmethod
-    def of(cls, first: str, columns: Mapping[str, str]) -> "Dialect":
+    def of(cls, first: str, columns: Mapping[str, str]) -> "CellDialect":
         """Detect a file's dialect by its first line's known columns."""
         if named := _SEPARATOR_LINE.match(first):
             return cls(named[1], separator_line=True)
@@ -253,13 +253,13 @@ def text_of(value: Any) -> str:
 
 
 def csv_rows(
-    source: Source, report: Report, columns: Mapping[str, str]
+    source: OpenedFile, report: ProblemReport, columns: Mapping[str, str]
 ) -> Iterator[tuple[int, list[str]]]:
     """Non-blank CSV rows as cells, padded to the header's width.
 
     Comma, semicolon, tab or bar separates. Where it is no comma, ``7,5`` is a number.
     """
-    dialect = Dialect.of(source.first_line() or "", columns)
+    dialect = CellDialect.of(source.first_line() or "", columns)
     rows = csv.reader(
         source.lines(),
         delimiter=dialect.delimiter,

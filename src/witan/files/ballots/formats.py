@@ -11,14 +11,14 @@ from witan.errors import BallotFileError, InvalidParameter, Remedy, UnknownName,
 from witan.files.ballots.cells import Rows, csv_rows, text_of
 from witan.files.ballots.jsonl import objects, read_council_log, read_jsonl
 from witan.files.ballots.opening import (
-    Source,
+    OpenedFile,
     inspect_samples,
     is_array,
     is_spread,
     unfold_objects,
 )
 from witan.files.ballots.preflib import read_preflib
-from witan.files.ballots.problems import Report
+from witan.files.ballots.problems import ProblemReport
 from witan.files.ballots.recognition import recognise, table_format
 from witan.files.ballots.tables import (
     LONG_FORMS,
@@ -51,11 +51,11 @@ class Content:
     """
 
     format: str
-    source: Source
+    source: OpenedFile
     columns: Mapping[str, str]
     table: Any = None
 
-    def rows(self, report: Report) -> Rows:
+    def rows(self, report: ProblemReport) -> Rows:
         """The rows as cells of text, the header first."""
         if self.table is not None:
             # pyarrow is heavy and optional: only those who read Parquet wait for it.
@@ -66,11 +66,11 @@ class Content:
             return _cells(objects(self.source, report), report)
         return csv_rows(self.source, report, self.columns)
 
-    def long_rows(self, report: Report) -> tuple[Rows, Mapping[str, str]]:
+    def long_rows(self, report: ProblemReport) -> tuple[Rows, Mapping[str, str]]:
         """Rows and columns of a long table, converted from a wide one."""
         return long_rows(self.rows(report), self.format, self.columns, self.source.stem, report)
 
-    def records(self, report: Report) -> Records:
+    def records(self, report: ProblemReport) -> Records:
         """The rows by column; an empty cell says nothing."""
         if self.table is not None:
             from witan.files.ballots.parquet import records
@@ -85,7 +85,11 @@ class Content:
         return (self.source.first_line() or "").startswith("{")
 
 
-def content_of(source: Source, format: str | None, columns: Mapping[str, str]) -> Content | None:  # noqa: A002
+def content_of(
+    source: OpenedFile,
+    format: str | None,  # noqa: A002
+    columns: Mapping[str, str],
+) -> Content | None:
     """Recognise a file's format, or use the caller's; None: empty.
 
     Raises
@@ -135,7 +139,7 @@ def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | No
     return table_format(names, sample, columns, path)
 
 
-def _cells(records: Records, report: Report) -> Rows:
+def _cells(records: Records, report: ProblemReport) -> Rows:
     """Objects as rows of a table, columns from the first one.
 
     A field that only later ones have is named in a note, with its first line; of many fields the
@@ -194,7 +198,7 @@ PLAIN = ("jsonl", *LONG_FORMS, "csv-pairs", "preflib", "parquet", "council-log")
 
 
 def plain_ballots(
-    content: Content, columns: Mapping[str, str], report: Report, *, apart: bool = False
+    content: Content, columns: Mapping[str, str], report: ProblemReport, *, apart: bool = False
 ) -> Iterator[Ballot]:
     """The ballots of a file with little else.
 

@@ -9,13 +9,15 @@ from witan.core.ballot import Ballot
 from witan.core.ballot_records import Unreadable, read_record, to_record
 from witan.core.escaping import escape_json
 from witan.files.ballots.columns import join_columns
-from witan.files.ballots.opening import Source
-from witan.files.ballots.problems import Report, doubt_of
+from witan.files.ballots.opening import OpenedFile
+from witan.files.ballots.problems import ProblemReport, doubt_of
 
 _SCAN = json.JSONDecoder().raw_decode
 
 
-def read_jsonl(source: Source, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
+def read_jsonl(
+    source: OpenedFile, columns: Mapping[str, str], report: ProblemReport
+) -> Iterator[Ballot]:
     """Read one ballot a line; `columns` maps fields to keys."""
     return read_rows(objects(source, report), lambda record: _rename(record, columns), report)
 
@@ -23,7 +25,7 @@ def read_jsonl(source: Source, columns: Mapping[str, str], report: Report) -> It
 def read_rows(
     rows: Iterable[tuple[int, dict[str, Any]]],
     to_record: Callable[[dict[str, Any]], Mapping[str, Any]],
-    report: Report,
+    report: ProblemReport,
 ) -> Iterator[Ballot]:
     """Read numbered rows as ballots, reporting flaws and doubts."""
     for number, row in rows:
@@ -37,7 +39,7 @@ def read_rows(
         yield ballot
 
 
-def objects(source: Source, report: Report) -> Iterator[tuple[int, dict[str, Any]]]:
+def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON object of every non-blank line, with its number."""
     for number, raw in enumerate(source.lines(), start=1):
         line = raw.strip()
@@ -100,7 +102,7 @@ def write_jsonl(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
     return written
 
 
-def read_council_log(source: Source, report: Report) -> Iterator[Ballot]:
+def read_council_log(source: OpenedFile, report: ProblemReport) -> Iterator[Ballot]:
     """Read a ballot per reviewer, labels resolved to models.
 
     Labels are in the order of the sheet: the first one stood at position 1.

@@ -86,7 +86,7 @@ _ZSTD_PIECE = 512
 """Bytes that are unpacked at a time: four of them may stand for a block of 128 KiB."""
 
 
-class Source:
+class OpenedFile:
     """An opened ballot file: name, bytes, and lines of text."""
 
     def __init__(
@@ -194,7 +194,7 @@ def _not_utf8(path: str, line: int) -> BallotFileError:
 
 
 @contextmanager
-def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Iterator[Source]:
+def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Iterator[OpenedFile]:
     """Open a file, ``-`` or a stream; unpack gzip and Zstandard.
 
     Parameters
@@ -218,7 +218,7 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
             raise unreadable_file("be read", name, error) from error
         if bounds is not None:
             unpacked = _buffer(bounds.within(_pieces(unpacked)))
-        source = Source(name, stem, unpacked, bounds)
+        source = OpenedFile(name, stem, unpacked, bounds)
         with source.closing:
             yield source
 
@@ -364,10 +364,10 @@ _BETWEEN = " \t\r\n,[]"
 _TEXT_CHUNK = 1 << 18
 
 
-class Lines(Source):
+class Lines(OpenedFile):
     """Lines with the name of their file."""
 
-    def __init__(self, source: Source, lines: Iterable[str]) -> None:
+    def __init__(self, source: OpenedFile, lines: Iterable[str]) -> None:
         super().__init__(source.path, source.stem, cast("BinaryIO", io.BytesIO()))
         self._lines = lines
 
@@ -383,13 +383,13 @@ class Lines(Source):
         yield from self._lines
 
 
-def is_array(source: Source) -> bool:
+def is_array(source: OpenedFile) -> bool:
     """Detect a JSON array by its first bytes."""
     start = cast("io.BufferedReader", source.stream).peek(16)[:64]
     return start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
-def is_spread(first: str, source: Source) -> bool:
+def is_spread(first: str, source: OpenedFile) -> bool:
     """Detect an object spread over lines, as opposed to damage.
 
     What stands below tells: an object of its own, or the beginning of one where none can stand, is
@@ -421,7 +421,7 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def unfold_objects(source: Source) -> Source:
+def unfold_objects(source: OpenedFile) -> OpenedFile:
     """One line per object from a JSON array or multi-line objects.
 
     The n-th object is then line n. An array is read as it comes, never whole.
@@ -429,12 +429,12 @@ def unfold_objects(source: Source) -> Source:
     return Lines(source, (json.dumps(value) + "\n" for value in _values(source)))
 
 
-def tap_objects(source: Source, hear: Callable[[dict[str, Any]], None]) -> Source:
+def tap_objects(source: OpenedFile, hear: Callable[[dict[str, Any]], None]) -> OpenedFile:
     """Pass lines through; call a listener with each JSON object first."""
     return Lines(source, _tap(source, hear))
 
 
-def _tap(source: Source, hear: Callable[[dict[str, Any]], None]) -> Iterator[str]:
+def _tap(source: OpenedFile, hear: Callable[[dict[str, Any]], None]) -> Iterator[str]:
     for line in source.lines():
         try:
             record = json.loads(line)
@@ -445,7 +445,7 @@ def _tap(source: Source, hear: Callable[[dict[str, Any]], None]) -> Iterator[str
         yield line
 
 
-def _values(source: Source) -> Iterator[object]:
+def _values(source: OpenedFile) -> Iterator[object]:
     """The values of a document, each as soon as it is complete."""
     parts: list[str] = []
     size, needed, passed = 0, 0, 0
@@ -465,7 +465,7 @@ def _values(source: Source) -> Iterator[object]:
     yield from _rest("".join(parts), source.path, passed)
 
 
-def _text_pieces(source: Source) -> Iterator[str]:
+def _text_pieces(source: OpenedFile) -> Iterator[str]:
     """Pieces of text: an array may be one line of any length."""
     if source.head:
         yield from source.lines()
@@ -527,7 +527,7 @@ _HEADERS = ("header.json", "_journal/start.json", "start.json")
 _REMEDY = "write it as JSON: inspect log convert --to json"
 
 
-def inspect_samples(source: Source) -> Source:
+def inspect_samples(source: OpenedFile) -> OpenedFile:
     """Samples of a log, one a line, with the evaluation's header."""
     archive = source.closing.enter_context(_open_archive(source))
     members = archive.infolist()
@@ -545,7 +545,7 @@ def inspect_samples(source: Source) -> Source:
     return Lines(source, _lines(archive, names, head, source.path))
 
 
-def _open_archive(source: Source) -> zipfile.ZipFile:
+def _open_archive(source: OpenedFile) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(source.seekable())
     except zipfile.BadZipFile as error:

@@ -13,13 +13,13 @@ from witan.errors import BallotFileError, MissingExtra
 from witan.files.ballots.cells import text_of
 from witan.files.ballots.columns import join_columns
 from witan.files.ballots.jsonl import read_rows
-from witan.files.ballots.opening import Source
-from witan.files.ballots.problems import Report
+from witan.files.ballots.opening import OpenedFile
+from witan.files.ballots.problems import ProblemReport
 
 _BATCH = 10_000
 
 
-def open_parquet(source: Source) -> Any:
+def open_parquet(source: OpenedFile) -> Any:
     """Open a file's table for reading by row group."""
     arrow = _arrow(f"reading {source.path}, which is Parquet,")
     try:
@@ -65,7 +65,7 @@ def cells(table: Any, path: str) -> Iterator[tuple[int, list[str]]]:
         yield number, [text_of(value) for value in row.values()]
 
 
-def read_parquet(table: Any, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
+def read_parquet(table: Any, columns: Mapping[str, str], report: ProblemReport) -> Iterator[Ballot]:
     """Read one ballot a row; a problem's line is its row, from 1."""
     rows = records(table, report.path)
     return read_rows(rows, lambda row: _to_record(row, columns), report)

@@ -9,8 +9,8 @@ from witan.core.ballot import Ballot, Groups
 from witan.core.ballot_records import Unreadable
 from witan.errors import BallotFileError
 from witan.files.ballots.cells import escape_controls, restore_controls
-from witan.files.ballots.opening import Source
-from witan.files.ballots.problems import Report
+from witan.files.ballots.opening import OpenedFile
+from witan.files.ballots.problems import ProblemReport
 
 MOST_ALIKE = 1_000_000
 """Voters of one order beyond which a count is taken for a mistake: each becomes a ballot."""
@@ -23,7 +23,7 @@ _NAME = re.compile(r"ALTERNATIVE NAME (\d+)$")
 _ORDER = re.compile(r"\{[^{}]*\}|[^,{}]+")
 
 
-def read_preflib(source: Source, report: Report) -> Iterator[Ballot]:
+def read_preflib(source: OpenedFile, report: ProblemReport) -> Iterator[Ballot]:
     """Read voters as voter-1 to voter-n; the title names the session."""
     lines = ((k, line.strip()) for k, line in enumerate(source.lines(), start=1))
     numbered = ((k, line) for k, line in lines if line)
@@ -40,7 +40,9 @@ class _Election:
         self.said_voters: tuple[int, int] | None = None
         self.n_voters = 0
 
-    def ballots(self, numbered: Iterator[tuple[int, str]], report: Report) -> Iterator[Ballot]:
+    def ballots(
+        self, numbered: Iterator[tuple[int, str]], report: ProblemReport
+    ) -> Iterator[Ballot]:
         """Ballots of all lines; an unreadable line loses only its voters."""
         for line, text in numbered:
             try:

@@ -11,7 +11,7 @@ from witan.errors import BallotFileError, Remedy
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LineProblem:
     """A flaw of a ballot file; its line or row is skipped.
 
     Parameters
@@ -42,7 +42,7 @@ class Problem:
         return self.what if self.field is None else f"field {self.field!r} {self.what}"
 
 
-class Report:
+class ProblemReport:
     """Hands problems on, or raises the first where nobody asked for them.
 
     Parameters
@@ -56,7 +56,7 @@ class Report:
     def __init__(
         self,
         path: str,
-        on_problem: Callable[[Problem], None] | None,
+        on_problem: Callable[[LineProblem], None] | None,
         *,
         doubting: bool = False,
         on_note: Callable[[str], None] | None = None,
@@ -69,7 +69,7 @@ class Report:
     def __call__(self, line: int, flaw: Unreadable) -> None:
         """Report a flaw of `line`."""
         self.n_problems += 1
-        problem = Problem(self.path, line, flaw.field, flaw.what, flaw.read, flaw.remedy)
+        problem = LineProblem(self.path, line, flaw.field, flaw.what, flaw.read, flaw.remedy)
         if self.on_problem is None:
             raise BallotFileError(self.path, problem.flaw, line, flaw.remedy) from None
         self.on_problem(problem)
@@ -139,7 +139,7 @@ class Again:
         won = ballot.groups[0][0] == order[0] if len(ballot.groups) == 2 else None
         self._results.append(len(ballot.groups) if won is None else 2 + won)
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: ProblemReport) -> None:
         """Say at the end of the file how many there were."""
         if not self._keys:
             return

@@ -10,7 +10,7 @@ from witan.core.scale import Scale
 from witan.files.ballots.columns import check_columns
 from witan.files.ballots.formats import PLAIN, check_format, content_of, plain_ballots
 from witan.files.ballots.opening import Bounds, open_source
-from witan.files.ballots.problems import Problem, Report
+from witan.files.ballots.problems import LineProblem, ProblemReport
 from witan.files.ballots.scales import scale_ballots
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
     *,
     format: str | None = None,  # noqa: A002  the word users know from the command line
     columns: Mapping[str, str] | None = None,
-    on_problem: Callable[[Problem], None] | None = None,
+    on_problem: Callable[[LineProblem], None] | None = None,
     doubting: bool = False,
     bounds: Bounds | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -46,7 +46,7 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
     if format is not None:
         check_format(format)
     check_columns(columns or {})
-    telling = partial(Report, on_problem=on_problem, doubting=doubting, on_note=on_note)
+    telling = partial(ProblemReport, on_problem=on_problem, doubting=doubting, on_note=on_note)
     declared = Scale.parse(scale) if isinstance(scale, str) else scale
     scales = declared, None if rubric is None else rubric.scale
     return _read(path, (format, columns or {}), telling, bounds, scales)
@@ -55,7 +55,7 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
 def _read(
     path: str | Path | IO[Any],
     reading: tuple[str | None, Mapping[str, str]],
-    telling: Callable[[str], Report],
+    telling: Callable[[str], ProblemReport],
     bounds: Bounds | None,
     scales: tuple[Scale | None, Scale | None],
 ) -> Iterator[Ballot]:

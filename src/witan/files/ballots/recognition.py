@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from witan.errors import BallotFileError, Remedy, Way
-from witan.files.ballots.cells import Dialect, cut, text_of
+from witan.files.ballots.cells import CellDialect, cut, text_of
 from witan.files.ballots.columns import (
     ALIASES,
     CANDIDATES,
@@ -17,7 +17,7 @@ from witan.files.ballots.columns import (
     Header,
     fold_name,
 )
-from witan.files.ballots.opening import Source
+from witan.files.ballots.opening import OpenedFile
 from witan.files.ballots.tables import OUTCOMES, SAMPLE, grade_columns, has_criteria, is_grade
 
 Recogniser = Callable[[Sequence[str], Sequence[Sequence[str]], Mapping[str, str], str], str | None]
@@ -148,7 +148,7 @@ _CAST = ("ranking", "rankings", "grades", "abstained", "first", "second", "type"
 """Fields of a ballot, or of a line of a log, beside the names of a reviewer."""
 
 
-def recognise(source: Source, columns: Mapping[str, str]) -> str:
+def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
     """Recognise the format of a non-empty text file.
 
     Raises
@@ -161,7 +161,7 @@ def recognise(source: Source, columns: Mapping[str, str]) -> str:
         return _json_format(source, first, columns)
     if _LINE_STARTS.match(first):
         return "preflib"
-    dialect = Dialect.of(first, columns)
+    dialect = CellDialect.of(first, columns)
     below = int(dialect.separator_line)
     names = cut(source.glimpse(1 + below)[-1], dialect.delimiter)
     shape = header_format(Header(names, columns, source.path))
@@ -227,7 +227,7 @@ def first_value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 
-def _json_format(source: Source, first: str, columns: Mapping[str, str]) -> str:
+def _json_format(source: OpenedFile, first: str, columns: Mapping[str, str]) -> str:
     try:
         record = json.loads(first)
     except (ValueError, RecursionError):

@@ -9,9 +9,9 @@ from typing import IO, Generic, TypeVar
 
 from witan.core.ballot import Ballot
 from witan.core.scale import Scale
-from witan.core.scale_recognition import Evidence, Scales, put_on_scale
+from witan.core.scale_recognition import GradeEvidence, Scales, put_on_scale
 from witan.errors import BallotFileError, UnclearScale
-from witan.files.ballots.problems import Report, off_scale
+from witan.files.ballots.problems import ProblemReport, off_scale
 
 Part = TypeVar("Part")
 
@@ -21,7 +21,7 @@ MOST_HELD = 100_000
 
 def scale_ballots(
     ballots: Iterable[Ballot],
-    report: Report,
+    report: ProblemReport,
     scale: Scale | None = None,
     fallback: Scale | None = None,
     most_held: int = MOST_HELD,
@@ -44,13 +44,13 @@ def scale_ballots(
 
 def scale_parts(
     parts: Iterable[tuple[Part, tuple[Ballot, ...]]],
-    report: Report,
+    report: ProblemReport,
     scale: Scale | None = None,
     fallback: Scale | None = None,
     most_held: int = MOST_HELD,
 ) -> Iterator[tuple[Part, tuple[Ballot, ...]]]:
     """`scale_ballots` for ballots with attachments."""
-    evidence, open_ended = Evidence(), scale is None and fallback is None
+    evidence, open_ended = GradeEvidence(), scale is None and fallback is None
     rubric_scale = None if fallback is None else Scales(fallback)
     with ExitStack() as stack:
         buffer = _Buffer[Part](stack, most_held)
@@ -67,7 +67,7 @@ def scale_parts(
             yield part, _apply_scales(ballots, (scale, recognised), line, report)
 
 
-def _scales_in_file(evidence: Evidence, path: str) -> Scales:
+def _scales_in_file(evidence: GradeEvidence, path: str) -> Scales:
     """The scales of a file.
 
     Raises
@@ -94,7 +94,7 @@ def _apply_scales(
     ballots: tuple[Ballot, ...],
     scales: tuple[Scale | None, Scales | None],
     line: int,
-    report: Report,
+    report: ProblemReport,
 ) -> tuple[Ballot, ...]:
     known = tuple([_set_scale(ballot, *scales) for ballot in ballots])
     if report.doubting:

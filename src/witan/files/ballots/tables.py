@@ -22,7 +22,7 @@ from witan.files.ballots.columns import (
     Header,
     fold_name,
 )
-from witan.files.ballots.problems import Again, Report, doubt_of
+from witan.files.ballots.problems import Again, ProblemReport, doubt_of
 
 LONG_COLUMNS = (
     *("session", "reviewer", "candidate", "rank", "grade", "position", "author"),
@@ -60,7 +60,7 @@ class _Sheet:
         )
 
 
-def read_long(rows: Rows, columns: Mapping[str, str], report: Report) -> Iterator[Ballot]:
+def read_long(rows: Rows, columns: Mapping[str, str], report: ProblemReport) -> Iterator[Ballot]:
     """Gather the rows of each ballot from anywhere, then yield ballots.
 
     A candidate that stands twice on one ballot counts as its last row says; the file is told once.
@@ -342,7 +342,7 @@ class PairSessions:
 
 
 def read_pairs(
-    rows: Rows, columns: Mapping[str, str], report: Report, sessions: PairSessions
+    rows: Rows, columns: Mapping[str, str], report: ProblemReport, sessions: PairSessions
 ) -> Iterator[Ballot]:
     """Read one ballot a row.
 
@@ -551,7 +551,7 @@ def is_grade(text: str) -> bool:
 
 
 def long_rows(
-    rows: Rows, form: str, columns: Mapping[str, str], stem: str, report: Report
+    rows: Rows, form: str, columns: Mapping[str, str], stem: str, report: ProblemReport
 ) -> tuple[Rows, Mapping[str, str]]:
     """Rows of a long table, and its columns by field.
 
@@ -592,7 +592,7 @@ def _complete(
     first: tuple[int, list[str]],
     rows: Iterator[tuple[int, list[str]]],
     stem: str,
-    report: Report,
+    report: ProblemReport,
 ) -> Rows:
     """Add missing session and reviewer columns to a long table."""
     header.require("candidate")
@@ -659,7 +659,7 @@ def _melt(
     form: _Form,
     sample: Sequence[Sequence[str]],
     rows: Iterator[tuple[int, list[str]]],
-    report: Report,
+    report: ProblemReport,
 ) -> Rows:
     """Melt a wide table: one row per grade."""
     header, per_judge = form.header, form.what == "judge"

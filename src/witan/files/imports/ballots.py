@@ -27,8 +27,8 @@ from witan.files.ballots.columns import (
 )
 from witan.files.ballots.formats import Content, plain_ballots, refuse_columns
 from witan.files.ballots.jsonl import objects, read_council_log
-from witan.files.ballots.opening import Source, open_source, tap_objects
-from witan.files.ballots.problems import Report
+from witan.files.ballots.opening import OpenedFile, open_source, tap_objects
+from witan.files.ballots.problems import ProblemReport
 from witan.files.ballots.recognition import first_value
 from witan.files.ballots.tables import LONG_FORMS, read_long
 
@@ -50,7 +50,7 @@ class Beside:
     def answers(self, path: str | Path | IO[Any], on_problem: Any) -> None:
         """Take in answers: session, candidate, and a text or its length."""
         with open_source(path) as source:
-            report = Report(source.path, on_problem)
+            report = ProblemReport(source.path, on_problem)
             for line, record in objects(source, report):
                 try:
                     self._answer(record)
@@ -60,7 +60,7 @@ class Beside:
     def questions(self, path: str | Path | IO[Any], on_problem: Any) -> None:
         """Take in questions: session, text, and perhaps a category."""
         with open_source(path) as source:
-            report = Report(source.path, on_problem)
+            report = ProblemReport(source.path, on_problem)
             for line, record in objects(source, report):
                 try:
                     self._question(record)
@@ -132,7 +132,7 @@ def collect_lengths(
 
 
 def read_ballot_pieces(
-    content: Content, columns: Mapping[str, str], report: Report
+    content: Content, columns: Mapping[str, str], report: ProblemReport
 ) -> Iterator[Imported]:
     """Read one piece per ballot, and pieces for other session data."""
     if content.format == "council-log":
@@ -145,7 +145,7 @@ def read_ballot_pieces(
         yield from map(_piece(content.source), ballots)
 
 
-def _piece(source: Source) -> Any:
+def _piece(source: OpenedFile) -> Any:
     """A converter of ballots into pieces; the file names nameless sessions."""
     stem = source.stem
 
@@ -161,7 +161,7 @@ def _piece(source: Source) -> Any:
     return of
 
 
-def _long(content: Content, report: Report) -> Iterator[Imported]:
+def _long(content: Content, report: ProblemReport) -> Iterator[Imported]:
     """Ballots of a long table, and lengths of answers beside them."""
     lengths: dict[tuple[str, str], int] = {}
     rows, columns = content.long_rows(report)
@@ -176,13 +176,13 @@ def _long(content: Content, report: Report) -> Iterator[Imported]:
 class _Log:
     """Another council's log, of ballots, texts and costs."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: OpenedFile) -> None:
         self._source = source
         self._line: Mapping[str, Any] | None = None
         self._expected: str | None = None
         self._events: list[Imported] = []
 
-    def pieces(self, report: Report) -> Iterator[Imported]:
+    def pieces(self, report: ProblemReport) -> Iterator[Imported]:
         """The ballots, and what the log says of their sessions besides."""
         turn = _piece(self._source)
         for ballot in read_council_log(tap_objects(self._source, self._hear), report):

@@ -14,7 +14,7 @@ from witan.deliberation.imported_session import Imported
 from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.columns import ALIASES, Cell, Header, fold_name
 from witan.files.ballots.formats import Records
-from witan.files.ballots.problems import Again, Report
+from witan.files.ballots.problems import Again, ProblemReport
 from witan.files.ballots.tables import OUTCOMES, PairSessions
 
 BOTH_BAD = "both bad"
@@ -39,7 +39,7 @@ _MILLISECONDS = 1e11
 def read_battles(
     records: Records,
     columns: Mapping[str, str],
-    report: Report,
+    report: ProblemReport,
     sessions: PairSessions,
 ) -> Iterator[Imported]:
     """Read one piece per battle; `sessions` names those without id."""
@@ -354,7 +354,7 @@ _NAME_CHARS, _NAME_WORDS = 64, 4
 
 
 def preferences_as_battles(
-    records: Records, columns: Mapping[str, str], stem: str, report: Report
+    records: Records, columns: Mapping[str, str], stem: str, report: ProblemReport
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Turn pairs into battles won by the chosen; display order unknown.
 

@@ -20,8 +20,8 @@ from witan.deliberation.ballots import read_review
 from witan.deliberation.imported_session import Imported
 from witan.errors import InvalidBallot
 from witan.files.ballots.jsonl import objects
-from witan.files.ballots.opening import Source
-from witan.files.ballots.problems import Report
+from witan.files.ballots.opening import OpenedFile
+from witan.files.ballots.problems import ProblemReport
 
 IN_ORDER = "the file does not keep whose labels these are; they follow the order of its stage1"
 """Noted on the ballots of a conversation without ``label_to_model``."""
@@ -49,7 +49,7 @@ class _Stand:
     note: str | None
 
 
-def read_conversations(source: Source, report: Report) -> Iterator[Imported]:
+def read_conversations(source: OpenedFile, report: ProblemReport) -> Iterator[Imported]:
     """Read one session per question of each conversation."""
     for number, record in objects(source, report):
         try:

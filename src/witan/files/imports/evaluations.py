@@ -14,7 +14,7 @@ from witan.core.ballot import Ballot, Grade
 from witan.core.ballot_records import Unreadable, check_years, session_name
 from witan.deliberation.imported_session import Imported
 from witan.files.ballots.formats import Records
-from witan.files.ballots.problems import Report
+from witan.files.ballots.problems import ProblemReport
 
 
 def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
@@ -47,7 +47,7 @@ _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partial, incorrect and no answer, as scorers of Inspect write them."""
 
 
-def read_promptfoo(records: Records, stem: str, report: Report) -> Iterator[Imported]:
+def read_promptfoo(records: Records, stem: str, report: ProblemReport) -> Iterator[Imported]:
     """Read results: a test is a session, a provider a candidate.
 
     A further answer of a provider to a test, as under ``--repeat``, is in a session of its own.
@@ -85,7 +85,7 @@ class _Failures:
         """Remember one result."""
         self._sessions.setdefault(candidate, []).append(session)
 
-    def note(self, report: Report) -> None:
+    def note(self, report: ProblemReport) -> None:
         """Report the candidates, their failures and first sessions, if any."""
         n = sum(map(len, self._sessions.values()))
         if not n:
@@ -224,7 +224,7 @@ def _score(entry: Mapping[str, Any]) -> float | None:
     return float(passed) if isinstance(passed, bool) else None
 
 
-def read_inspect(records: Records, report: Report) -> Iterator[Imported]:
+def read_inspect(records: Records, report: ProblemReport) -> Iterator[Imported]:
     """Read samples: task and id are the session, the model a candidate.
 
     Every scorer is a reviewer. A further epoch of a sample is a session of its own.

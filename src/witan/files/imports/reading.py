@@ -24,7 +24,7 @@ from witan.errors import BallotFileError, InvalidParameter
 from witan.files.ballots.columns import check_columns
 from witan.files.ballots.formats import Content, check_format, content_of, refuse_columns
 from witan.files.ballots.opening import open_source, unreadable_file
-from witan.files.ballots.problems import Problem, Report
+from witan.files.ballots.problems import LineProblem, ProblemReport
 from witan.files.ballots.scales import scale_parts
 from witan.files.ballots.tables import PairSessions
 from witan.files.imports.ballots import Beside, read_ballot_pieces
@@ -122,7 +122,7 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     category: str | None = None,
     at: datetime | None = None,
     session_prefix: str = "",
-    on_problem: Callable[[Problem], None] | None = None,
+    on_problem: Callable[[LineProblem], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[Imported]:
     """Read the sessions of a file, a stream, or ``-`` (standard input).
@@ -181,7 +181,7 @@ def _read(
     reading: tuple[str | None, Mapping[str, str], Scale | None],
     beside: tuple[Iterable[File], Iterable[File]],
     finish: "_Finish",
-    saying: tuple[Callable[[Problem], None] | None, Callable[[str], None] | None],
+    saying: tuple[Callable[[LineProblem], None] | None, Callable[[str], None] | None],
 ) -> Iterator[Imported]:
     on_problem, on_note = saying
     extra = Beside()
@@ -190,7 +190,7 @@ def _read(
     for questions in beside[1]:
         extra.questions(questions, on_problem)
     with open_source(path) as source:
-        report = Report(source.path, on_problem, doubting=True, on_note=on_note)
+        report = ProblemReport(source.path, on_problem, doubting=True, on_note=on_note)
         source_format, columns, scale = reading
         content = content_of(source, source_format, columns)
         if content is not None:
@@ -221,7 +221,7 @@ class _Finish:
 def read_sessions(
     content: Content,
     columns: Mapping[str, str],
-    report: Report,
+    report: ProblemReport,
     *,
     scales: tuple[Scale | None, Scale | None] = (None, None),
     apart: bool = True,
@@ -260,7 +260,7 @@ def read_sessions(
 
 
 def _scale(
-    pieces: Iterable[Imported], report: Report, scales: tuple[Scale | None, Scale | None]
+    pieces: Iterable[Imported], report: ProblemReport, scales: tuple[Scale | None, Scale | None]
 ) -> Iterator[Imported]:
     parts = ((replace(piece, ballots=()), piece.ballots) for piece in pieces)
     for piece, ballots in scale_parts(parts, report, *scales):

@@ -19,8 +19,8 @@ from witan.core.entries import AnswerEntry
 from witan.deliberation.imported_session import Imported
 from witan.deliberation.record import session_from_json
 from witan.errors import SessionFileError
-from witan.files.ballots.opening import Source
-from witan.files.ballots.problems import Report
+from witan.files.ballots.opening import OpenedFile
+from witan.files.ballots.problems import ProblemReport
 from witan.files.ballots.recognition import SESSION_MARKS
 
 IMPORTED = "witan_imported"
@@ -33,7 +33,7 @@ VOTES = "votes"
 """Under it a session holds the ballots of people that it is not counted by."""
 
 
-def read_session_lines(source: Source, report: Report) -> Iterator[Imported]:
+def read_session_lines(source: OpenedFile, report: ProblemReport) -> Iterator[Imported]:
     """Read one session a line."""
     for number, line in enumerate(source.lines(), start=1):
         if not line.strip():

@@ -29,7 +29,7 @@ NAMES = Parser(_read_names, "names of rules, with commas between", data=tuple[st
 
 
 @dataclass(frozen=True)
-class RulesParameters(BallotParameters):
+class ComparedRules(BallotParameters):
     """Ballots, and the rules to compare."""
 
     rules: Annotated[
@@ -44,7 +44,7 @@ class RulesParameters(BallotParameters):
 
 
 @dataclass(frozen=True)
-class CompareParameters(BallotSettings, RulesParameters):
+class CompareParameters(BallotSettings, ComparedRules):
     """Ballots, and how they are counted under each rule."""
 
     usual: ClassVar[Any] = USUAL

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from witan.core.scale import Scale
 from witan.deliberation.imported_session import ImportCounts, Imported
-from witan.files.ballots.problems import Problem
+from witan.files.ballots.problems import LineProblem
 from witan.files.imports.reading import digest_of, read_imports, rereadable_file
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Taken:
     """
 
     added: ImportCounts | None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LineProblem, ...] = ()
     before: bool = False
     scales: tuple[Scale, ...] = ()
 
@@ -56,7 +56,7 @@ def take_in(
     meaning: Meaning,
     *,
     strict: bool = False,
-    on_problem: Callable[[Problem], None] | None = None,
+    on_problem: Callable[[LineProblem], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Taken:
     """Take a file, or ``-`` for standard input, into a history.
@@ -131,12 +131,12 @@ class _Refused(Exception):
 class _Reading:
     """Collects unreadable lines of a file, or refuses the file."""
 
-    def __init__(self, strict: bool, on_problem: Callable[[Problem], None] | None) -> None:
+    def __init__(self, strict: bool, on_problem: Callable[[LineProblem], None] | None) -> None:
         self._strict, self._tell = strict, on_problem
-        self.problems: list[Problem] = []
+        self.problems: list[LineProblem] = []
         self.scales: dict[Scale, None] = {}
 
-    def note(self, problem: Problem) -> None:
+    def note(self, problem: LineProblem) -> None:
         """Note a line that cannot be read."""
         self.problems.append(problem)
         if self._tell is not None:

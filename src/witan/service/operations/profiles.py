@@ -7,14 +7,14 @@ from typing import Any, Protocol
 from witan.service.catalogue import operation, redact, redacts
 from witan.service.json_output import reduce_to, to_json
 from witan.service.parameters import Parameters, adapter_of
-from witan.service.sessions import Profile
+from witan.service.sessions import CouncilProfile
 
 
 class ProfileService(Protocol):
     """Councils by the names of their profiles."""
 
     @property
-    def profiles(self) -> Mapping[str, Profile]:
+    def profiles(self) -> Mapping[str, CouncilProfile]:
         """Name to council; empty: what is configured apart from any profile."""
         ...
 
@@ -91,7 +91,7 @@ class ProfileList:
 class Profiles:
     """Councils; as JSON it has the fields of `ProfileList`."""
 
-    profiles: tuple[Profile, ...]
+    profiles: tuple[CouncilProfile, ...]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: object) -> Any:

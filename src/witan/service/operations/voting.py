@@ -9,7 +9,7 @@ from witan.core.blind_vote import cast
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryConflict
 from witan.history import History
-from witan.history.votes import Paper, Vote, VoteResult, prepare_paper, read_vote, reveal
+from witan.history.votes import HumanVote, Paper, VoteResult, prepare_paper, read_vote, reveal
 from witan.service.catalogue import operation, public, redacts
 from witan.service.parameters import Doc, Parameters
 from witan.service.redaction import public_names
@@ -145,7 +145,9 @@ def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:
     return prepare_paper(store.history, store.whole_name(session), store.voter(person))
 
 
-def cast_vote(store: SessionStore, paper: Paper, vote: Vote, *, seen: bool = False) -> VoteResult:
+def cast_vote(
+    store: SessionStore, paper: Paper, vote: HumanVote, *, seen: bool = False
+) -> VoteResult:
     """Store a vote, then reveal who wrote what, and how the panel ranked it.
 
     `seen`: the person comes from a page that told before how the panel ranked.
@@ -178,7 +180,7 @@ def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
         raise HistoryConflict(history.database.where, problem, remedy)
 
 
-def store_vote(history: History, paper: Paper, vote: Vote, *, seen: bool = False) -> None:
+def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: bool = False) -> None:
     """Store a person's ranking.
 
     `seen`: the person comes from a page that told before how the panel ranked.

@@ -7,8 +7,8 @@ from witan.lazy_names import lazy_names as _lazy_names
 if TYPE_CHECKING:
     from witan.service.config.configuration import DEMO as DEMO
     from witan.service.sessions.councils import Configure as Configure
+    from witan.service.sessions.councils import CouncilProfile as CouncilProfile
     from witan.service.sessions.councils import Councils as Councils
-    from witan.service.sessions.councils import Profile as Profile
     from witan.service.sessions.limits import LOCAL as LOCAL
     from witan.service.sessions.limits import Client as Client
     from witan.service.sessions.manager import Seating as Seating
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "witan.service.config.configuration": ("DEMO",),
-    "witan.service.sessions.councils": ("Configure", "Councils", "Profile"),
+    "witan.service.sessions.councils": ("Configure", "Councils", "CouncilProfile"),
     "witan.service.sessions.limits": ("LOCAL", "Client"),
     "witan.service.sessions.manager": ("Seating", "Service"),
     "witan.service.sessions.running": ("Observer", "RunningSession"),

@@ -58,7 +58,7 @@ class Configure(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class CouncilProfile:
     """A council that can be asked.
 
     Parameters
@@ -95,8 +95,8 @@ class Profile:
         return any(seat.simulated for seat in (*self.seats, *self.jury, *self.chairmen))
 
 
-@redacts(Profile)
-def redact_profile(profile: Profile) -> Profile:
+@redacts(CouncilProfile)
+def redact_profile(profile: CouncilProfile) -> CouncilProfile:
     """Redact how the seats of a profile are written, and what its notes say of that."""
     seats, jury, chairmen = redact_seats(profile.seats, profile.jury, profile.chairmen)
     notes = tuple(map(redact_words, profile.notes))
@@ -134,7 +134,7 @@ class Councils:
         self._fast = fast
         self._councils: dict[str, Council] = {}
         self._arranged: dict[tuple[str, str], Procedure] = {}
-        self.profiles: Mapping[str, Profile] = {}
+        self.profiles: Mapping[str, CouncilProfile] = {}
 
     @property
     def config(self) -> Config:
@@ -149,7 +149,7 @@ class Councils:
                 council = seat_council(self._configure(name, {}), self._environment)
             except WitanError as error:
                 problem = why_unseated(error)
-                profiles[name] = Profile(name, about, problem=problem, failure=error)
+                profiles[name] = CouncilProfile(name, about, problem=problem, failure=error)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)
         shown = demonstration(fast=self._fast)
@@ -160,12 +160,12 @@ class Councils:
 
     async def _seat(
         self, name: str, about: str, council: Council, stack: AsyncExitStack
-    ) -> Profile:
+    ) -> CouncilProfile:
         self._councils[name] = await stack.enter_async_context(council)
         seats = [*map(make_seat, council.members)]
         jury = [*map(make_seat, council.jury)]
         chairmen = [*map(make_seat, council.chairmen)]
-        return Profile(
+        return CouncilProfile(
             name,
             about,
             tuple(seats),

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from witan.service.config.configuration import Config
     from witan.service.council import Council
     from witan.service.reports import HistoryReports
-    from witan.service.sessions.councils import Profile
+    from witan.service.sessions.councils import CouncilProfile
 
 Hold: TypeAlias = "Callable[[Council, Listener, SessionReservation], Awaitable[Session]]"
 
@@ -55,7 +55,7 @@ Hold: TypeAlias = "Callable[[Council, Listener, SessionReservation], Awaitable[S
 class Seating(Protocol):
     """The councils that a service can seat: of a server, or of one command."""
 
-    profiles: "Mapping[str, Profile]"
+    profiles: "Mapping[str, CouncilProfile]"
 
     @property
     def history(self) -> "History | None":
@@ -320,7 +320,7 @@ class Service:
                 await tasks.aclose()
 
     @property
-    def profiles(self) -> "Mapping[str, Profile]":
+    def profiles(self) -> "Mapping[str, CouncilProfile]":
         """Name to council; empty: the configured one; ``demo``: the demonstration."""
         return self._seatings.profiles
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from witan.core.scale import Scale
     from witan.core.settings import Settings
     from witan.deliberation.imported_session import Imported
-    from witan.files.ballots import Problem
+    from witan.files.ballots import LineProblem
 
 
 files_argument = click.argument(
@@ -251,7 +251,7 @@ class Body:
             )
         return one
 
-    def _note(self, problem: "Problem") -> None:
+    def _note(self, problem: "LineProblem") -> None:
         if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
             echo(clean(word_problem(problem)), err=True)
         if not problem.read:

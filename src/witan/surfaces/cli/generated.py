@@ -35,7 +35,7 @@ from witan.surfaces.cli.options import (
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.files.ballots import Problem
+    from witan.files.ballots import LineProblem
 
 P = TypeVar("P", bound=Parameters)
 R = TypeVar("R")
@@ -150,7 +150,7 @@ def take_parameters(declared: type[P], options: dict[str, Any]) -> P:
     return make_parameters(declared, {name: options.pop(name) for name in names})
 
 
-def word_problem(problem: "WitanError | Problem") -> str:
+def word_problem(problem: "WitanError | LineProblem") -> str:
     """Write a problem with its remedy as options and commands."""
     remedy = getattr(problem, "remedy", None)
     if not isinstance(remedy, Remedy):

@@ -35,7 +35,7 @@ from witan.surfaces.terminal import console, echo, styled
 
 if TYPE_CHECKING:
     from witan.core.scale import Scale
-    from witan.files.ballots import Problem
+    from witan.files.ballots import LineProblem
     from witan.history import History
     from witan.service.operations.imports import Meaning, Taken
 
@@ -145,7 +145,7 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
     taking.close()
 
 
-def _with_remedy(problem: "BallotFileError | Problem", sentence: str) -> str:
+def _with_remedy(problem: "BallotFileError | LineProblem", sentence: str) -> str:
     written = write_remedy(problem.remedy)
     return f"{sentence}; {written}" if written else sentence
 
@@ -163,7 +163,7 @@ class _Tally:
     before: int = 0
     refused: int = 0
     refusals: list[BallotFileError] = field(default_factory=list)
-    problems: list["Problem"] = field(default_factory=list)
+    problems: list["LineProblem"] = field(default_factory=list)
     scales: dict["Scale", None] = field(default_factory=dict)
 
     def add(self, result: "Taken") -> None:
@@ -307,7 +307,7 @@ class _Taking:
             self.status = status_of(error)
             return None
 
-    def _note(self, problem: "Problem") -> None:
+    def _note(self, problem: "LineProblem") -> None:
         self._shown += 1
         if self._shown <= PROBLEMS_SHOWN:
             echo(clean(word_problem(problem)), err=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from witan.core.outcome import Outcome, Standing
-    from witan.surfaces.live_board import Board, Line
+    from witan.surfaces.live_board import Board, LiveLine
 
 
 FRAMES_PER_SECOND = 8
@@ -154,7 +154,7 @@ class Panel:
         return " · ".join(["simulated", *parts] if board.scripted else parts)
 
     def _seats(
-        self, seats: "Sequence[Line]", writer: "Line | None", options: ConsoleOptions
+        self, seats: "Sequence[LiveLine]", writer: "LiveLine | None", options: ConsoleOptions
     ) -> Table:
         grid = Table.grid(padding=(0, GAP, 0, 0), expand=True)
         grid.add_column(no_wrap=True)
@@ -170,7 +170,7 @@ class Panel:
             grid.add_row(*self._row(writer, f"chairman {writer.name}", options))
         return grid
 
-    def _row(self, line: "Line", name: str, options: ConsoleOptions) -> "Iterator[Text]":
+    def _row(self, line: "LiveLine", name: str, options: ConsoleOptions) -> "Iterator[Text]":
         mark, style = STATES[line.state]
         yield styled(mark, style)
         yield styled(name)
@@ -183,7 +183,7 @@ class Panel:
         notes = [*(["simulated"] if line.simulated else []), *([line.note] if line.note else [])]
         yield styled(" · ".join(notes), "dim")
 
-    def _seconds(self, line: "Line") -> str:
+    def _seconds(self, line: "LiveLine") -> str:
         if line.since is not None:
             return self._since(line.since)
         return "" if line.seconds is None else f"{line.seconds:.1f} s"
@@ -200,7 +200,7 @@ def _longest_name(options: ConsoleOptions) -> int:
     return min(24, options.max_width // 4)
 
 
-def _fitting(board: "Board", room: int | None) -> "tuple[Sequence[Line], int]":
+def _fitting(board: "Board", room: int | None) -> "tuple[Sequence[LiveLine], int]":
     """Return the seats, and how many standings, that so many lines hold: those at work go last."""
     outcome = board.outcome
     n_standings = 0 if outcome is None or not outcome.leaders else len(outcome.standings)

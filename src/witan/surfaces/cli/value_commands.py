@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from witan.analytics.sources import Source
     from witan.service.config.configuration import Config
     from witan.service.operations.rubrics import RubricList
-    from witan.service.sessions import Profile
+    from witan.service.sessions import CouncilProfile
 
 
 lake_option = click.option(
@@ -243,7 +243,7 @@ Examples:
 class _LocalProfiles:
     """The councils of a configuration, for whoever wrote it."""
 
-    profiles: "Mapping[str, Profile]"
+    profiles: "Mapping[str, CouncilProfile]"
 
 
 @contextmanager
@@ -262,7 +262,7 @@ def _open_profiles(options: Mapping[str, Any]) -> Iterator[_LocalProfiles]:
     yield _LocalProfiles({name: _whole(each) for name, each in councils.profiles.items()})
 
 
-def _whole(profile: "Profile") -> "Profile":
+def _whole(profile: "CouncilProfile") -> "CouncilProfile":
     """Return the profile with all of why it cannot be asked."""
     return profile if profile.failure is None else replace(profile, problem=str(profile.failure))
 

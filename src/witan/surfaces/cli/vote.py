@@ -10,7 +10,7 @@ import click
 
 from witan.core.ballot import Groups
 from witan.errors import InvalidBallot, InvalidParameter, MissingParameter
-from witan.history.votes import Paper, Vote
+from witan.history.votes import HumanVote, Paper
 from witan.service.operations.voting import (
     VoteParameters,
     VotingPaper,
@@ -74,7 +74,7 @@ def vote_command(
             return
         _check_earlier(prepared, replacing=given["replace"])
         if asked:
-            result = cast_vote(store, prepared, Vote(_ask(prepared)))
+            result = cast_vote(store, prepared, HumanVote(_ask(prepared)))
         else:
             with _explain_labels(prepared, command_line):
                 result = vote.handler(store, make_parameters(VoteParameters, given))

@@ -107,7 +107,7 @@ class _Spare:
         return True
 
 
-class Connections:
+class ServerConnections:
     """The open connections of one server.
 
     Parameters
@@ -251,7 +251,7 @@ class _CountingTransport:
 class Connection(HttpToolsProtocol):
     """A connection, closed when its client keeps the server waiting too long."""
 
-    def __init__(self, connections: Connections, **uvicorn: Any) -> None:
+    def __init__(self, connections: ServerConnections, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
         self._all = connections
         self._limits = connections.settings
@@ -459,7 +459,7 @@ def _reply(status: int, detail: str, headers: Sequence[tuple[bytes, bytes]]) -> 
     return b"\r\n".join([*lines, b"connection: close", b"", body])
 
 
-def _surplus(app: Any, connections: Connections) -> Any:
+def _surplus(app: Any, connections: ServerConnections) -> Any:
     """Return the application for a connection beyond the limit: its health, and refusals."""
     served: App = app
 

@@ -25,7 +25,7 @@ from witan.service.sessions import RunningSession, Service
 from witan.service.text import counted
 from witan.service.worker_pool import cancel_counting
 from witan.surfaces.http.app import create_app
-from witan.surfaces.http.connections import MOST_SURPLUS, Connection, Connections
+from witan.surfaces.http.connections import MOST_SURPLUS, Connection, ServerConnections
 from witan.surfaces.http.metrics import Metrics
 
 M_ARENA_MAX, MOST_ARENAS = -8, 2
@@ -83,7 +83,7 @@ class Server(uvicorn.Server):
         logging.getLogger("uvicorn.error").addFilter(_is_not_of_a_client)
         most = connection_room(settings)
         spare = partial(Path(os.devnull).open, "rb")
-        self.open_connections = Connections(settings, most, metrics.connection_closed, spare)
+        self.open_connections = ServerConnections(settings, most, metrics.connection_closed, spare)
         metrics.connections = self.open_connections.__len__
         self._sockets: list[socket.socket] = []
 

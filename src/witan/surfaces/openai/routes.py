@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from witan.errors import UnknownName
-from witan.service.sessions import DEMO, Profile, RunningSession, Service
+from witan.service.sessions import DEMO, CouncilProfile, RunningSession, Service
 from witan.surfaces.http.events import check_room, frames, stream_admitted
 from witan.surfaces.http.generated import TOKEN, ClientOf, Hops, ServiceOf, reply
 from witan.surfaces.http.openapi import Responses, event_stream, openai_error_responses
@@ -253,7 +253,7 @@ def _model(request: Request, service: Service, model: CouncilModel) -> ModelObje
     }
 
 
-def _council(profile: Profile, model: CouncilModel) -> ModelCouncil:
+def _council(profile: CouncilProfile, model: CouncilModel) -> ModelCouncil:
     about = profile.about or f"the profile {profile.name}"
     if not profile.name:
         about = "the council as it is configured"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from witan.deliberation.ports import Seat
 from witan.service.operations.profiles import Profiles
-from witan.service.sessions import Profile
+from witan.service.sessions import CouncilProfile
 from witan.service.text import UNKNOWN
 from witan.surfaces.report.document import Column, Note, Report, table_of
 
@@ -34,7 +34,7 @@ def profiles_report(result: Profiles) -> Report:
     return Report("Councils", (), "", (table_of("Councils", columns), *problems))
 
 
-def _name(profile: Profile) -> str:
+def _name(profile: CouncilProfile) -> str:
     simulated = " (simulated)" if profile.simulated else ""
     return f"{profile.name or '(no profile named)'}{simulated}"
 

@@ -8,19 +8,19 @@ from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat
 
 if TYPE_CHECKING:
-    from witan.service.sessions import Profile
+    from witan.service.sessions import CouncilProfile
 
 __all__ = ["council_of"]
 
 
-def council_of(opened: SessionOpened, councils: Sequence["Profile"]) -> str:
+def council_of(opened: SessionOpened, councils: Sequence["CouncilProfile"]) -> str:
     """Name the council of a session; empty: the configured one, or none."""
     sat = [*map(_known_by, opened.seats)]
     same = [each for each in councils if [*map(_known_by, each.seats)] == sat]
     jury = [*map(_known_by, opened.jury)] if opened.members else []
 
     # Of councils with the same seats, the one that judges and deliberates as the session did.
-    def unlike(each: "Profile") -> tuple[bool, bool]:
+    def unlike(each: "CouncilProfile") -> tuple[bool, bool]:
         return [*map(_known_by, each.jury)] != jury, each.procedure != opened.procedure
 
     same.sort(key=unlike)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from witan.surfaces.live_board import Board, Line
+from witan.surfaces.live_board import Board, LiveLine
 from witan.surfaces.views.naming import Naming
 
 __all__ = ["MARKS", "Lane", "lane", "lanes"]
@@ -69,7 +69,7 @@ def lanes(board: Board, naming: Naming, now: datetime | None = None) -> tuple[La
     )
 
 
-def lane(line: Line, key: int, naming: Naming, now: datetime | None = None) -> Lane:
+def lane(line: LiveLine, key: int, naming: Naming, now: datetime | None = None) -> Lane:
     """One seat as its lane shows it."""
     # The session may close over a seat that never finished.
     state = "did not finish" if line.running and line.since is None else line.state
@@ -86,7 +86,7 @@ def lane(line: Line, key: int, naming: Naming, now: datetime | None = None) -> L
     )
 
 
-def _elapsed(line: Line, now: datetime | None) -> float | None:
+def _elapsed(line: LiveLine, now: datetime | None) -> float | None:
     if line.since is None or now is None:
         return None
     return round(max((now - line.since).total_seconds(), 0.0), 1)

@@ -30,7 +30,7 @@ from witan.surfaces.views.matrix import Matrix, matrix
 from witan.surfaces.views.naming import Naming
 
 if TYPE_CHECKING:
-    from witan.service.sessions import Profile
+    from witan.service.sessions import CouncilProfile
 
 __all__ = ["Figure", "Recounted", "SessionView", "session_rules", "session_view"]
 
@@ -135,7 +135,7 @@ def session_view(
     without: tuple[str, ...] = (),
     children: Sequence[tuple[str, str]] = (),
     votes: Sequence[Ballot] = (),
-    councils: Sequence["Profile"] = (),
+    councils: Sequence["CouncilProfile"] = (),
     closed: bool = True,
 ) -> SessionView:
     """Return the page of a session.

@@ -16,7 +16,7 @@ LONGEST = 160
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionLine:
     """One session of a list.
 
     Parameters
@@ -44,7 +44,7 @@ class SessionRow:
 
 def session_rows(
     summaries: Sequence[SessionSummary], under_way: Sequence[RunningSession]
-) -> tuple[SessionRow, ...]:
+) -> tuple[SessionLine, ...]:
     """Sessions of a history; of those that go on here, it is said.
 
     Nobody is told who leads: who is to read and vote without knowing who wrote what begins here.
@@ -55,7 +55,7 @@ def session_rows(
 
 def latest_rows(
     summaries: Sequence[SessionSummary], at_hand: Sequence[RunningSession], *, most: int
-) -> tuple[SessionRow, ...]:
+) -> tuple[SessionLine, ...]:
     """Return the latest sessions, those that are kept nowhere yet first."""
     kept = {each.session for each in summaries}
     new = [r for r in reversed(at_hand) if r.named and r.id not in kept]
@@ -63,8 +63,8 @@ def latest_rows(
     return (*map(_new, new), *session_rows([*map(redact, summaries)], going))[:most]
 
 
-def _row(summary: SessionSummary, *, going: bool) -> SessionRow:
-    return SessionRow(
+def _row(summary: SessionSummary, *, going: bool) -> SessionLine:
+    return SessionLine(
         id=summary.session,
         at=f"{summary.at:%Y-%m-%d %H:%M}",
         status=UNDER_WAY if going else summary.status,
@@ -77,14 +77,14 @@ def _row(summary: SessionSummary, *, going: bool) -> SessionRow:
     )
 
 
-def _new(running: RunningSession) -> SessionRow:
+def _new(running: RunningSession) -> SessionLine:
     session = running.session
     at = f"{session.opened.at:%Y-%m-%d %H:%M}"
     status = UNDER_WAY if running.under_way else session.status
     beginning = _beginning(session.question)
     category = clean(session.opened.category or "")
     parent, relation = session.opened.parent, session.opened.relation
-    return SessionRow(
+    return SessionLine(
         running.id,
         at,
         status,

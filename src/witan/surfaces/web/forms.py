@@ -64,7 +64,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class FormSection:
     """Fields under one heading."""
 
     title: str
@@ -102,7 +102,7 @@ def council_sections(
     members: Sequence[tuple[str, tuple[tuple[str, str], ...]]] = (),
     chairmen: Choices = (),
     without: Collection[str] = (),
-) -> tuple[Section, ...]:
+) -> tuple[FormSection, ...]:
     """Make the fields of a request to a council, by section.
 
     Parameters
@@ -123,7 +123,7 @@ def council_sections(
         if each.name == "chairman" and writers:
             each = replace(each, kind="choice", choices=(("", unchosen), *writers))  # noqa: PLW2901
         sections.setdefault(by_name[each.name], []).append(each)
-    return tuple(Section(title, tuple(fields)) for title, fields in sections.items())
+    return tuple(FormSection(title, tuple(fields)) for title, fields in sections.items())
 
 
 def _field(parameter: Parameter, value: str, choices: Collection[str], unchosen: str) -> Field:
@@ -187,11 +187,11 @@ class Filled:
         """Return the boxes that are ticked of a field."""
         return self.value(name).splitlines()
 
-    def n_filled(self, sections: Iterable[Section]) -> int:
+    def n_filled(self, sections: Iterable[FormSection]) -> int:
         """Count the fields that are filled in."""
         return sum(bool(self.value(each.name).strip()) for s in sections for each in s.fields)
 
-    def has_faults(self, sections: Iterable[Section]) -> bool:
+    def has_faults(self, sections: Iterable[FormSection]) -> bool:
         """Return true if one of the fields is refused."""
         return any(each.name in self.faults for s in sections for each in s.fields)
 

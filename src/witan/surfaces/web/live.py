@@ -18,7 +18,7 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.service.sessions.stream import Stream
 from witan.service.text import UNSAVED, clean, counted, readable
-from witan.surfaces.live_board import Board, Line
+from witan.surfaces.live_board import Board, LiveLine
 from witan.surfaces.report.outcome import ranking_blocks
 from witan.surfaces.views.lanes import Lane, lane, lanes
 from witan.surfaces.views.matrix import matrix
@@ -49,7 +49,7 @@ LIVE, DOCUMENT, BALLOTS = "parts/live.html", "parts/document.html", "parts/ballo
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class LiveStatus:
     """The state of a session in a few words."""
 
     doing: str
@@ -58,7 +58,7 @@ class Status:
     unsaved: str
 
 
-class LiveSession:
+class LivePage:
     """The page of a session under way.
 
     Parameters
@@ -194,7 +194,7 @@ class LiveSession:
         return self._naming
 
     @property
-    def status(self) -> Status:
+    def status(self) -> LiveStatus:
         """The current status."""
         board = self._board
         doing = {
@@ -206,7 +206,7 @@ class LiveSession:
         }[board.phase]
         news = tuple(map(self.naming.said, board.news))
         unsaved = UNSAVED if board.provisional else ""
-        return Status(doing, news, simulated=bool(board.scripted), unsaved=unsaved)
+        return LiveStatus(doing, news, simulated=bool(board.scripted), unsaved=unsaved)
 
     @property
     def authors(self) -> frozenset[str]:
@@ -253,7 +253,7 @@ class LiveSession:
             for each, line in zip(shown, self._lines(), strict=True)
         )
 
-    def _lines(self) -> tuple[Line, ...]:
+    def _lines(self) -> tuple[LiveLine, ...]:
         """Return the seats in the order of their lanes."""
         lines = {line.name: line for line in self._board.seats}
         return tuple(lines[seat] for seat in self.naming.ordered(lines))
@@ -397,7 +397,7 @@ class Feed:
         The last patch, with which the whole page comes; None: more may follow.
     """
 
-    def __init__(self, page: Callable[[], LiveSession]) -> None:
+    def __init__(self, page: Callable[[], LivePage]) -> None:
         self._page, self._live = page, page()
         self._held: deque[bytes] = deque(maxlen=HELD)
         self._made = 0
@@ -481,7 +481,7 @@ class Feeds:
     def __init__(self) -> None:
         self._of: WeakKeyDictionary[Stream, dict[bool, Feed]] = WeakKeyDictionary()
 
-    def of(self, stream: Stream, page: Callable[[], LiveSession], *, revealed: bool) -> Feed:
+    def of(self, stream: Stream, page: Callable[[], LivePage], *, revealed: bool) -> Feed:
         """Return the feed of a session, with names shown or hidden."""
         feeds = self._of.setdefault(stream, {})
         if revealed not in feeds:
@@ -496,7 +496,7 @@ def frame(last: str, patch: str) -> bytes:
     return "\n".join([f"id: {last}", *(f"data: {line}" for line in lines), "", ""]).encode()
 
 
-async def last_patch(live: LiveSession) -> AsyncGenerator[bytes, None]:
+async def last_patch(live: LivePage) -> AsyncGenerator[bytes, None]:
     """Yield the whole page of a finished session, and the event ``end``."""
     yield frame(str(live.seq), live.ended()) + END
 

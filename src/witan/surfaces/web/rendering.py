@@ -18,7 +18,7 @@ from witan.service.text import clean
 from witan.surfaces.report.document import Block, Link, Note, Report
 from witan.surfaces.views.imported import imported_view
 from witan.surfaces.views.session import session_view
-from witan.surfaces.views.sessions import SessionRow
+from witan.surfaces.views.sessions import SessionLine
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.forms import BLANK, Filled, council_sections, form_fields
@@ -27,8 +27,8 @@ from witan.surfaces.web.markdown import rendered
 if TYPE_CHECKING:
     from witan.history.votes import Paper, VoteResult
     from witan.service.operations.imported_sessions import ImportedSession
-    from witan.service.sessions import Profile
-    from witan.surfaces.web.live import LiveSession
+    from witan.service.sessions import CouncilProfile
+    from witan.surfaces.web.live import LivePage
 
 PAGE_POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -61,7 +61,7 @@ class Site:
     alone: bool = False
     client: str = ""
     keeps: bool = True
-    councils: "tuple[Profile, ...]" = ()
+    councils: "tuple[CouncilProfile, ...]" = ()
 
     @property
     def juries(self) -> tuple[str, ...]:
@@ -216,7 +216,7 @@ def render_ask(
     demo_question: str,
     filled: Filled = BLANK,
     planned: Report | None = None,
-    latest: Sequence[SessionRow] = (),
+    latest: Sequence[SessionLine] = (),
     site: Site = SITE,
 ) -> str:
     """Render the form that asks a question, and its cost if `planned`."""
@@ -239,7 +239,7 @@ def render_ask(
     )
 
 
-def render_live(live: "LiveSession", *, site: Site = SITE) -> str:
+def render_live(live: "LivePage", *, site: Site = SITE) -> str:
     """Render a session under way, whose page follows the rest."""
     view = live.view()
     return render("live.html", site=site, view=view, live=live)

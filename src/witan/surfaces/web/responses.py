@@ -32,7 +32,7 @@ class Compressed(Response):
         await GZipMiddleware(super().__call__, minimum_size=1000)(scope, receive, send)
 
 
-class Page(Compressed, HTMLResponse):
+class HtmlPage(Compressed, HTMLResponse):
     """A page, revalidated by browsers every time."""
 
     def __init__(self, html: str, status: int = 200, headers: Mapping[str, str] | None = None):
@@ -70,7 +70,9 @@ def problem_page(
     site: Site | None = None,
 ) -> Response:
     """Make the page of an error."""
-    return Page(render_problem(title, problem, status=status, site=site or Site()), status, headers)
+    return HtmlPage(
+        render_problem(title, problem, status=status, site=site or Site()), status, headers
+    )
 
 
 def redirect(site: Site, *parts: str, **query: str) -> Response:

@@ -11,7 +11,7 @@ from witan.surfaces.web import routes_asking, routes_counting, routes_reports, r
 from witan.surfaces.web.assets import ASSETS, asset
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.rendering import render
-from witan.surfaces.web.responses import Compressed, Page, page_router, redirect, site_of
+from witan.surfaces.web.responses import Compressed, HtmlPage, page_router, redirect, site_of
 
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 """Headers of an asset whose address names its content."""
@@ -37,7 +37,7 @@ async def sign_in_form(request: Request, to: str = "") -> Response:
     site = site_of(request)
     if request.app.state.clients.open:
         return redirect(site)
-    return Page(render("sign_in.html", site=site, problem="", to=_own(to)))
+    return HtmlPage(render("sign_in.html", site=site, problem="", to=_own(to)))
 
 
 @router.post("/sign-in")
@@ -51,7 +51,7 @@ async def sign_in(request: Request) -> Response:
         waits = clients.count_guess(request.client.host if request.client else "")
         problem = "too many wrong tokens; wait a minute" if waits else "that is no token of anybody"
         html = render("sign_in.html", site=site, problem=problem, to=to)
-        return Page(html, 429 if waits else 401, {"Retry-After": "60"} if waits else None)
+        return HtmlPage(html, 429 if waits else 401, {"Retry-After": "60"} if waits else None)
     response = RedirectResponse(to or site.at(), 303)
     response.set_cookie(
         COOKIE,

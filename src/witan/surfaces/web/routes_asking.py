@@ -34,10 +34,10 @@ from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
 from witan.surfaces.report.plan import plan_report
 from witan.surfaces.views.naming import seat_called
-from witan.surfaces.views.sessions import SessionRow, latest_rows
+from witan.surfaces.views.sessions import SessionLine, latest_rows
 from witan.surfaces.web.forms import Filled, Form, council_sections, read_form
 from witan.surfaces.web.rendering import Choice, render, render_ask
-from witan.surfaces.web.responses import Page, page_router, redirect, site_of
+from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
 
 router = page_router()
 
@@ -120,7 +120,7 @@ async def _form(
         latest=await anyio.to_thread.run_sync(_latest, service),
         site=site_of(request),
     )
-    return Page(html, filled.status)
+    return HtmlPage(html, filled.status)
 
 
 def _councils(service: Service) -> list[Choice]:
@@ -152,7 +152,7 @@ def _name_seat(seat: Seat) -> str:
     return seat.name if seat.simulated else seat.source or seat.name
 
 
-def _latest(service: Service) -> tuple[SessionRow, ...]:
+def _latest(service: Service) -> tuple[SessionLine, ...]:
     if service.history is None:
         return latest_rows([], service.at_hand, most=LATEST)
     held, _ = service.history.page(Search(has_events=True), LATEST)
@@ -224,7 +224,7 @@ async def plan_retry(
         planned=plan_report(planned),
         hidden=[*hidden, ("max_cost_usd", form.get("max_cost_usd"))],
     )
-    return Page(html)
+    return HtmlPage(html)
 
 
 @router.post("/sessions/{session:path}/rejudge/plan")
@@ -257,7 +257,7 @@ def _jury_page(
         filled=filled,
         planned=planned,
     )
-    return Page(html, filled.status)
+    return HtmlPage(html, filled.status)
 
 
 def read_retry(form: Form, session: Session) -> RetryRequest:

@@ -21,7 +21,7 @@ from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report import report_of
 from witan.surfaces.web.forms import form_fields, read_form
 from witan.surfaces.web.rendering import render
-from witan.surfaces.web.responses import Page, page_router, site_of
+from witan.surfaces.web.responses import HtmlPage, page_router, site_of
 
 router = page_router()
 
@@ -51,7 +51,7 @@ def add_counting_page(operation: Operation[Any, Any], title: str, button: str) -
         )
 
     async def show_form(request: Request) -> Response:
-        return Page(write(request))
+        return HtmlPage(write(request))
 
     async def count(request: Request, service: ServiceOf, client: ClientOf) -> Response:
         values = NOTHING
@@ -70,10 +70,10 @@ def add_counting_page(operation: Operation[Any, Any], title: str, button: str) -
                     lambda result: write(request, values, view=report_of(result)),
                 )
 
-            return Page(await while_connected(request, work))
+            return HtmlPage(await while_connected(request, work))
         except WitanError as error:
             problem = clean(word_error(request, error))
-            return Page(write(request, values, problem=problem), status_of(error))
+            return HtmlPage(write(request, values, problem=problem), status_of(error))
 
     path = f"/{operation.name}"
     router.add_api_route(path, show_form, methods=["GET"])

@@ -32,7 +32,7 @@ from witan.surfaces.views.session import session_rules
 from witan.surfaces.views.sessions import session_rows
 from witan.surfaces.web.forms import form_fields, read_query, takes_query
 from witan.surfaces.web.rendering import Site, render
-from witan.surfaces.web.responses import Page, page_router, site_of
+from witan.surfaces.web.responses import HtmlPage, page_router, site_of
 
 router = page_router()
 
@@ -106,7 +106,7 @@ async def history_page(
         searched=bool(searched),
         problem="" if refused is None else clean(word_error(request, refused)),
     )
-    return Page(html, 200 if refused is None else status_of(refused))
+    return HtmlPage(html, 200 if refused is None else status_of(refused))
 
 
 def _link(site: Site, query: Mapping[str, str]) -> str:
@@ -216,16 +216,16 @@ async def answer_report(
     try:
         check()
         if show not in (PART, WHOLE):
-            return Page(report.render(template, site, waiting=_waiting(request, report, site)))
+            return HtmlPage(report.render(template, site, waiting=_waiting(request, report, site)))
         wanted = (request.app.state.service, report.page, tuple(_query(request)))
         view = await while_connected(request, lambda: once(wanted, count))
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:
-        return Page(report.render(template, site, empty=clean(word_error(request, error))))
+        return HtmlPage(report.render(template, site, empty=clean(word_error(request, error))))
     except WitanError as error:
         html = report.render(template, site, problem=clean(word_error(request, error)))
-        return Page(html, status_of(error))
-    return Page(html)
+        return HtmlPage(html, status_of(error))
+    return HtmlPage(html)
 
 
 def _waiting(request: Request, report: ReportPage, site: Site) -> Waiting:

@@ -14,7 +14,7 @@ from witan.core.ballot import Groups
 from witan.core.blind_vote import read_ranking
 from witan.core.blinding import Sheet
 from witan.errors import InvalidBallot, InvalidParameter, UnknownName, WitanError
-from witan.history.votes import Paper, Vote, check_code
+from witan.history.votes import HumanVote, Paper, check_code
 from witan.service.catalogue import redact
 from witan.service.dispatch import ServedSessions, dispatch, keep_typed
 from witan.service.operations.forget import ForgetParameters
@@ -32,7 +32,7 @@ from witan.surfaces.http.generated import ClientOf, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.views.naming import seat_called
 from witan.surfaces.web.forms import read_form
-from witan.surfaces.web.live import LIVE_SECONDS, LiveSession, follow_live, last_patch
+from witan.surfaces.web.live import LIVE_SECONDS, LivePage, follow_live, last_patch
 from witan.surfaces.web.rendering import (
     render,
     render_imported,
@@ -41,7 +41,7 @@ from witan.surfaces.web.rendering import (
     render_session,
     render_vote,
 )
-from witan.surfaces.web.responses import Page, page_router, redirect, site_of
+from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
 
 PLACE = "place-"
 """Before a label, the name of the field that holds its place."""
@@ -90,7 +90,7 @@ async def live(
     """Patch a page of a session under way, by server-sent events."""
     whole = await service.named(session)
     running = service.running(whole)
-    page = partial(LiveSession, revealed=reveal, site=replace(site_of(request), client=""))
+    page = partial(LivePage, revealed=reveal, site=replace(site_of(request), client=""))
     if running is None:
         # It ended long ago, or the server was restarted: the page shows what is recorded.
         return stream_response(request, last_patch(page((await service.session(whole)).events)))
@@ -170,13 +170,13 @@ async def paper(
         _ = store.history
         whole = await service.named(session)
         known = "" if request.app.state.clients.open else client.name
-        return Page(render("voter.html", site=site, session=whole, known=known, seen=seen))
+        return HtmlPage(render("voter.html", site=site, session=whole, known=known, seen=seen))
     prepared = await anyio.to_thread.run_sync(paper_for, store, session, name)
     if not cast or prepared.earlier is None:
-        return Page(render_vote(prepared, seen=seen, site=site))
+        return HtmlPage(render_vote(prepared, seen=seen, site=site))
     groups = prepared.earlier.groups
     result = redact(await anyio.to_thread.run_sync(reveal_paper, store, prepared, groups))
-    return Page(render_reveal(prepared.question, result, site=site))
+    return HtmlPage(render_reveal(prepared.question, result, site=site))
 
 
 @router.post("/sessions/{session:path}/vote")
@@ -195,7 +195,7 @@ async def post_vote(
     except InvalidBallot as error:
         seen = "seen" in fields
         html = render_vote(prepared, problem=str(error), values=fields, seen=seen, site=site)
-        return Page(html, status_of(error))
+        return HtmlPage(html, status_of(error))
     # Looked at by an address of its own: loading it again casts nothing again.
     voter = {"as": prepared.sheet.reviewer, "cast": "1"}
     return redirect(site, "sessions", prepared.session, "vote", **voter)
@@ -209,7 +209,7 @@ def _cast(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> None:
     except InvalidParameter:
         problem = "answers another paper; this one is yours, so please rank it anew"
         raise InvalidBallot(paper.sheet.reviewer, problem) from None
-    cast_vote(store, paper, Vote(groups), seen="seen" in fields)
+    cast_vote(store, paper, HumanVote(groups), seen="seen" in fields)
 
 
 def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:
@@ -261,8 +261,8 @@ async def _show_session(request: Request, service: ServiceOf, whole: str, here: 
     site, running = site_of(request), service.running(whole)
     if running is not None and running.under_way:
         events = (each.event for each in running.stream.told_after(0))
-        live = LiveSession(events, revealed=here.reveal, site=site, mark=running.stream.mark)
-        return Page(render_live(live, site=site), headers=UNKEPT)
+        live = LivePage(events, revealed=here.reveal, site=site, mark=running.stream.mark)
+        return HtmlPage(render_live(live, site=site), headers=UNKEPT)
     result = await dispatch(show_session, service, LOCAL, ShowParameters(whole), keep_typed)
     seats = here.without
     if not isinstance(result, ImportedSession):
@@ -295,7 +295,7 @@ async def _show_session(request: Request, service: ServiceOf, whole: str, here: 
             **shared,
         )
     html = await anyio.to_thread.run_sync(write)
-    return Page(html, 200 if refused is None else status_of(refused), UNKEPT)
+    return HtmlPage(html, 200 if refused is None else status_of(refused), UNKEPT)
 
 
 def _refused(request: Request, error: WitanError | None) -> str:

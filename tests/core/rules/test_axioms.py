@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from elections import profiles
+from elections import mean_ranks, profiles
 from witan.core.placing import place
 from witan.core.profile import Profile, matchups
 from witan.core.rules import RULES, Axiom, Rule
@@ -109,6 +109,25 @@ def test_monotonicity(rule, profile, data):
     places[row, above, 0] += 2
 
     assert leaders(rule, graded_alike(Profile(places)))[winner]
+
+
+@pytest.mark.parametrize("rule", satisfying(Axiom.CLONES), ids=str)
+@given(profile=profiles(candidates=(2, 4), ties=False, partial=False), data=st.data())
+@FILTERED
+def test_clone_independence(rule, profile, data):
+    """A twin next to a candidate on every ballot neither makes nor spoils a leader."""
+    ranks = profile.ranks[:, :, 0]
+    original = data.draw(st.integers(0, profile.n_candidates - 1))
+    sides = data.draw(st.lists(st.booleans(), min_size=len(ranks), max_size=len(ranks)))
+    twin = ranks[:, original] + np.where(sides, 0.5, -0.5)
+    cloned = Profile.from_ranks(mean_ranks(np.column_stack([ranks, twin])[:, :, np.newaxis]))
+
+    before = leaders(rule, profile)
+    after = leaders(rule, cloned)
+    merged = after[:-1].copy()
+    merged[original] |= after[-1]
+
+    assert merged.tolist() == before.tolist()
 
 
 class TestCounterExamples:

@@ -239,6 +239,7 @@ class TestLimits:
 
         assert led.tolist() == [1.0, 1.0, 1.0]
         assert np.flatnonzero(leads == 1.0).tolist() == [0, 1]
+        assert Axiom.CLONES not in irv.satisfies
 
 
 class TestRounds:

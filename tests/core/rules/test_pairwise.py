@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from elections import election, profiles, random_profile
 from witan.core.profile import Profile
 from witan.core.rules.pairwise import round_to_grid, schulze, tournament
+from witan.core.rules.registry import Axiom
 from witan.errors import InvalidParameter
 
 SCHULZE_45 = (
@@ -129,6 +130,7 @@ class TestTournament:
 
         assert led.tolist() == [0.5, 0.5, 0.5]
         assert np.flatnonzero(leads == leads.max()).tolist() == [0, 3]
+        assert Axiom.CLONES not in tournament.satisfies
 
     @given(profile=profiles())
     def test_it_equals_playing_every_matchup_by_hand(self, profile):

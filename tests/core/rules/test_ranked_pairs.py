@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from elections import election, profiles, random_profile
 from witan.core.profile import Profile
 from witan.core.rules.pairwise import ranked_pairs
+from witan.core.rules.registry import Axiom
 
 Relation = frozenset[tuple[int, int]]
 
@@ -156,6 +157,7 @@ class TestUpToSixCandidates:
 
         assert before[4] < 1.0
         assert after[4:].max() == 1.0
+        assert Axiom.CLONES not in ranked_pairs.satisfies
 
 
 class TestFromSevenCandidatesOn:

@@ -41,6 +41,7 @@ class Axiom(StrEnum):
     UNANIMITY = "unanimity"
     CONDORCET = "Condorcet consistency"
     MONOTONICITY = "monotonicity"
+    CLONES = "clone independence"
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,10 @@ class TestCompare:
         ("options", "sentence"),
         [
             (["--rules", "borda,shulze"], "unknown rule 'shulze'; did you mean 'schulze'?"),
-            (["--param", "alhpa=1"], "unknown parameter 'alhpa'; did you mean 'alpha'?"),
+            (
+                ["--param", "alhpa=1"],
+                "unknown parameter of the rules compared 'alhpa'; did you mean 'alpha'?",
+            ),
             (["--session", "q11"], "unknown session of the ballots 'q11'; did you mean 'q1'?"),
         ],
     )

@@ -386,6 +386,14 @@ class TestPublicSurface:
         assert run.stdout.strip() == "[]"
 
 
+def test_no_two_public_classes_share_a_name():
+    """Whoever searches for a class finds one; `Session` alone is also the input of `explain`."""
+    classes = [n.name for path in FILES for n in nodes(path) if isinstance(n, ast.ClassDef)]
+    shared = {name for name, n in Counter(classes).items() if n > 1 and name[0] != "_"}
+
+    assert shared <= {"Session"}
+
+
 def test_no_two_test_files_share_a_name():
     """Pytest imports tests by their file name alone: a second one of a name is not collected."""
     names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))

@@ -12,7 +12,7 @@ from witan.surfaces.terminal import echo
 if TYPE_CHECKING:
     from witan.service.config.configuration import Config
     from witan.service.history_access import RecordingPlace
-    from witan.surfaces.mcp.clients import Endpoint, Launch
+    from witan.surfaces.mcp.clients import Launch, ServerEndpoint
 
 
 EXAMPLES = """\b
@@ -160,12 +160,12 @@ def _keys(config: "Config") -> list[str]:
     return [*dict.fromkeys(chosen)]
 
 
-def _endpoint(config: "Config") -> "Endpoint":
-    from witan.surfaces.mcp.clients import Endpoint
+def _endpoint(config: "Config") -> "ServerEndpoint":
+    from witan.surfaces.mcp.clients import ServerEndpoint
 
     settings = config.serve
     url = (settings.public_url or settings.url).rstrip("/")
     named = [token.key for token in settings.tokens.values() if token.key is not None]
     # A token of which only the digest is known is in a variable of the client's own.
     token = next(iter(named), "WITAN_TOKEN") if settings.tokens else None
-    return Endpoint(f"{url}/mcp", token)
+    return ServerEndpoint(f"{url}/mcp", token)

@@ -34,7 +34,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ServerEndpoint:
     """Address of a server, and the variable that holds its token."""
 
     url: str
@@ -42,7 +42,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class AgentProgram:
     """A client, and how its configuration is written.
 
     Parameters
@@ -60,12 +60,12 @@ class Client:
     name: str
     file: str
     stdio: Callable[[Launch], str]
-    http: Callable[[Endpoint], str]
+    http: Callable[[ServerEndpoint], str]
     note: str = ""
     reads_variables: bool = True
 
 
-def find_client(name: str) -> Client:
+def find_client(name: str) -> AgentProgram:
     """Find the client of that name.
 
     Raises
@@ -104,14 +104,14 @@ def _launch_member(launch: Launch, variable: str, hops: str) -> Entry:
     return {**entry, "env": {**entry.get("env", {}), VARIABLE: hops}}
 
 
-def _headers(reached: Endpoint, variable: str, **more: str) -> Entry:
+def _headers(reached: ServerEndpoint, variable: str, **more: str) -> Entry:
     token = reached.token
     authorized = {} if token is None else {"Authorization": f"Bearer {variable.format(token)}"}
     headers = {**authorized, **more}
     return {"headers": headers} if headers else {}
 
 
-def _bridge(reached: Endpoint) -> Entry:
+def _bridge(reached: ServerEndpoint) -> Entry:
     """Describe a bridge, for clients that can only start servers."""
     arguments = ["-y", "mcp-remote", reached.url]
     if reached.url.startswith("http:"):
@@ -148,14 +148,14 @@ def _codex_stdio(launch: Launch) -> str:
     return _toml({**table, **variables, "tool_timeout_sec": TOOL_SECONDS})
 
 
-def _codex_http(reached: Endpoint) -> str:
+def _codex_http(reached: ServerEndpoint) -> str:
     token = {} if reached.token is None else {"bearer_token_env_var": reached.token}
     table = _toml({"url": reached.url, **token, "tool_timeout_sec": TOOL_SECONDS})
     return f'{table}\nenv_http_headers = {{ "{HEADER}" = "{VARIABLE}" }}'
 
 
 _KNOWN = (
-    Client(
+    AgentProgram(
         "claude-code",
         ".mcp.json in the project; for yourself: claude mcp add-json witan 'the inner object'",
         lambda server: _servers(
@@ -174,7 +174,7 @@ _KNOWN = (
             }
         ),
     ),
-    Client(
+    AgentProgram(
         "claude-desktop",
         "claude_desktop_config.json: Settings → Developer → Edit Config",
         lambda server: _servers(_launch(server, "<{}>")),
@@ -182,14 +182,14 @@ _KNOWN = (
         "over HTTP it needs npx",
         reads_variables=False,
     ),
-    Client("codex", "~/.codex/config.toml", _codex_stdio, _codex_http),
-    Client(
+    AgentProgram("codex", "~/.codex/config.toml", _codex_stdio, _codex_http),
+    AgentProgram(
         "cursor",
         ".cursor/mcp.json in the project, or ~/.cursor/mcp.json",
         lambda server: _servers({"type": "stdio", **_launch(server, "${{env:{}}}")}),
         lambda server: _servers({"url": server.url, **_headers(server, "${{env:{}}}")}),
     ),
-    Client(
+    AgentProgram(
         "gemini",
         ".gemini/settings.json in the project, or ~/.gemini/settings.json",
         lambda server: _servers(
@@ -203,7 +203,7 @@ _KNOWN = (
             }
         ),
     ),
-    Client(
+    AgentProgram(
         "vscode",
         ".vscode/mcp.json in the project, or that of your profile",
         lambda server: _vscode({"type": "stdio", **_launch(server, "${{input:{}}}")}, server.keys),
@@ -212,13 +212,13 @@ _KNOWN = (
             [] if server.token is None else [server.token],
         ),
     ),
-    Client(
+    AgentProgram(
         "windsurf",
         "~/.codeium/windsurf/mcp_config.json, of Devin Desktop, too, as it is called now",
         lambda server: _servers(_launch(server, "${{env:{}}}")),
         lambda server: _servers({"serverUrl": server.url, **_headers(server, "${{env:{}}}")}),
     ),
-    Client(
+    AgentProgram(
         "zed",
         "its settings: zed: open settings file",
         lambda server: _json({"context_servers": {NAME: _launch(server, "<{}>")}}),
@@ -229,5 +229,5 @@ _KNOWN = (
     ),
 )
 
-CLIENTS: Mapping[str, Client] = MappingProxyType({client.name: client for client in _KNOWN})
+CLIENTS: Mapping[str, AgentProgram] = MappingProxyType({client.name: client for client in _KNOWN})
 """Clients by name."""

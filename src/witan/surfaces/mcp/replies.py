@@ -339,20 +339,20 @@ class DeletionBrief:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NameChoices:
     """Names to choose from."""
 
     names: tuple[str, ...]
 
 
-def rule_names(rules: RuleList) -> Names:
+def rule_names(rules: RuleList) -> NameChoices:
     """Name the rules."""
-    return Names(tuple(rule.name for rule in rules.rules))
+    return NameChoices(tuple(rule.name for rule in rules.rules))
 
 
-def rubric_names(rubrics: RubricList) -> Names:
+def rubric_names(rubrics: RubricList) -> NameChoices:
     """Name the rubrics."""
-    return Names(tuple(rubric.name for rubric in rubrics.rubrics))
+    return NameChoices(tuple(rubric.name for rubric in rubrics.rubrics))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from witan.service.redaction import public_error
 from witan.service.sessions import LOCAL, Service
 from witan.surfaces.mcp import prompts, resources
 from witan.surfaces.mcp.schemas import describe_faults
-from witan.surfaces.mcp.tools import TOOLS, Call, Reply, list_tools
+from witan.surfaces.mcp.tools import TOOLS, ToolCall, ToolReply, list_tools
 from witan.version import __version__
 
 DESCRIPTION = (
@@ -146,17 +146,17 @@ class _Handlers:
         contents = types.TextResourceContents(uri=params.uri, text=text, mime_type=kind)
         return types.ReadResourceResult(contents=[contents])
 
-    def _call(self, context: Context) -> Call:
+    def _call(self, context: Context) -> ToolCall:
         # Over HTTP the door has written into the scope who asks; else it is whoever started us.
         request = context.request
         scope = {} if request is None else request.scope
         report = context.session.report_progress
-        return Call(
+        return ToolCall(
             self._service, scope.get("witan.client", LOCAL), scope.get("witan.hops", ()), report
         )
 
 
-def _result(reply: Reply) -> types.CallToolResult:
+def _result(reply: ToolReply) -> types.CallToolResult:
     # Through our own JSON: it knows what becomes of numbers that are none.
     return types.CallToolResult(
         content=[types.TextContent(text=reply.text)],

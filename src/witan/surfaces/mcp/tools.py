@@ -59,7 +59,7 @@ WAIT_SECONDS = 45
 """Shorter than the minute after which some clients cut a call."""
 
 
-class Report(Protocol):
+class ProgressReport(Protocol):
     """Tells a client how far its call has come."""
 
     async def __call__(self, done: float, total: float, message: str, /) -> None:
@@ -68,7 +68,7 @@ class Report(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A call of a tool.
 
     Parameters
@@ -80,11 +80,11 @@ class Call:
     service: Service
     client: Client
     hops: tuple[str, ...]
-    report: Report
+    report: ProgressReport
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ToolReply:
     """Reply of a tool: text to read, and a result for programs.
 
     Parameters
@@ -114,11 +114,11 @@ class Tool:
 
     operation: Operation[Any, Any]
     arguments: type[Parameters]
-    work: Callable[[Call, Any], Awaitable[Reply]]
+    work: Callable[[ToolCall, Any], Awaitable[ToolReply]]
     returns: tuple[Any, ...]
     others: tuple[Operation[Any, Any], ...] = ()
 
-    async def run(self, call: Call, values: Mapping[str, Any]) -> Reply:
+    async def run(self, call: ToolCall, values: Mapping[str, Any]) -> ToolReply:
         """Run the operation with arguments as a client sent them.
 
         Raises
@@ -166,7 +166,7 @@ def value_tool(
 ) -> Tool:
     """Make the tool of an operation that returns a value; `text`: it is no report alone."""
 
-    async def work(call: Call, given: Any) -> Reply:
+    async def work(call: ToolCall, given: Any) -> ToolReply:
         parameters = parameters_from(operation.parameters, given)
         render = _renderer(brief, text)
         return await dispatch(operation, call.service, call.client, parameters, render)
@@ -175,9 +175,9 @@ def value_tool(
     return Tool(operation, arguments_of(operation.parameters), work, (returns,))
 
 
-def _renderer(brief: Brief, text: Text = replies.report_text) -> Callable[[Any], Reply]:
+def _renderer(brief: Brief, text: Text = replies.report_text) -> Callable[[Any], ToolReply]:
     reduce = partial(reduce_to, brief) if isinstance(brief, type) else brief
-    return lambda result: Reply(text(result), reduce(result))
+    return lambda result: ToolReply(text(result), reduce(result))
 
 
 def session_tool(
@@ -198,7 +198,7 @@ def session_tool(
         How long it waits for the end of the session unless told; None: as long as it lasts.
     """
 
-    async def work(call: Call, given: Any) -> Reply:
+    async def work(call: ToolCall, given: Any) -> ToolReply:
         parameters = parameters_from(operation.parameters, given)
         if planning is not None and given.plan:
             render = _renderer(replies.PlanBrief)
@@ -222,7 +222,7 @@ def session_tool(
 def _result_tool() -> Tool:
     """Make the tool that shows a session, in short or in full."""
 
-    async def work(call: Call, given: Any) -> Reply:
+    async def work(call: ToolCall, given: Any) -> ToolReply:
         return await _wait_for_result(call, given.session, given.wait, full=given.full)
 
     arguments = arguments_of(result.parameters, full=(Full, False))
@@ -230,8 +230,8 @@ def _result_tool() -> Tool:
 
 
 async def _wait_for_result(
-    call: Call, session: str, wait: float | None, *, full: bool = False
-) -> Reply:
+    call: ToolCall, session: str, wait: float | None, *, full: bool = False
+) -> ToolReply:
     """Report progress while a session runs; then show its result."""
     whole = await call.service.named(session)
     running = call.service.running(whole)
@@ -241,10 +241,10 @@ async def _wait_for_result(
             await running.over()
     write = replies.whole_text if full else replies.result_text
 
-    def render(found: replies.Found) -> Reply:
+    def render(found: replies.Found) -> ToolReply:
         brief = replies.brief_session(found)
         over = isinstance(found, CouncilSession) and not found.under_way
-        return Reply(write(found), brief, over and not full and brief.text is None)
+        return ToolReply(write(found), brief, over and not full and brief.text is None)
 
     return await dispatch(
         result, call.service, call.client, ResultParameters(whole, wait=0), render
@@ -281,7 +281,7 @@ class Steps:
             self.done = self.total
 
 
-async def _report_progress(running: RunningSession, report: Report) -> None:
+async def _report_progress(running: RunningSession, report: ProgressReport) -> None:
     """Report what happens in a session until it ends.
 
     The number grows with each report, by a whole one where a step was completed, else by less.

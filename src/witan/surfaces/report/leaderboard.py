@@ -41,7 +41,7 @@ from witan.surfaces.report.drawings import (
     Strip,
     Strips,
 )
-from witan.surfaces.report.scale import MARGIN, SCORES, Scale, shade
+from witan.surfaces.report.scale import MARGIN, SCORES, AxisScale, shade
 
 Parts = Sequence[tuple[Window, Leaderboard | None]]
 """Leaderboards of equal parts of the time; None: no session fell into it."""
@@ -236,14 +236,14 @@ def _axis(board: Leaderboard) -> str:
 
 def _bars(board: Leaderboard) -> Bars:
     lines = (*board.lines, *board.provisional)
-    scale = Scale.over((number_of(board, line) for line in lines), turned=_turned(board))
+    scale = AxisScale.over((number_of(board, line) for line in lines), turned=_turned(board))
     digits = 0 if board.terms.order_by == "elo" else 2
     low, high = (_printed(end, digits) for end in scale.ends)
     marks = "; ".join(bars(board)).replace(" %", "%")
     return Bars(_axis(board), low, high, marks, tuple(_bands(board, scale)))
 
 
-def _bands(board: Leaderboard, scale: Scale) -> Iterator[Band]:
+def _bands(board: Leaderboard, scale: AxisScale) -> Iterator[Band]:
     for lines in board.groups:
         group = [f"group {lines[0].group}"] * (len(board.groups) > 1)
         for band in bands_of(lines):
@@ -255,7 +255,7 @@ def _bands(board: Leaderboard, scale: Scale) -> Iterator[Band]:
         yield Band("without a rank", apart, ranked=False)
 
 
-def _bar(board: Leaderboard, line: LeaderboardLine, scale: Scale) -> Bar:
+def _bar(board: Leaderboard, line: LeaderboardLine, scale: AxisScale) -> Bar:
     value, interval = number_of(board, line)
     ends = _ends(interval, 3 if board.terms.order_by == "score" else 2)
     return Bar(
@@ -306,7 +306,7 @@ def _costs(board: Leaderboard) -> Iterator[Block]:
     most = max((cost for _, cost in known), default=0.0)
     if len(known) < 2 or most <= 0:
         return
-    scale = Scale.over((number_of(board, line) for line, _ in known), turned=_turned(board))
+    scale = AxisScale.over((number_of(board, line) for line, _ in known), turned=_turned(board))
     points = [_point(board, line, cost / most, key, scale) for key, (line, cost) in
               enumerate(known, 1)]  # fmt: skip
     low, high = (_printed(end, 2) for end in scale.ends)
@@ -330,7 +330,7 @@ def _costs(board: Leaderboard) -> Iterator[Block]:
 
 
 def _point(
-    board: Leaderboard, line: LeaderboardLine, share: float, key: int, scale: Scale
+    board: Leaderboard, line: LeaderboardLine, share: float, key: int, scale: AxisScale
 ) -> Point:
     """Place a model whose cost is that share of the highest."""
     value, interval = number_of(board, line)
@@ -355,7 +355,7 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
     lines = {model: [_scored(part, model) for _, part in parts] for model in models}
     scored = [line for each in lines.values() for line in each if line is not None]
     turned = RULES[board.terms.rule].lower_is_better
-    scale = Scale.over(((line.score, line.interval) for line in scored), turned=turned)
+    scale = AxisScale.over(((line.score, line.interval) for line in scored), turned=turned)
     low, high = (_printed(end, 2) for end in scale.ends)
     more = f"{counted(len(models) - FIRST, 'more model')}." if len(models) > FIRST else ""
     strips = tuple(_strip(model, lines[model], scale) for model in models[:FIRST])
@@ -383,7 +383,7 @@ def _scored(part: Leaderboard | None, model: str) -> LeaderboardLine | None:
     return line if line is not None and line.score is not None else None
 
 
-def _strip(model: str, lines: Sequence[LeaderboardLine | None], scale: Scale) -> Strip:
+def _strip(model: str, lines: Sequence[LeaderboardLine | None], scale: AxisScale) -> Strip:
     marks = []
     for at, line in enumerate(lines):
         if line is None or line.score is None:

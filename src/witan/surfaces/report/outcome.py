@@ -26,14 +26,14 @@ from witan.surfaces.report.document import (
 if TYPE_CHECKING:
     from witan.service.operations.recount import RecountResult
     from witan.surfaces.report.drawings import StandingLine, Standings, Tier
-    from witan.surfaces.report.scale import Dot, Scale
+    from witan.surfaces.report.scale import AxisScale, Dot
 
 DISSENTS = PAIRS = 8
 """Reviewers and pairs that have a sentence each; of more, their number is said."""
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class CandidateNames:
     """Candidates and reviewers by their own names.
 
     Parameters
@@ -61,7 +61,7 @@ class Names:
         return f"#answer-{self.places[candidate]}" if candidate in self.places else "#answers"
 
 
-BY_NAME = Names({})
+BY_NAME = CandidateNames({})
 
 
 def outcome_report(result: "Outcome | RecountResult", *, simulated: bool | None = None) -> Report:
@@ -82,7 +82,7 @@ def outcome_report(result: "Outcome | RecountResult", *, simulated: bool | None 
     )
 
 
-def outcome_blocks(outcome: Outcome, names: Names) -> Iterator[Block]:
+def outcome_blocks(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
     """Yield everything that an outcome says below its interpretation."""
     yield from ranking_blocks(outcome, names)
     yield Facts(tuple(names.said(trust_line(outcome)).split(" · ")))
@@ -91,7 +91,7 @@ def outcome_blocks(outcome: Outcome, names: Names) -> Iterator[Block]:
     yield from abstention_notes(outcome, names)
 
 
-def order_note(outcome: Outcome, names: Names) -> Iterator[Note]:
+def order_note(outcome: Outcome, names: CandidateNames) -> Iterator[Note]:
     """Say how steady reviewers were when their sheets were turned round."""
     if outcome.order_kept:
         both = [f"{name} {alike} of {n}" for name, (alike, n) in outcome.order_kept.items()]
@@ -99,7 +99,7 @@ def order_note(outcome: Outcome, names: Names) -> Iterator[Note]:
         yield Note(names.said(text), "reason")
 
 
-def abstention_notes(outcome: Outcome, names: Names) -> Iterator[Note]:
+def abstention_notes(outcome: Outcome, names: CandidateNames) -> Iterator[Note]:
     """Yield why each reviewer abstained."""
     for reviewer, why in outcome.abstentions.items():
         reason = "" if why == "abstained" else f": {why}"
@@ -107,7 +107,7 @@ def abstention_notes(outcome: Outcome, names: Names) -> Iterator[Note]:
 
 
 def ranking_blocks(
-    outcome: Outcome, names: Names, before: Outcome | None = None
+    outcome: Outcome, names: CandidateNames, before: Outcome | None = None
 ) -> tuple[Block, ...]:
     """Write how the ballots were counted, the standings, and the warnings.
 
@@ -130,7 +130,7 @@ def ranking_blocks(
     )
 
 
-def _table(outcome: Outcome, names: Names, before: Outcome | None) -> Table:
+def _table(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> Table:
     """Return every column that has something to say; a line parts tiers."""
     lines = outcome.standings
     return table_of(
@@ -142,7 +142,7 @@ def _table(outcome: Outcome, names: Names, before: Outcome | None) -> Table:
     )
 
 
-def _columns(outcome: Outcome, names: Names) -> list[tuple[Column, list[str]]]:
+def _columns(outcome: Outcome, names: CandidateNames) -> list[tuple[Column, list[str]]]:
     lines = outcome.standings
     digits = decimals([line.score for line in lines])
     title = "score (low is best)" if RULES[outcome.rule].lower_is_better else "score"
@@ -193,13 +193,13 @@ def _grade(line: Standing) -> str:
     return f"{number(line.mean_grade, 1)} {line.band or ''}".rstrip()
 
 
-def _draw(outcome: Outcome, names: Names, before: Outcome | None) -> "Standings":
+def _draw(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> "Standings":
     # Drawings are for the page alone: text does without their import.
     from witan.surfaces.report.drawings import Standings
-    from witan.surfaces.report.scale import SCORES, Scale
+    from witan.surfaces.report.scale import SCORES, AxisScale
 
     rule = RULES[outcome.fell_back_to or outcome.rule]
-    scale = Scale.over(
+    scale = AxisScale.over(
         ((line.score, line.interval) for line in outcome.standings), turned=rule.lower_is_better
     )
     better = "lower is better" if rule.lower_is_better else "higher is better"
@@ -221,7 +221,7 @@ def _draw(outcome: Outcome, names: Names, before: Outcome | None) -> "Standings"
 
 
 def _tiers(
-    outcome: Outcome, names: Names, scale: "Scale", before: Outcome | None
+    outcome: Outcome, names: CandidateNames, scale: "AxisScale", before: Outcome | None
 ) -> "Iterator[Tier]":
     """Box the tiers, best first; whoever no tier may hold stands without a box."""
     from witan.surfaces.report.drawings import Tier
@@ -256,7 +256,13 @@ def _in_play(standing: Standing) -> bool:
 
 
 def _line(
-    line: Standing, names: Names, dot: "Dot | None", digits: int, *, was: int | None, leads: bool
+    line: Standing,
+    names: CandidateNames,
+    dot: "Dot | None",
+    digits: int,
+    *,
+    was: int | None,
+    leads: bool,
 ) -> "StandingLine":
     from witan.surfaces.report.drawings import StandingLine
 
@@ -279,7 +285,7 @@ def _line(
     )
 
 
-def agreement(outcome: Outcome, names: Names) -> Sides:
+def agreement(outcome: Outcome, names: CandidateNames) -> Sides:
     """Write what the ballots agree on, and what they contest."""
     outcome = names.in_order(outcome)
     return Sides(
@@ -290,7 +296,7 @@ def agreement(outcome: Outcome, names: Names) -> Sides:
     )
 
 
-def _agreed(outcome: Outcome, names: Names) -> Iterator[str]:
+def _agreed(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     yield from _separated(outcome, names)
     firsts = {note.ranking[0] for note in outcome.ballots if note.ranking}
     if len(outcome.ballots) > 1 and len(firsts) == 1 and len(group := firsts.pop()) == 1:
@@ -302,7 +308,7 @@ def _agreed(outcome: Outcome, names: Names) -> Iterator[str]:
         yield f"Kendall's W of the ballots is {number(outcome.kendall_w)} (0 no agreement, 1 full)."
 
 
-def _separated(outcome: Outcome, names: Names) -> Iterator[str]:
+def _separated(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     """Say who stands above whom: of two tiers not every pair need be separated."""
     placed = [line for line in outcome.standings if _in_play(line)]
     if len({line.tier for line in placed}) < 2:
@@ -320,7 +326,7 @@ def _separated(outcome: Outcome, names: Names) -> Iterator[str]:
         yield f"{upper} {stands} above {under}, beyond noise at {outcome.level * 100:g}%."
 
 
-def _contested(outcome: Outcome, names: Names) -> Iterator[str]:
+def _contested(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     winner = outcome.condorcet_winner
     if winner is not None and winner not in outcome.leaders:
         beats = f"{names.name(winner)} beats every rival head to head"
@@ -339,7 +345,7 @@ def _contested(outcome: Outcome, names: Names) -> Iterator[str]:
     yield from _pairs(outcome, names)
 
 
-def _dissents(outcome: Outcome, names: Names) -> Iterator[str]:
+def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     """Say which reviewers place whom above the leader."""
     if len(outcome.leaders) != 1:
         return
@@ -361,7 +367,7 @@ def _dissents(outcome: Outcome, names: Names) -> Iterator[str]:
         yield f"Reviewer {each} above {names.name(leader)}."
 
 
-def _pairs(outcome: Outcome, names: Names) -> Iterator[str]:
+def _pairs(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     rows = {line.candidate: at for at, line in enumerate(outcome.standings)}
     for first, second in outcome.unresolved[:PAIRS]:
         chance = None

@@ -54,7 +54,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """From numbers to percent of the width; worse is left.
 
     Parameters
@@ -70,7 +70,7 @@ class Scale:
     @classmethod
     def over(
         cls, numbers: Iterable[tuple[float | None, Interval | None]], *, turned: bool = False
-    ) -> "Scale":
+    ) -> "AxisScale":
         """Return the scale that holds all of these, and their intervals."""
         values: list[float] = []
         for value, interval in numbers:

@@ -11,7 +11,7 @@ from witan.service.trust import duration_text, verdict_text
 from witan.surfaces.views.naming import CHAIRMAN, Naming
 from witan.surfaces.web.markdown import rendered
 
-__all__ = ["AnswerCard", "Unanswered", "Verdict", "answers", "is_long", "unanswered", "verdict"]
+__all__ = ["AnswerCard", "FinalAnswer", "Unanswered", "answers", "is_long", "unanswered", "verdict"]
 
 
 LINES, LINE = 11, 40
@@ -55,7 +55,7 @@ class Unanswered:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FinalAnswer:
     """The final answer.
 
     Parameters
@@ -149,7 +149,7 @@ def unanswered(session: Session, naming: Naming) -> tuple[Unanswered, ...]:
     return tuple(sorted(result, key=lambda one: one.name) if naming.veiled else result)
 
 
-def verdict(session: Session, naming: Naming, *, recounted: bool = False) -> Verdict | None:
+def verdict(session: Session, naming: Naming, *, recounted: bool = False) -> FinalAnswer | None:
     """Return the final answer; without one, the only answer there is; None: neither.
 
     `recounted`: the page counts otherwise than the session did.
@@ -158,13 +158,15 @@ def verdict(session: Session, naming: Naming, *, recounted: bool = False) -> Ver
         return None
     held = session.synthesis
     if held is None:
-        return Verdict(rendered(naming.quoted(session.text)), "the only answer", "", False, (), ())
+        return FinalAnswer(
+            rendered(naming.quoted(session.text)), "the only answer", "", False, (), ()
+        )
     cited = {
         label: naming.answer_at(seat)
         for label, seat in held.labels.items()
         if seat in session.answers
     }
-    return Verdict(
+    return FinalAnswer(
         text=rendered(naming.quoted(held.text), cited, held.unresolved),
         by=_written_by(held.chairman, naming, recounted=recounted),
         said=verdict_text(held.approved) if held.mode == "verdict" else "",

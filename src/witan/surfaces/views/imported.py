@@ -11,7 +11,7 @@ from witan.service.operations.imported_sessions import ImportedSession, votes_be
 from witan.service.text import clean, counted, listed, readable
 from witan.service.trust import trust_line
 from witan.surfaces.report.document import Block
-from witan.surfaces.report.outcome import Names, ranking_blocks
+from witan.surfaces.report.outcome import CandidateNames, ranking_blocks
 from witan.surfaces.views.answers import is_long
 from witan.surfaces.views.session import session_rules
 from witan.surfaces.web.markdown import rendered
@@ -23,7 +23,7 @@ SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class ReviewerBallots:
     """The ballots of one reviewer; without any there is a reason.
 
     Parameters
@@ -67,7 +67,7 @@ class ImportedView:
     trust: tuple[str, ...]
     said: str
     ranking: tuple[Block, ...]
-    casts: tuple[Cast, ...]
+    casts: tuple[ReviewerBallots, ...]
     more: int
     by_models: bool
     answers: tuple[tuple[str, str, Markup, bool], ...]
@@ -83,7 +83,7 @@ def imported_view(
     """Return the page of an imported session."""
     about, outcome = imported.about, imported.outcome
     ballots, answers = imported.held.ballots, imported.held.answers
-    names = Names({name: at for at, name in enumerate(answers)})
+    names = CandidateNames({name: at for at, name in enumerate(answers)})
     casts, more = _casts(ballots)
     beginning = clean(" ".join(about.question.split()))[:80]
     return ImportedView(
@@ -110,7 +110,7 @@ def imported_view(
     )
 
 
-def _casts(ballots: Sequence[Ballot]) -> tuple[tuple[Cast, ...], int]:
+def _casts(ballots: Sequence[Ballot]) -> tuple[tuple[ReviewerBallots, ...], int]:
     """Return the ballots by reviewer, and how many are not among them."""
     held: dict[tuple[str, str], list[Ballot]] = {}
     for ballot in ballots:
@@ -120,11 +120,11 @@ def _casts(ballots: Sequence[Ballot]) -> tuple[tuple[Cast, ...], int]:
     return tuple(_cast(each) for each in shown), more
 
 
-def _cast(ballots: Sequence[Ballot]) -> Cast:
+def _cast(ballots: Sequence[Ballot]) -> ReviewerBallots:
     first = ballots[0]
     cast = [each for each in ballots if not each.abstained]
     orders = Counter(map(_order, cast[:SHOWN]))
-    return Cast(
+    return ReviewerBallots(
         reviewer=clean(first.reviewer),
         kind="a person" if first.kind == "human" else "",
         amount=counted(len(cast), "ballot") if len(cast) > 1 else "",

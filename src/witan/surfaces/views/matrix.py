@@ -15,13 +15,13 @@ from witan.surfaces.report.session import overall_grade
 from witan.surfaces.views.naming import Naming
 from witan.surfaces.web.markdown import rendered
 
-__all__ = ["Cell", "Matrix", "Review", "Row", "matrix"]
+__all__ = ["Matrix", "MatrixCell", "MatrixRow", "ReviewView", "matrix"]
 
 Groups = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatrixCell:
     """One reviewer's rank and grades of one candidate.
 
     Parameters
@@ -59,7 +59,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ReviewReply:
     """One text that a reviewer wrote, and what it is."""
 
     title: str
@@ -67,7 +67,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class ReviewView:
     """Everything that is known of one reviewer's review.
 
     Parameters
@@ -86,11 +86,11 @@ class Review:
     sheets: tuple[tuple[tuple[str, str], ...], ...]
     facts: tuple[str, ...]
     notes: Markup | None
-    replies: tuple[Reply, ...]
+    replies: tuple[ReviewReply, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MatrixRow:
     """One reviewer.
 
     Parameters
@@ -110,13 +110,13 @@ class Row:
     key: int
     reviewer: str
     value: str
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
     abstained: str
     outstanding: bool
     pending: bool
     left_out: bool
     weight: str
-    review: Review
+    review: ReviewView
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Matrix:
     """All ballots of a session; `begun`: some reviewer is done."""
 
     candidates: tuple[tuple[str, str], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     cast: int
     begun: bool
 
@@ -162,7 +162,7 @@ def matrix(
         mute = told.failed and ballot.reviewer not in session.answers
         pending = not (closed or mute) and ballot.abstained and told.abstained is None
         rows.append(
-            Row(
+            MatrixRow(
                 key=key,
                 reviewer=naming.name(ballot.reviewer),
                 value=naming.value(ballot.reviewer),
@@ -211,7 +211,7 @@ def _cells(
     groups: Groups,
     candidates: list[str],
     own: tuple[str, ...],
-) -> tuple[Cell, ...]:
+) -> tuple[MatrixCell, ...]:
     ranks: dict[str, tuple[int, bool]] = {}
     for group in groups:
         rank = len(ranks) + 1
@@ -221,12 +221,12 @@ def _cells(
     cells = []
     for name in candidates:
         if name in own:
-            cells.append(Cell(own=True))
+            cells.append(MatrixCell(own=True))
             continue
         rank, equal = ranks.get(name, (0, False))
         grade = overall_grade(ballot, name, rubric)
         cells.append(
-            Cell(
+            MatrixCell(
                 rank=str(rank) if rank else "",
                 equal=equal,
                 grade="" if grade is None else number(grade, 1),
@@ -245,12 +245,12 @@ def _why(ballot: Ballot, naming: Naming) -> str:
 
 def _review(
     ballot: Ballot, told: _ReviewerEvents, groups: Groups, note: BallotNote | None, naming: Naming
-) -> Review:
+) -> ReviewView:
     order = " > ".join(" = ".join(map(naming.name, naming.ordered(group))) for group in groups)
     last = max((event.round for event in told.sheets), default=1)
     seen = [event.sheet for event in told.sheets if event.round == last]
     notes = rendered(naming.notes(ballot.notes)) if ballot.notes else None
-    return Review(
+    return ReviewView(
         order=order,
         sheets=tuple(
             tuple((label, naming.name(each)) for label, each in zip(*pair, strict=False))
@@ -289,9 +289,9 @@ def _facts(told: _ReviewerEvents, note: BallotNote | None) -> list[str]:
     return facts
 
 
-def _replies(told: _ReviewerEvents, naming: Naming) -> list[Reply]:
-    def reply(title: str, text: str) -> Reply:
-        return Reply(title, readable(naming.quoted(text)))
+def _replies(told: _ReviewerEvents, naming: Naming) -> list[ReviewReply]:
+    def reply(title: str, text: str) -> ReviewReply:
+        return ReviewReply(title, readable(naming.quoted(text)))
 
     result = [reply("First reply, which could not be read", each.reply) for each in told.repairs]
     last = told.cast or told.abstained

@@ -13,7 +13,7 @@ from witan.deliberation.events import SessionOpened
 from witan.deliberation.masking import list_names, mask
 from witan.deliberation.session import Session
 from witan.service.text import MANY_NAMES, clean, listed
-from witan.surfaces.report.outcome import Names
+from witan.surfaces.report.outcome import CandidateNames
 
 __all__ = ["CHAIRMAN", "Naming", "seat_called"]
 
@@ -26,7 +26,7 @@ AWAITED, AWAITED_CHARS = 3, 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Naming(Names):
+class Naming(CandidateNames):
     """Names of the seats of a session, or their labels.
 
     Parameters

@@ -18,8 +18,8 @@ from witan.surfaces.report.outcome import agreement, ranking_blocks
 from witan.surfaces.report.sessions import AS_CHILD
 from witan.surfaces.views.answers import (
     AnswerCard,
+    FinalAnswer,
     Unanswered,
-    Verdict,
     answers,
     unanswered,
     verdict,
@@ -54,7 +54,7 @@ class Recounted:
 
 
 @dataclass(frozen=True, slots=True)
-class Vote:
+class VoteView:
     """A person's vote in one line, and its note."""
 
     person: str
@@ -100,11 +100,11 @@ class SessionView:
     parent: tuple[str, str, str] | None
     children: tuple[tuple[str, str], ...]
     judges: str
-    votes: tuple[Vote, ...]
+    votes: tuple[VoteView, ...]
     trust: tuple[str, ...]
     figures: tuple[Figure, ...]
     lanes: tuple[Lane, ...]
-    verdict: Verdict | None
+    verdict: FinalAnswer | None
     said: str
     agreement: tuple[Block, ...]
     ranking: tuple[Block, ...]
@@ -230,12 +230,12 @@ def _judges(session: Session, naming: Naming) -> str:
     return f"judged by {naming.listed(jury, most=len(jury))}" if jury else ""
 
 
-def _vote(ballot: Ballot, naming: Naming) -> Vote:
+def _vote(ballot: Ballot, naming: Naming) -> VoteView:
     # While names are hidden, whoever is still to vote is told no order.
     groups = () if naming.veiled else ballot.groups
     order = " > ".join(" = ".join(map(naming.name, group)) for group in groups)
     notes = "" if naming.veiled else readable(ballot.notes or "")
-    return Vote(clean(ballot.reviewer), order, notes)
+    return VoteView(clean(ballot.reviewer), order, notes)
 
 
 def _title(question: str) -> str:

@@ -374,7 +374,14 @@ class TestInterrupt:
             _, err = process.communicate(timeout=30)
         return process.returncode, err
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    @pytest.mark.parametrize(
+        "number",
+        [
+            signal.SIGINT,
+            signal.SIGTERM,
+            pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+        ],
+    )
     def test_what_came_in_is_kept_and_taken_up_again(self, witan, tmp_path, number):
         """Two of three answers are saved; resuming asks the third alone, and ends the session."""
         path = tmp_path / "half.json"

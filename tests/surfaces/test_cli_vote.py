@@ -483,7 +483,7 @@ class TestTerminal:
         assert len(people(witan, held)) == 1
         assert max(map(len, shown.splitlines())) <= 78
 
-    @pytest.mark.parametrize("typed", [signal.SIGINT, "\x04"])
+    @pytest.mark.parametrize("typed", [signal.SIGINT, pytest.param("\x04", marks=pytest.mark.slow)])
     def test_interrupted_nothing_is_stored(self, witan, held, typed):
         """Ctrl-C, or the end of input, in the middle: 130, and no ballot."""
         status, shown = self.run(held, [("equal)", "A > B > C\n"), ("Vote A", typed)])

@@ -64,10 +64,10 @@ def test_every_command_prints_what_is_shown(address):
         assert same(found[place + 1].text, printed), printed[:2000]
 
 
+@pytest.mark.slow
 class TestToken:
     """A server with a token, as curl meets it."""
 
-    @pytest.mark.slow
     def test_without_it_curl_fails_and_says_what_to_do(self, guarded):
         """The answer is a problem, with the status that it names."""
         done = subprocess.run(  # noqa: S603 - our own server

@@ -131,6 +131,7 @@ class TestAsking:
         with History.open(tmp_path / "history.sqlite") as history:
             assert history.session(told["session"]).text == told["text"]
 
+    @pytest.mark.slow
     async def test_without_a_history_nothing_is_kept(self, tmp_path):
         """Its sessions are there while the process is."""
         file = write_config(tmp_path)

@@ -75,7 +75,9 @@ class Story:
             e.BallotCast, seat=held.reviewer, ballot=held, replies=("{}",), read_by="schema",
             spent=spent(),
         )  # fmt: skip
-        [outcome] = tally_sessions(list(self._cast.values()), Settings.of("borda"))
+        given = self.events[0].procedure.counting
+        settings = Settings.of("borda", prior=given.prior, rho=given.rho)
+        [outcome] = tally_sessions(list(self._cast.values()), settings)
         return self.tell(e.OutcomeChanged, outcome=outcome, counted=tuple(self._cast))
 
     def abstains(self, seat: str, reason: str) -> "Story":

@@ -1,18 +1,27 @@
 """How often a leader is declared, wrongly and rightly: the figures of docs/benchmarks.md."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from elections import mean_ranks
 from simulation import council
 from witan.core.outcome import Prior
 from witan.core.profile import Profile
 from witan.core.rules import RULES
-from witan.core.stats.additive import AdditiveFit, adjusted_grades, fit_grades, fit_ranks
-from witan.core.stats.distributions import t_quantile
-from witan.core.stats.uncertainty import Uncertainty, learn_prior
+from witan.core.stats.additive import adjusted_grades, fit_grades, fit_ranks, pair_variances
+from witan.core.stats.posterior import beliefs, ratios
+from witan.core.stats.priors import PUBLIC_RHO, learn_prior, public_prior
+from witan.core.stats.uncertainty import Uncertainty
 
-__all__ = ["declared_and_found", "history", "ways_to_tell"]
+__all__ = [
+    "declared_and_found",
+    "first_is_told_apart",
+    "history",
+    "uncertainty_of",
+    "ways_to_tell",
+    "worlds_of_equals",
+]
 
 TIED_AT_THE_TOP = (1.0, 1.0, -1.0, -2.0, -2.0)
 CLEAR_LEADER = (3.0, 0.0, 0.0, 0.0, 0.0)
@@ -40,19 +49,24 @@ def ways_to_tell(prior: Prior) -> dict[str, Callable[[Profile], Told]]:
     """What may tell two lines apart, by its name in the table."""
     return {
         "overlap of intervals (ADR-010)": _by_overlap,
-        "contrast on grades (default)": lambda profile: _by_contrast(
-            fit_grades(profile), adjusted_grades(profile)
+        "contrast on grades, nothing borrowed": lambda profile: first_is_told_apart(
+            profile, "grades", prior=None, rho=0.0
         ),
-        "contrast on ranks": lambda profile: _by_contrast(fit_ranks(profile), -profile.ranks),
-        "contrast on grades, moderated": lambda profile: _by_contrast(
-            fit_grades(profile), prior=prior
+        "contrast on grades (default)": lambda profile: first_is_told_apart(profile, "grades"),
+        "contrast on ranks (default)": lambda profile: first_is_told_apart(profile, "ranks"),
+        "contrast on grades, with a history": lambda profile: first_is_told_apart(
+            profile, "grades", prior=prior
         ),
+        "P(best) ≥ 0.95": lambda profile: _by_p_best(profile, public_prior("grades", 5)),
         "P(best) ≥ 0.95 with a history": lambda profile: _by_p_best(profile, prior),
-        "contrast on grades, ρ unknown": lambda profile: _by_contrast(
-            fit_grades(profile), adjusted_grades(profile)
+        "contrast on grades, ρ = 0": lambda profile: first_is_told_apart(
+            profile, "grades", rho=0.0
         ),
-        "contrast on grades, ρ = 0.5": lambda profile: _by_contrast(
-            fit_grades(profile), adjusted_grades(profile), rho=0.5
+        "contrast on grades, ρ = 0.2 (default)": lambda profile: first_is_told_apart(
+            profile, "grades"
+        ),
+        "contrast on grades, ρ = 0.5": lambda profile: first_is_told_apart(
+            profile, "grades", rho=0.5
         ),
     }
 
@@ -68,6 +82,73 @@ def history(reviewers: int, rng: np.random.Generator) -> Prior:
     return prior
 
 
+def uncertainty_of(
+    profile: Profile,
+    unit: str = "grades",
+    *,
+    prior: Prior | str | None = "public",
+    rho: float | None = None,
+) -> Uncertainty:
+    """What a count makes of these ballots, by default or with something else borrowed."""
+    fit = fit_grades(profile) if unit == "grades" else fit_ranks(profile)
+    values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
+    ballots = (~np.isnan(values)).sum(axis=0)
+    if prior == "public":
+        prior = public_prior(unit, profile.n_candidates)
+    rho = PUBLIC_RHO[unit] if rho is None else rho
+    own = pair_variances(values)
+    return Uncertainty.of(fit, ballots, shared=rho / (1 - rho), prior=prior, own=own)
+
+
+def first_is_told_apart(profile: Profile, unit: str, **borrowed: object) -> Told:
+    """The contrast between the first two lines of every session."""
+    uncertainty = uncertainty_of(profile, unit, **borrowed)
+    first, second = np.argsort(-uncertainty.fit.effects, axis=0, kind="stable")[:2]
+    return uncertainty.separated(0.95)[first, second, np.arange(len(first))], first
+
+
+def worlds_of_equals(
+    reviewers: int, sessions: int, rng: np.random.Generator
+) -> Iterator[tuple[str, bool, Profile]]:
+    """Councils whose first two candidates are equal: name, whether it is hostile, ballots."""
+
+    def graded(keys: np.ndarray) -> Profile:
+        grades = np.clip(np.rint(keys), 1, 10)
+        return Profile.from_ranks(mean_ranks(-grades), grades=grades)
+
+    def recused(keys: np.ndarray) -> np.ndarray:
+        for own in range(min(reviewers, keys.shape[1])):
+            keys[own, own] = np.nan
+        return keys
+
+    drawn = {"reviewers": reviewers, "sessions": sessions, "rng": rng}
+    yield "two at the top", False, council(TIED_AT_THE_TOP, **drawn)
+    yield "two at the top, a jury", False, council(TIED_AT_THE_TOP, recused=False, **drawn)
+    yield "three candidates", False, council((1.0, 1.0, -1.0), **drawn)
+    yield "eight candidates", False, council((1.0, 1.0, 0, 0, 0, -1, -1, -2.0), **drawn)
+    yield "all equal", False, council((0.0,) * 5, **drawn)
+    yield "loud reviewers", False, council(TIED_AT_THE_TOP, noise=2.0, **drawn)
+    yield "the ceiling", False, council((5.0, 5.0, 2.0, 0.0, 0.0), **drawn)
+    yield "the floor", False, council((-3.0, -3.0, -5.0, -6.0, -6.0), **drawn)
+    shape = (reviewers, 5, sessions)
+    yield "random grades", False, graded(rng.integers(1, 11, shape).astype(float))
+    keys = 6 + np.array(TIED_AT_THE_TOP)[:, np.newaxis] + rng.normal(size=shape)
+    shown = rng.permuted(np.broadcast_to(np.arange(5.0)[:, np.newaxis], shape), axis=1)
+    yield "the first shown is favoured", False, graded(recused(keys - 0.4 * shown))
+    yield "a third of the noise shared", True, council(TIED_AT_THE_TOP, shared=0.3, **drawn)
+    coins = np.tile(np.array([8.0, 8, 5, 3, 1])[:, np.newaxis], (reviewers, 1, sessions))
+    coins[:, :2] += rng.random((reviewers, 2, sessions)) < 0.5
+    yield "a point apart by chance", True, graded(coins)
+    spread = np.array([2.0, 2.0, 0.3, 0.3, 0.3])[:, np.newaxis]
+    keys = 6 + np.array([0.0, 0, -2, -3, -4])[:, np.newaxis] + spread * rng.normal(size=shape)
+    keys += rng.normal(size=(reviewers, 1, sessions))
+    yield "noise at the top alone", True, graded(recused(keys))
+    flips = np.tile(np.array([0.0, 0, 2, 3, 4])[:, np.newaxis], (reviewers, 1, sessions))
+    flips[:, 0] = rng.random((reviewers, sessions)) < 0.5
+    flips[:, 1] = 1 - flips[:, 0]
+    yield "coin flips above a fixed order", True, graded(9 - 2 * flips)
+
+
 def _by_overlap(profile: Profile) -> Told:
     scores = RULES["normalized_scores"](profile)
     order = np.argsort(-scores.score, axis=0, kind="stable")
@@ -76,38 +157,8 @@ def _by_overlap(profile: Profile) -> Told:
     return score[0] - 1.96 * error[0] >= score[1] + 1.96 * error[1], order[0]
 
 
-def _by_contrast(
-    fit: AdditiveFit,
-    values: np.ndarray | None = None,
-    *,
-    prior: Prior | None = None,
-    rho: float = 0.0,
-) -> Told:
-    """All sessions at once: they share one pattern of ballots, hence freedom and factors."""
-    first, second = np.argsort(-fit.effects, axis=0, kind="stable")[:2]
-    sessions = np.arange(len(first))
-    variance, df = fit.residual_variance, float(fit.df[0])
-    if prior is not None:
-        variance = (prior.noise_df * prior.noise_variance + df * variance) / (prior.noise_df + df)
-        df += prior.noise_df
-    factor = fit.variance_factors(0)[first, second] + 2 * rho / (1 - rho)
-    contrast = variance * factor
-    if values is not None:
-        own = values[:, first, sessions] - values[:, second, sessions]
-        n = (~np.isnan(own)).sum(axis=0)
-        spread = np.nansum((own - np.nansum(own, axis=0) / np.maximum(n, 1)) ** 2, axis=0)
-        contrast = np.fmax(contrast, spread / np.maximum(n - 1, 1) / np.maximum(n, 1))
-    difference = fit.effects[first, sessions] - fit.effects[second, sessions]
-    return difference > t_quantile(0.975, df) * np.sqrt(contrast), first
-
-
 def _by_p_best(profile: Profile, prior: Prior) -> Told:
-    fit, ballots = fit_grades(profile), profile.graded.sum(axis=0)
-    everyone = np.ones(profile.n_candidates, dtype=bool)
-    best = np.array(
-        [
-            Uncertainty.of(fit, s, ballots[:, s], prior=prior).p_best(everyone)
-            for s in range(profile.n_sessions)
-        ]
-    )
-    return best.max(axis=1) >= 0.95, best.argmax(axis=1)
+    uncertainty = uncertainty_of(profile, prior=prior)
+    everyone = np.ones(uncertainty.votes.shape, dtype=bool)
+    best = np.nan_to_num(beliefs(uncertainty, everyone, ratios(prior)).p_best)
+    return best.max(axis=0) >= 0.95, best.argmax(axis=0)

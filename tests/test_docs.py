@@ -305,8 +305,8 @@ class TestFigures:
 
         for name, told in ways_to_tell(prior).items():
             said = [float(figure) for figure in rows[name][column].split(" · ")]
-            sessions = 300 if name.startswith("P(best)") else 10_000
-            shared = 0.5 if "ρ" in name else 0.0
+            sessions = 2_000 if name.startswith("P(best)") else 10_000
+            shared = 0.3 if "ρ" in name else 0.0
             measured = declared_and_found(
                 told, reviewers=reviewers, sessions=sessions, rng=rng, shared=shared
             )

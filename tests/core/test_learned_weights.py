@@ -34,7 +34,7 @@ from witan.core.stats.learning import (
     reliability_from_shares,
     reliability_from_tracks,
 )
-from witan.core.stats.uncertainty import learn_prior
+from witan.core.stats.priors import learn_prior
 from witan.core.tally import prepare, tally, tally_sessions
 from witan.errors import InvalidParameter
 

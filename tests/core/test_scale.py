@@ -474,7 +474,8 @@ def test_errors_grow_with_the_steps_of_the_scale(scale, best, next_best):
 
     def errors_apart(scale: str, best: float, next_best: float) -> float:
         grades = {"a": best, "b": next_best, "c": next_best}
-        lines = tally([Ballot(f"r{n}", grades=grades, scale=scale) for n in range(5)]).standings
+        cast = [Ballot(f"r{n}", grades=grades, scale=scale) for n in range(5)]
+        lines = tally(cast, prior="none", rho="none").standings
         return (lines[0].score - lines[1].score) / lines[0].std_error
 
     assert errors_apart(scale, best, next_best) == pytest.approx(errors_apart("1-10", 9, 8))

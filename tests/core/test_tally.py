@@ -202,12 +202,12 @@ class TestUncertainty:
         assert wide.tied_for_best == ("a", "b", "c", "d")
 
     def test_a_shared_error_widens_everything(self):
-        """With ρ given, effective votes are shown and the leader is less sure."""
+        """With ρ given, effective votes are shown and every error is larger."""
         alone, shared = tally(COUNCIL, rho=None), tally(COUNCIL, rho=0.5)
 
         assert alone.effective_votes is None
         assert shared.effective_votes == pytest.approx(5 / 3)
-        assert shared["a"].p_best < alone["a"].p_best
+        assert shared["a"].std_error > alone["a"].std_error
 
     @pytest.mark.parametrize("rho", [-0.1, 1.0, math.nan])
     def test_a_shared_error_out_of_range_is_refused(self, rho):
@@ -407,7 +407,7 @@ class TestSessions:
             given = [b for n in range(n_sessions) for b in cast(n)]
             return next(tally_sessions(given, Settings(prior="learn", flips=False)))
 
-        assert count(49).prior is None
+        assert count(49).prior.source == "public"
         assert count(60).prior.n_sessions >= 50
         assert count(60).df > count(49).df
 
@@ -442,6 +442,6 @@ class TestHumanVotes:
 
         few, enough = cast[: 3 * 40], cast
 
-        assert next(tally_sessions(few, Settings(kind="model"))).effective_votes is None
+        assert next(tally_sessions(few, Settings(kind="model"))).rho_is_assumed
         learned = next(tally_sessions(enough, Settings(kind="model")))
         assert learned.effective_votes == pytest.approx(1.0, abs=0.01)

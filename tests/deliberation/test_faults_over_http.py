@@ -328,7 +328,7 @@ class TestTooFew:
         """The best-ranked answer stands for it, and both who failed are named."""
         server.fault(None, "503", stage="synthesis")
 
-        session = await asked(server)
+        session = await asked(server, prior="none", rho="none")
 
         assert session.synthesis.chairman is None
         assert session.text == "This is an answer worth 9 of 10."

@@ -71,12 +71,12 @@ class TestOpening:
         assert again.recount("borda").prior == PRIOR
 
     def test_without_a_teacher_nothing_is_learned(self):
-        """No history: the procedure is as it was given, and nothing is borrowed."""
+        """No history: the procedure is as it was given, and the public prior stands in."""
         session = anyio.run(asked, council())
 
         assert session.opened.procedure == Procedure()
         assert session.opened.calibration is None
-        assert session.outcome.prior is None
+        assert session.outcome.prior.source == "public"
 
     def test_what_is_set_is_not_learned(self):
         """A prior, ρ or reliability of one's own stays, and so does none at all."""

@@ -176,7 +176,7 @@ class TestClosing:
 
     async def test_the_best_answer_needs_no_call(self):
         """In the mode best, what the jury ranks first is the final answer."""
-        again = await judged(await held(), mode="best")
+        again = await judged(await held(), mode="best", prior="none", rho="none")
 
         assert again.text == says("e")
 

@@ -366,7 +366,7 @@ class TestSynthesis:
 
     async def test_the_best_answer_needs_no_call(self):
         """In the mode best nobody is asked for a final answer."""
-        session = await asked(council(members(), mode="best"))
+        session = await asked(council(members(), mode="best", prior="none", rho="none"))
 
         assert session.text == says("c")
         assert session.synthesis.chairman is None

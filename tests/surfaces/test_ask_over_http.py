@@ -249,7 +249,7 @@ class TestStatus:
 
     def test_a_winner(self, ask):
         """Where reviewers agree there is one."""
-        assert ask("--require-winner").status == 0
+        assert ask("--require-winner", "--prior", "none", "--rho", "none").status == 0
 
 
 @fault

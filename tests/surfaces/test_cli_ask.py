@@ -482,7 +482,7 @@ class TestPlan:
         assert [line.split()[:2] for line in said.lines if line.startswith(("a ", "b "))][:2]
 
     def test_it_says_what_so_many_reviewers_can_separate(self, witan):
-        """Three separate nothing, four some answers; in JSON the same stands as numbers."""
+        """Three separate answers far apart, four closer ones; in JSON the same as numbers."""
         members = [
             word for name in "abcd" for word in ("--member", f"{name}=http://192.0.2.1/v1#m")
         ]
@@ -490,17 +490,14 @@ class TestPlan:
         three, four = witan("plan", "Which?", *members[:6]), witan("plan", "Which?", *members)
         found = witan("plan", "Which?", "--json", *members).json["separation"]
 
-        said = (
-            "3 members cannot separate any answers: none judges its own, so each answer gets 2 "
-            "reviews; 4 separate answers 4.0 grades apart (80 % of the time), or let a jury judge."
-        )
+        said = "3 members separate answers 5.2 grades apart (80 % of the time); 4 separate 4.3."
         assert said in " ".join(three.out.split())
         assert (
-            "4 members separate answers 4.0 grades apart (80 % of the time); 5 separate 2.8."
+            "4 members separate answers 4.3 grades apart (80 % of the time); 5 separate 3.5."
             in (" ".join(four.out.split()))
         )
-        assert (found["reviewers"], round(found["grades"], 1), found["power"]) == (4, 4.0, 0.8)
-        assert (found["next_reviewers"], round(found["next_grades"], 1)) == (5, 2.8)
+        assert (found["reviewers"], round(found["grades"], 1), found["power"]) == (4, 4.3, 0.8)
+        assert (found["next_reviewers"], round(found["next_grades"], 1)) == (5, 3.5)
         jury = [w for name in "xyz" for w in ("--jury", f"{name}=http://192.0.2.1/v1#{name}")]
         judged = " ".join(witan("plan", "Which?", *members[:6], *jury).out.split())
         assert "3 reviewers separate answers" in judged
@@ -511,7 +508,7 @@ class TestPlan:
         three = [word for name in "abc" for word in ("--member", f"{name}={url}#m")]
         limits = ("--no-history", "--attempts", 1)
 
-        assert "3 members cannot separate" in witan("ask", "Which?", *three, *limits).err
+        assert "3 members separate answers" in witan("ask", "Which?", *three, *limits).err
         four = (*three, "--member", f"d={url}#m")
         assert "4 members separate answers" in witan("ask", "Which?", *four, *limits).err
         assert "separate" not in witan("ask", "Which?", *three, *limits, "--quiet").err

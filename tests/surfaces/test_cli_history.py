@@ -140,7 +140,7 @@ class TestImported:
         said = witan("show", "old")
 
         assert said.status == 0
-        for part in ("old · imported from file.jsonl", "Which?", "The second.", "x leads"):
+        for part in ("old · imported from file.jsonl", "Which?", "The second.", "x is ahead"):
             assert part in said.out
 
     def test_it_is_counted_by_another_rule(self, witan):

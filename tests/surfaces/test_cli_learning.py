@@ -62,24 +62,24 @@ class TestFiftySessions:
         assert said.json["events"][0]["procedure"]["counting"]["prior"] == held["prior"]
 
     def test_forty_nine_do_not(self, witan, place, seats):
-        """With one session fewer there is no prior, and nothing is told apart."""
+        """With one session fewer the public prior stands in."""
         learn(place, 49)
 
         held = outcome(witan("ask", "Is it so?", "--json", *seats))
 
-        assert held["prior"] is None
-        assert held["standings"][0]["tied_with_next"]
+        assert held["prior"]["source"] == "public"
 
     def test_simulated_sessions_do_not(self, witan, place, seats):
         """Demonstrations and scripts teach nothing, however many there are."""
         learn(place, 60, simulated=True)
         witan("demo", "--fast", "--quiet")
 
-        assert outcome(witan("ask", "Is it so?", "--json", *seats))["prior"] is None
+        held = outcome(witan("ask", "Is it so?", "--json", *seats))
+        assert held["prior"]["source"] == "public"
 
     @pytest.mark.parametrize("how", ["option", "setting"])
     def test_nothing_is_learned_where_that_is_said(self, witan, place, seats, how, monkeypatch):
-        """``--no-history`` and ``counting.prior = "none"`` count as without a history."""
+        """``--no-history`` leaves the public prior, ``counting.prior = "none"`` none at all."""
         learn(place, 50)
         if how == "setting":
             monkeypatch.setenv("WITAN_COUNTING_PRIOR", "none")
@@ -87,7 +87,7 @@ class TestFiftySessions:
         extra = ["--no-history"] if how == "option" else []
         held = outcome(witan("ask", "Is it so?", "--json", *extra, *seats))
 
-        assert held["prior"] is None
+        assert (held["prior"] or {}).get("source") == ("public" if how == "option" else None)
 
     def test_a_recount_is_the_same_whatever_was_learned_since(self, witan, place, seats):
         """The record keeps its prior when the history goes on."""
@@ -104,8 +104,8 @@ class TestTrust:
     """The line of trust, and what `show` says of the session later."""
 
     def test_both_are_unknown_alone(self, witan, seats):
-        """Three reviewers who agree on everything leave nothing to judge their noise by."""
-        said = witan("ask", "Is it so?", *seats)
+        """Three who agree on everything leave nothing to judge their noise by."""
+        said = witan("ask", "Is it so?", "--prior", "none", *seats)
 
         assert " · agreement unknown · reliability unknown · " in said.err
 
@@ -188,13 +188,13 @@ class TestRecounts:
     """A recount that is told to learn does so from the other sessions, as a council does."""
 
     def test_an_imported_session_borrows_strength(self, witan, place):
-        """The prior is that of the fifty others, and named; without ``learn`` there is none."""
+        """The prior is that of the fifty others, and named; without ``learn`` the public one."""
         learn(place, 51)
 
         plain = witan("recount", "lesson 3", "--json").json
         taught = witan("recount", "lesson 3", "--prior", "learn", "--json").json
 
-        assert plain["sessions"][0]["prior"] is None
+        assert plain["sessions"][0]["prior"]["source"] == "public"
         assert taught["sessions"][0]["prior"]["n_sessions"] == 50
 
     def test_a_council_borrows_strength_later(self, witan, place, seats):
@@ -227,8 +227,8 @@ class TestRecounts:
 
         assert said.status == 0
         told = " ".join(said.out.split())
-        assert "no prior is learned: fewer than 50 other sessions say how much noise" in told
-        assert "no ρ is learned: people decided too few pairs of the other sessions" in told
+        assert "no prior is learned, the public one stands in: fewer than 50 other" in told
+        assert "no ρ is learned, the public one stands in: people decided too few pairs" in told
 
     @pytest.mark.parametrize("option", ["--prior", "--rho"])
     def test_a_file_has_nothing_to_learn_from(self, witan, tmp_path, option):

@@ -234,16 +234,16 @@ class TestTerminal:
 
     def test_it_fits_the_width(self, on_terminal, council):
         """At 60 columns no line is longer, and what was left out is named."""
-        shown = on_terminal("tally", council, NO_COLOR="1")
+        shown = on_terminal("tally", council, "--rho", "none", NO_COLOR="1")
 
         assert max(len(line) for line in shown.splitlines()) <= 60
         assert "(too narrow to show: 95% interval" in shown
 
     def test_no_color_is_honoured(self, on_terminal, council):
         """With NO_COLOR set nothing is coloured; without, something is."""
-        assert "\x1b[" not in on_terminal("tally", council, NO_COLOR="1")
+        assert "\x1b[" not in on_terminal("tally", council, "--rho", "none", NO_COLOR="1")
         assert "\x1b[1m" in on_terminal("tally", council)
 
     def test_tiers_are_boxed_by_a_line(self, on_terminal, council):
         """A terminal shows the line between tiers in box characters."""
-        assert "─────" in on_terminal("tally", council, NO_COLOR="1")
+        assert "─────" in on_terminal("tally", council, "--rho", "none", NO_COLOR="1")

@@ -10,22 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.interpretation import Electorate, Vote
-from witan.core.outcome import Prior, Unit
+from witan.core.outcome import Unit
 from witan.core.placing import Placing, effective_ballots, first_places, place, votes
 from witan.core.profile import FRACTION_VARIANCE, ROUNDING_VARIANCE, Floats, Profile, matchups
 from witan.core.robustness import ballots_to_flip
 from witan.core.rules import RULES, Rule, Scores
 from witan.core.scale import LOWEST
 from witan.core.settings import Settings
-from witan.core.stats.additive import (
-    AdditiveFit,
-    adjusted_grades,
-    fit_grades,
-    fit_ranks,
-    fit_rows,
-    pair_variances,
-)
-from witan.core.stats.uncertainty import Uncertainty
+from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_rows
 from witan.errors import TooLarge, UnsuitableBallots
 
 MATCHUP_CELLS = 1 << 22
@@ -323,36 +315,6 @@ class Counted:
     flips: NDArray[np.int64] | None
     flips_exact: NDArray[np.bool_] | None
     fits: Sequence[Fitted] | None
-
-    def uncertainty(self, column: int) -> tuple[Uncertainty, Unit] | None:
-        """Fit of a session with its basis; None over time or without votes."""
-        if self.fits is None or not self.electorates[column].votes:
-            return None
-        fit, at, unit = self.fits[column]
-        one = self.profile.take(slice(column, column + 1))
-        seats = np.array(self.electorates[column].stands_for, dtype=np.intp)
-        judged, place = np.unique(seats, return_inverse=True)
-        if len(seats):  # copies of an answer are not judged again: they would add certainty
-            one = one.keep_candidates(judged)
-            fit, at = (fit_grades(one) if unit == "grades" else fit_ranks(one)), 0
-        present = one.graded if unit == "grades" else one.ranked
-        if one.weights is not None:
-            present = present & (one.weights > 0)[:, np.newaxis]
-        learned = self.settings.prior
-        prior = learned if isinstance(learned, Prior) and learned.unit == unit else None
-        rho = self.settings.rho if isinstance(self.settings.rho, float | int) else None
-        own = pair_variances(self._read(column, one, unit))
-        ballots = present.sum(axis=0)[:, 0]
-        result = Uncertainty.of(fit, at, ballots, rho=rho, prior=prior, own=own)
-        return (result.at(place) if len(seats) else result), unit
-
-    def _read(self, column: int, one: Profile, unit: Unit) -> Floats:
-        """Rows of one session for the fit, shape (rows, C)."""
-        if unit == "grades":
-            return adjusted_grades(one)[:, :, 0]
-        if any(vote.paired for vote in self.electorates[column].votes):
-            return opinion_rows(self.electorates[column])[:, :, 0]
-        return -one.ranks[:, :, 0]
 
 
 def count(

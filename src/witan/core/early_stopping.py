@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from witan.core.ballot import Ballot
 from witan.core.counting import failed_candidates, score, stack
 from witan.core.interpretation import Electorate, Vote
-from witan.core.placing import Placing, place
+from witan.core.outcome import MIN_VOTES
+from witan.core.placing import Placing, place, votes
 from witan.core.profile import Floats
 from witan.core.rules import RULES
 from witan.core.scale import HIGHEST, LOWEST
@@ -45,6 +46,7 @@ class _Race:
     leader: str
     settings: Settings
     rule: str
+    min_votes: int = MIN_VOTES
 
     @property
     def rivals(self) -> list[str]:
@@ -109,9 +111,12 @@ def find_decided_leader(
     race = _race(ballots, outstanding, settings, roster)
     if race is None:
         return None
-    if not race.missing or BOUNDS[race.rule](race):
+    if not race.missing:
         return race.leader
-    return None
+    least = _min_votes(race)
+    if least is None:
+        return None
+    return race.leader if BOUNDS[race.rule](replace(race, min_votes=least)) else None
 
 
 def _race(
@@ -140,12 +145,33 @@ def _race(
     placing, certain = _place([electorate], rule, settings)
     if not certain or placing.leads.sum() != 1:
         return None
-    leader = electorate.candidates[int(placing.leads[:, 0].argmax())]
-    return _Race(electorate, missing, leader, settings, rule)
+    seat = int(placing.leads[:, 0].argmax())
+    return _Race(electorate, missing, electorate.candidates[seat], settings, rule)
+
+
+def _min_votes(race: _Race) -> int | None:
+    """Votes below which a candidate stands apart whatever comes; None: the leader itself may.
+
+    With the leader and another above it, the number is settled. Else rivals with fewer votes may
+    come to stand beside the leader; so they may where grades count, since a grade of one ballot
+    makes a vote of every ballot that left it out.
+    """
+    rule = RULES[race.rule]
+    counts = votes(stack([race.electorate]), rule)[:, 0]
+    names = race.electorate.candidates
+    if counts[names.index(race.leader)] >= MIN_VOTES:
+        settled = (counts >= MIN_VOTES).sum() > 1
+        return MIN_VOTES if settled and rule.needs == "rankings" and not rule.reads_both else 1
+    most = [
+        n + sum(one.own != name for one in race.missing)
+        for name, n in zip(names, counts, strict=True)
+        if name != race.leader
+    ]
+    return 1 if sum(n >= MIN_VOTES for n in most) < 2 else None
 
 
 def _place(
-    electorates: Sequence[Electorate], rule: str, settings: Settings
+    electorates: Sequence[Electorate], rule: str, settings: Settings, min_votes: int = MIN_VOTES
 ) -> tuple[Placing, bool]:
     """Places in sessions of one shape, and their independence of seat order."""
     chosen = RULES[rule]
@@ -156,7 +182,9 @@ def _place(
     parameters = settings.parameters if settings.rule == rule else {}
     scores = score(chosen, profile, **parameters)
     failed = failed_candidates(electorates)
-    placing = place(scores, profile, chosen, tie_break=settings.tie_break, failed=failed)
+    placing = place(
+        scores, profile, chosen, tie_break=settings.tie_break, failed=failed, min_votes=min_votes
+    )
     by_seat = scores.seat_order_decided
     return placing, by_seat is None or not by_seat.any()
 
@@ -180,7 +208,7 @@ def _survives_worst_ballots(race: _Race) -> bool:
         )
         for rival in race.rivals
     ]
-    ranks = _place(completions, race.rule, race.settings)[0].ranks
+    ranks = _place(completions, race.rule, race.settings, race.min_votes)[0].ranks
     at = race.electorate.candidates.index
     return all(
         ranks[at(race.leader), column] < ranks[at(rival), column]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from witan.core.ballot import Ballot
 from witan.core.counting import Counted, count, stack
 from witan.core.display import Displayed
+from witan.core.inference import fit_parts
 from witan.core.interpretation import Electorate
 from witan.core.outcome import Outcome
 from witan.core.profile import Floats, matchups
@@ -659,29 +660,30 @@ def _difference(counted: Counted, outcome: Outcome, top: Sequence[int]) -> Step:
     """The contrast between the first two lines, or their intervals."""
     if outcome.ties == "intervals":
         return _intervals(counted, outcome)
-    fit = counted.uncertainty(0)
+    parts = fit_parts(counted)
     title = "Is the difference more than noise?"
-    if fit is None or not fit[0].can_tell:
+    if not parts or not parts[0].uncertainty.can_tell[0]:
         return Step(title, ("There are too few ballots to tell: no residual freedom is left.",))
-    uncertainty, unit = fit
-    i, j = top
-    difference = float(uncertainty.effects[i] - uncertainty.effects[j])
-    error = float(uncertainty.contrast_variances()[i, j]) ** 0.5
+    uncertainty, unit, places = parts[0].uncertainty, parts[0].unit, parts[0].places
+    i, j = top if places is None else places[top]
+    difference = float(uncertainty.fit.effects[i, 0] - uncertainty.fit.effects[j, 0])
+    error = float(uncertainty.contrast_variances()[i, j, 0]) ** 0.5
+    df = float(uncertainty.df[0])
     if not error > 0:
         return Step(title, ("The two were never compared, not even through others.",))
     t = difference / error
-    p = 2 * float(t_cdf(np.array([-abs(t)]), uncertainty.df)[0])
+    p = 2 * float(t_cdf(np.array([-abs(t)]), df)[0])
     names = [line.candidate for line in outcome.standings[:2]]
     words = [
         f"Effects fitted on {unit}, with every reviewer's own level taken out; Student's t.",
-        _verdict(outcome, names, p, min(int(uncertainty.votes[i]), int(uncertainty.votes[j]))),
+        _verdict(outcome, names, p, int(uncertainty.votes[[i, j], 0].min())),
     ]
     if outcome.rho is not None:
         words.insert(
             1, f"The error includes what all reviewers get wrong together, ρ = {outcome.rho:g}."
         )
     header = ("first", "second", "difference", "error", "t", "df", "p")
-    row = (*names, difference, error, t, float(uncertainty.df), p)
+    row = (*names, difference, error, t, df, p)
     return Step(title, tuple(words), header, (row,))
 
 

@@ -1,7 +1,8 @@
 """Outcomes of one session under one rule: standings, intervals, tiers, sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Literal
 
 from witan.core.display import Displayed, brief, list_names
@@ -10,6 +11,10 @@ from witan.errors import InvalidParameter
 
 LEAST = 1e-9
 """How near to 0 or 1 a level may be; nearer, quantiles are infinite or intervals of zero width."""
+
+MIN_VOTES = 2
+"""One vote says nothing of chance: with fewer, a candidate is told apart from nobody, and stands
+below those with as many, if these are two or more."""
 
 Confidence = Literal["high", "medium", "low"]
 TiesRule = Literal["contrast", "intervals"]
@@ -49,26 +54,30 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Prior from many earlier sessions: reviewers' noise, and spread of candidates.
+    """What is known beforehand of reviewers' noise, and of the spread of candidates.
 
     Parameters
     ----------
     noise_variance, noise_df
         s₀² and d₀ of the moderated variance (d₀·s₀² + d·s²)/(d₀ + d).
     quality_variance
-        Variance of candidate effects between candidates of a session, in the same unit squared.
+        Variance of candidate effects between candidates of a session, in the same unit squared;
+        None: unknown.
     unit
         What it was learned on: grade points, or ranks.
     n_sessions, n_imported
         How many sessions it was learned from, and how many of them came in from files.
+    source
+        ``history``: learned from sessions; ``public``: from judges elsewhere, see `public_prior`.
     """
 
     noise_variance: float
     noise_df: float
-    quality_variance: float
+    quality_variance: float | None
     unit: Unit
     n_sessions: int
     n_imported: int = 0
+    source: Literal["history", "public"] = "history"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +203,9 @@ class Outcome(Displayed):
     without_effect
         Reviewers whose ballots the rule reads nothing from, such as rankings without grades under
         a rule that reads grades.
-    effective_votes, rho
-        How many independent reviewers these are worth, given shared errors rho; None: unknown.
+    effective_votes, rho, rho_is_assumed
+        How many independent reviewers these are worth, given shared errors rho; None: none. Whether
+        that rho is the public default, neither given nor learned.
     ballots_to_flip, flip_is_exact
         The fewest ballots whose removal or reversal ends the leader's lead; None: no leader, or not
         searched. When not exact, a smaller number may suffice; None: not searched.
@@ -255,6 +265,7 @@ class Outcome(Displayed):
     details: Mapping[str, Any]
     warnings: tuple[str, ...]
     without_effect: tuple[str, ...] = ()
+    rho_is_assumed: bool = False
     scales: tuple[Scale, ...] = ()
 
     def __repr__(self) -> str:
@@ -278,14 +289,16 @@ class Outcome(Displayed):
 
     @property
     def clear_leader(self) -> str | None:
-        """The sole, undisputed candidate of the first tier, if any."""
+        """Whom the ballots place above every other candidate with enough votes, beyond noise."""
         decided = not self.disputed_by and self.tie_broken_by != "seat order"
-        return self.tied_for_best[0] if decided and len(self.tied_for_best) == 1 else None
+        rivals = sum(line.votes >= MIN_VOTES for line in self.standings) > 1
+        alone = len(self.tied_for_best) == 1
+        return self.tied_for_best[0] if decided and rivals and alone else None
 
     @property
     def tied_for_best(self) -> tuple[str, ...]:
-        """The first tier: the leader and whoever cannot be told from it."""
-        return tuple(s.candidate for s in self.standings if s.tier == 1 and s.votes > 0)
+        """The leaders, and whoever has votes enough and is too close to one of them to call."""
+        return _tied_for_best(self.standings, self.unresolved)
 
     def __getitem__(self, candidate: str) -> Standing:
         for standing in self.standings:
@@ -301,13 +314,34 @@ def join_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def _tied_for_best(
+    standings: Sequence[Standing], unresolved: Collection[tuple[str, str]]
+) -> tuple[str, ...]:
+    placed = [line for line in standings if line.votes > 0]
+    leaders = [line.candidate for line in placed if line.rank == placed[0].rank]
+    close = {second for first, second in unresolved if first in leaders}
+    enough = {line.candidate for line in placed if line.votes >= MIN_VOTES}
+    if len(enough) < 2:
+        enough = {line.candidate for line in placed}
+    return tuple(
+        line.candidate
+        for line in placed
+        if line.candidate in leaders or line.candidate in close & enough
+    )
+
+
 def interpretation(
-    standings: Sequence[Standing], *, can_tell: bool | None, disputed_by: Sequence[str] = ()
+    standings: Sequence[Standing],
+    *,
+    can_tell: bool | None,
+    unresolved: Collection[tuple[str, str]],
+    disputed_by: Sequence[str] = (),
 ) -> str:
     """Summarize the standings in one sentence, without overclaiming.
 
     `can_tell`: whether there are ballots enough to tell anyone apart; None: the rule does not ask.
-    `disputed_by`: whom the fit places above the first line beyond noise, against the rule.
+    `unresolved`: pairs too close to call. `disputed_by`: whom the fit places above the first line
+    beyond noise, against the rule.
     """
     placed = [line for line in standings if line.votes > 0]
     if not placed:
@@ -332,32 +366,38 @@ def interpretation(
         )
         verb = "lead" if len(leaders) > 1 else "leads"
         return f"{join_names(leaders)} {verb} by this rule; {reverse}."
-    return "; ".join(_tier_clauses(placed)) + "."
+    tied = _tied_for_best(standings, unresolved)
+    return "; ".join(_clauses(placed, leaders, tied, unresolved)) + "."
 
 
-def _tier_clauses(placed: Sequence[Standing]) -> list[str]:
+def _clauses(
+    placed: Sequence[Standing],
+    leaders: Sequence[str],
+    tied: Sequence[str],
+    unresolved: Collection[tuple[str, str]],
+) -> Iterator[str]:
+    enough = [line for line in placed if line.votes >= MIN_VOTES]
+    few = [line.candidate for line in placed if line.votes < MIN_VOTES]
+    yield _first_clause(leaders, tied, alone=len(tied) == len(enough))
     groups: dict[int, list[str]] = {}
-    for line in placed:
-        groups.setdefault(line.tier, []).append(line.candidate)
-    clauses = []
-    for number, names in groups.items():
-        if number == min(groups):
-            clauses.append(_first_clause(names, placed, alone=len(groups) == 1))
-        elif len(names) > 1:
-            clauses.append(f"{join_names(names)} are too close to call")
-    return clauses
+    for line in enough:
+        if line.candidate not in tied:
+            groups.setdefault(line.tier, []).append(line.candidate)
+    for names in groups.values():
+        if len(names) > 1 and set(combinations(names, 2)) <= set(unresolved):
+            yield f"{join_names(names)} are too close to call"
+    if few and enough:
+        yield f"{join_names(few)} {'have' if len(few) > 1 else 'has'} not enough votes"
 
 
-def _first_clause(names: Sequence[str], placed: Sequence[Standing], *, alone: bool) -> str:
-    if len(names) == 1:
-        return f"{names[0]} leads clearly"
-    shared = [line.candidate for line in placed if line.rank == 1]
-    lead = (
-        f"{join_names(shared)} are in a dead heat" if len(shared) > 1 else f"{shared[0]} is ahead"
-    )
-    if len(shared) == len(names):
+def _first_clause(leaders: Sequence[str], tied: Sequence[str], *, alone: bool) -> str:
+    if len(tied) == 1:
+        return f"{tied[0]} leads clearly"
+    several = len(leaders) > 1
+    lead = f"{join_names(leaders)} are in a dead heat" if several else f"{leaders[0]} is ahead"
+    if len(leaders) == len(tied):
         return f"{lead} for first place"
     if alone:
         return f"{lead}, but all candidates are too close to call"
-    others = [name for name in names if name not in shared]
+    others = [name for name in tied if name not in leaders]
     return f"{lead}, but too close to call against {join_names(others)}"

@@ -11,24 +11,23 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import is_unnamed
 from witan.core.counting import Counted
+from witan.core.inference import Inference
 from witan.core.interpretation import Vote
 from witan.core.outcome import (
     BallotNote,
     Confidence,
     Interval,
     Outcome,
-    Prior,
     Standing,
-    Unit,
     interpretation,
     join_names,
 )
-from witan.core.placing import effective_ballots
+from witan.core.placing import effective_ballots, vote_levels
 from witan.core.profile import Floats
 from witan.core.rules import RULES
 from witan.core.stats.agreement import effective_votes, kendall_taus, kendall_w
 from witan.core.stats.distributions import t_quantile
-from witan.core.stats.uncertainty import Uncertainty, tiers
+from witan.core.stats.uncertainty import tiers
 
 BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 
@@ -78,8 +77,8 @@ def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
 class View:
     """The arrays of one session, and values derived from them."""
 
-    def __init__(self, counted: Counted, column: int) -> None:
-        self.counted, self.column = counted, column
+    def __init__(self, counted: Counted, inference: Inference, column: int) -> None:
+        self.counted, self.inference, self.column = counted, inference, column
         self.settings, self.rule = counted.settings, counted.rule
         self.electorate = counted.electorates[column]
         self.names = self.electorate.candidates
@@ -91,14 +90,9 @@ class View:
         self.effective = self._effective()
         self.margins = counted.margins[:, :, column]
         self.votes, self.wins = counted.votes[:, column], counted.wins[:, column]
-        uncertainty = counted.uncertainty(column)
-        self.uncertainty: Uncertainty | None = uncertainty[0] if uncertainty is not None else None
-        self.unit: Unit | None = uncertainty[1] if uncertainty is not None else None
-        self.beats = (
-            np.full((len(self.names), len(self.names)), np.nan)
-            if self.uncertainty is None
-            else self.uncertainty.p_beats()
-        )
+        self.unit = inference.units[column]
+        self.beats = inference.p_beats[:, :, column]
+        self.df = inference.df[column] if self.unit is not None else math.nan
         self.score = counted.scores.score[:, column]
         self.std_error = self._std_error()
         self.barred = np.array([name in self.electorate.failed for name in self.names], dtype=bool)
@@ -118,17 +112,13 @@ class View:
         errors = self.counted.scores.std_error
         if errors is None:
             return np.full(len(self.names), np.nan)
-        if self.rule.error != "fit" or self.uncertainty is None:
+        if self.rule.error != "fit" or self.unit is None:
             return errors[:, self.column]
-        fitted = self.uncertainty.std_errors()
+        fitted = self.inference.std_errors[:, self.column]
         return np.where(np.isnan(errors[:, self.column]), np.nan, fitted)
 
-    def above(self) -> NDArray[np.bool_]:
-        """Lines above each other beyond noise, in the order of the standings.
-
-        Candidates that may not win, or that nobody voted for, are apart from those that did
-        without any statistics.
-        """
+    def separated(self) -> NDArray[np.bool_]:
+        """Pairs with i above j beyond noise, (C, C), in the order of the standings."""
         if self.settings.ties == "intervals":
             low = self.score - self.settings.threshold * np.nan_to_num(self.std_error)
             high = self.score + self.settings.threshold * np.nan_to_num(self.std_error)
@@ -137,14 +127,20 @@ class View:
             with np.errstate(invalid="ignore"):
                 apart = low[:, np.newaxis] >= high
             apart &= ~(np.isnan(self.std_error)[:, np.newaxis] | np.isnan(self.std_error))
-        elif self.uncertainty is not None:
-            apart = self.uncertainty.separated(self.settings.level, self.beats)
         else:
-            apart = np.zeros((len(self.names), len(self.names)), dtype=np.bool_)
-        apart &= self.ranks[:, np.newaxis] != self.ranks  # a dead heat is tied
-        level = np.where(self.barred, -1, (self.votes > 0).astype(int))
-        apart = np.where(level[:, np.newaxis] == level, apart, level[:, np.newaxis] > level)
-        return self.in_order(apart)
+            apart = self.inference.separated[:, :, self.column]
+        # A dead heat is tied.
+        return self.in_order(apart & (self.ranks[:, np.newaxis] != self.ranks))
+
+    def above(self) -> NDArray[np.bool_]:
+        """Lines above each other beyond noise, in the order of the standings.
+
+        Candidates that may not win, or that have fewer votes than it takes, are apart from the
+        others without any statistics.
+        """
+        level = np.where(self.barred, -1, vote_levels(self.votes))[self._seats]
+        higher = level[:, np.newaxis] > level
+        return np.where(level[:, np.newaxis] == level, self.separated(), higher)
 
     def in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
         """Reorder a (C, C) matrix as the standings."""
@@ -152,9 +148,7 @@ class View:
 
     def p_best(self) -> Floats:
         """P(best); 0 for a candidate barred by the gate."""
-        if self.uncertainty is None:
-            return np.full(len(self.names), np.nan)
-        best = self.uncertainty.p_best(~self.barred)
+        best = self.inference.p_best[:, self.column]
         return np.where(self.barred & np.isfinite(best).any(), 0.0, best)
 
     def named(self, lines: NDArray[np.bool_]) -> list[str]:
@@ -212,7 +206,7 @@ def standings(view: View, apart: NDArray[np.bool_]) -> tuple[Standing, ...]:
     intervals, coverages = _intervals(view), _coverages(view)
     best, grades = known_all(view.p_best()), known_all(_mean_grades(view))
     scores, errors = known_all(view.score), known_all(view.std_error)
-    effects = known_all(view.uncertainty.effects) if view.uncertainty else [None] * len(best)
+    effects = known_all(view.inference.effects[:, view.column])
     votes, wins, ranks = view.votes.tolist(), view.wins.tolist(), view.ranks.tolist()
     alone = len(view.electorate.reviewers) < 2
     lines = []
@@ -282,7 +276,7 @@ def _intervals(view: View) -> list[Interval | None]:
     rule = RULES["borda"] if view.fell_back() else view.rule
     errors, df = view.std_error, math.inf
     if rule.error == "fit":
-        df = view.uncertainty.df if view.uncertainty else 0.0
+        df = view.df
     elif rule.error != "asymptotic":
         n = view.votes
         sample = np.sqrt(n / np.maximum(n - 1, 1)) if rule.error == "population" else 1.0
@@ -330,22 +324,24 @@ def _band(grade: float | None) -> str | None:
     return next((name for least, name in BANDS if grade >= least), "poor")
 
 
-def report(counted: Counted, column: int, why: str) -> Outcome:
+def report(counted: Counted, inference: Inference, column: int, why: str) -> Outcome:
     """Build the outcome of one session of a batch."""
-    view = View(counted, column)
+    view = View(counted, inference, column)
     settings, electorate, above = view.settings, view.electorate, view.above()
     against = above.T & np.triu(np.ones_like(above), k=1)
     disputed_by = tuple(view.named(against[0])) if len(against) else ()
-    lines = standings(view, above)
+    lines, unresolved = standings(view, above), _unresolved_pairs(view)
     return Outcome(
         session=electorate.session,
         rule=view.rule.name,
         parameters=_parameters(view),
         why=_why(view, why),
-        interpretation=interpretation(lines, can_tell=_can_tell(view), disputed_by=disputed_by),
+        interpretation=interpretation(
+            lines, can_tell=_can_tell(view), unresolved=unresolved, disputed_by=disputed_by
+        ),
         standings=lines,
         p_beats=tuple(tuple(row) for row in rows_without_nan(view.in_order(view.beats))),
-        unresolved=_unresolved_pairs(view, above | above.T),
+        unresolved=unresolved,
         disputed_by=disputed_by,
         condorcet_winner=_condorcet_winner(view),
         cycles=_cycles(view),
@@ -354,14 +350,15 @@ def report(counted: Counted, column: int, why: str) -> Outcome:
         n_abstentions=len(electorate.abstentions),
         effective_votes=_effective_votes(view),
         rho=_rho(view),
+        rho_is_assumed=view.settings.rho == "public" and _rho(view) is not None,
         ballots_to_flip=_flips(view),
         flip_is_exact=_flip_is_exact(view),
         tie_broken_by=_tie_broken_by(view),
         ties=settings.ties,
         level=settings.level,
         fit=view.unit,
-        df=None if view.uncertainty is None else known(view.uncertainty.df),
-        prior=_prior(view),
+        df=known(view.df),
+        prior=view.inference.priors[column],
         recusal=settings.counting.recusal,
         unranked=settings.counting.unranked,
         ballots=_ballot_notes(view),
@@ -382,7 +379,9 @@ def _flip_is_exact(view: View) -> bool | None:
 
 
 def _rho(view: View) -> float | None:
-    return view.settings.rho if isinstance(view.settings.rho, float | int) else None
+    """The shared error that was counted with; None: none, as among people."""
+    given = view.settings.rho
+    return given if isinstance(given, float | int) else known(view.inference.rho[view.column])
 
 
 def _details(view: View) -> dict[str, Any]:
@@ -418,11 +417,14 @@ def _can_tell(view: View) -> bool | None:
         return None
     if view.settings.ties == "intervals":
         return True
-    return view.uncertainty is not None and view.uncertainty.can_tell
+    return bool(view.inference.can_tell[view.column])
 
 
-def _unresolved_pairs(view: View, apart: NDArray[np.bool_]) -> tuple[tuple[str, str], ...]:
+def _unresolved_pairs(view: View) -> tuple[tuple[str, str], ...]:
     """Pairs with votes, too close to call."""
+    apart = view.separated()
+    level = np.where(view.barred, -1, 0)[view.order]
+    apart = apart | apart.T | (level[:, np.newaxis] != level)
     return tuple(
         (view.names[view.order[i]], view.names[view.order[j]])
         for i in range(len(view.order))
@@ -489,12 +491,6 @@ def _tie_broken_by(view: View) -> str | None:
     return "borda" if by_borda is not None and by_borda[view.column] else None
 
 
-def _prior(view: View) -> Prior | None:
-    """The prior used, if any."""
-    prior = view.settings.prior
-    return prior if isinstance(prior, Prior) and prior.unit == view.unit else None
-
-
 def _parameters(view: View) -> dict[str, object]:
     parameters = view.settings.parameters if view.settings.rule == view.rule.name else {}
     return {**view.rule.parameters, **parameters}
@@ -519,8 +515,7 @@ def _disputed_pairs(view: View, against: NDArray[np.bool_]) -> tuple[str, ...]:
 def _own_warnings(view: View) -> tuple[str, ...]:
     """Warnings to read before believing the standings."""
     warnings = []
-    components = view.uncertainty.components if view.uncertainty is not None else None
-    if components is not None and components.max(initial=0) > 0:
+    if not view.inference.connected[view.column]:
         warnings.append(
             "some candidates were never compared, not even through others; their order says nothing"
         )

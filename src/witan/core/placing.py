@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.outcome import MIN_VOTES
 from witan.core.profile import BLOCK_CELLS, Floats, Profile
 from witan.core.rules.positional import borda
 from witan.core.rules.registry import Rule, Scores
@@ -40,6 +41,16 @@ def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
     """Weighted ballots informing each candidate's score, shape (C, S)."""
     counted: NDArray[np.integer[Any]] = _says(profile, rule).sum(axis=0)
     return counted
+
+
+def vote_levels(n_votes: NDArray[np.integer[Any]], min_votes: int = MIN_VOTES) -> NDArray[np.int8]:
+    """2 with votes enough to lead, 1 with fewer, 0 with none: shape (C, ...), as given.
+
+    Where fewer than two candidates have enough votes, nobody is better off for having them.
+    """
+    most = np.where((n_votes >= min_votes).sum(axis=0) > 1, min_votes, 1)
+    levels: NDArray[np.int8] = np.minimum(n_votes, most).astype(np.int8)
+    return levels
 
 
 def effective_ballots(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
@@ -80,22 +91,27 @@ def place(
     *,
     tie_break: TieBreak | None = None,
     failed: NDArray[np.bool_] | None = None,
+    min_votes: int = MIN_VOTES,
 ) -> Placing:
     """Rank the candidates of every session.
 
-    Order: those with votes, those without, those the safety gate failed; within these by score,
-    then by the tie-break (the rule's own unless given). What is still equal shares a rank.
+    Order: by `vote_levels`, those that the safety gate failed last; within these by score, then by
+    the tie-break (the rule's own unless given). What is still equal shares a rank.
 
     Parameters
     ----------
     failed : bool array, shape (C, S), optional
         Candidates that may not win.
+    min_votes
+        Of `vote_levels`.
     """
     chosen = rule.tie_break if tie_break is None else tie_break
     if chosen not in ("none", "wins", "borda"):
         raise InvalidParameter("tie_break", chosen, "'none', 'wins' or 'borda'")
-    has_votes = votes(profile, rule) > 0 if rule.needs != "history" else ~np.isnan(scores.score)
-    level = has_votes.astype(np.int8)
+    if rule.needs == "history":
+        level = (~np.isnan(scores.score)).astype(np.int8)
+    else:
+        level = vote_levels(votes(profile, rule), min_votes)
     if failed is not None:
         level = np.where(failed, np.int8(-1), level)
     key = _round_noise(-scores.score if rule.lower_is_better else scores.score)

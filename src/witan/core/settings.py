@@ -46,8 +46,8 @@ class SettingOptions(CountOptions, total=False):
     counting: Counting
     rubric: Rubric
     scale: Scale | str | None
-    rho: float | Literal["learn"] | None
-    prior: Prior | Literal["learn"] | None
+    rho: float | Literal["learn", "public", "none"] | None
+    prior: Prior | Literal["learn", "public", "none"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,13 @@ class Settings:
     weights
         Per reviewer; 1 where not named.
     rho
-        Error shared by all reviewers, 0 ≤ ρ < 1. ``learn``: from the comparisons that people also
-        judged, when there are enough of them. None: unknown.
+        Error shared by all models that review, 0 ≤ ρ < 1. ``learn``: from the comparisons that
+        people also judged, when there are enough of them, else as ``public``: the cautious end of
+        what models elsewhere share. None or ``none``: they share none.
     prior
-        Borrowed strength. ``learn``: from the sessions given, when there are fifty. None: none.
+        Borrowed strength. ``public``: what judges elsewhere show, worth few degrees of freedom.
+        ``learn``: from the sessions given, when there are fifty, else as ``public``. None or
+        ``none``: none.
     reliability
         For ``weighted_borda``: weight per reviewer. None: learned from the other sessions.
     gates
@@ -96,8 +99,8 @@ class Settings:
     threshold: float = 1.96
     tie_break: TieBreak | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
-    rho: float | Literal["learn"] | None = "learn"
-    prior: Prior | Literal["learn"] | None = None
+    rho: float | Literal["learn", "public", "none"] | None = "learn"
+    prior: Prior | Literal["learn", "public", "none"] | None = "public"
     reliability: Mapping[str, float] | None = None
     gates: Mapping[str, Gate] = field(default_factory=dict)
     flips: bool = True
@@ -110,6 +113,9 @@ class Settings:
                     accepted = ", ".join(sorted(known)) or "no parameters"
                     raise InvalidParameter(f"a parameter of {self.rule}", name, accepted)
         object.__setattr__(self, "scale", _scale(self.scale))
+        for name in ("rho", "prior"):
+            if getattr(self, name) == "none":
+                object.__setattr__(self, name, None)
         _numbers(self)
         _among("kind", self.kind, ("all", "model", "human"))
         _among("ties", self.ties, ("contrast", "intervals"))
@@ -119,8 +125,9 @@ class Settings:
             raise InvalidParameter("threshold", self.threshold, "a finite number ≥ 0")
         if isinstance(self.rho, float | int) and not 0 <= self.rho < 1:
             raise InvalidParameter("rho", self.rho, "a number from 0 up to, not including, 1")
-        if not (self.prior is None or self.prior == "learn" or isinstance(self.prior, Prior)):
-            raise InvalidParameter("prior", self.prior, "a Prior, 'learn' or None")
+        named = self.prior is None or self.prior in ("learn", "public")
+        if not (named or isinstance(self.prior, Prior)):
+            raise InvalidParameter("prior", self.prior, "a Prior, 'learn', 'public' or 'none'")
 
     @classmethod
     def of(cls, rule: str = AUTO, **options: Unpack[SettingOptions]) -> "Settings":
@@ -158,10 +165,9 @@ def _numbers(settings: Settings) -> None:
         value = getattr(settings, name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InvalidParameter(name, value, "a number")
-    if not (
-        settings.rho is None or settings.rho == "learn" or isinstance(settings.rho, int | float)
-    ):
-        raise InvalidParameter("rho", settings.rho, "a number, 'learn' or None")
+    named = settings.rho is None or settings.rho in ("learn", "public")
+    if not (named or isinstance(settings.rho, int | float)):
+        raise InvalidParameter("rho", settings.rho, "a number, 'learn', 'public' or 'none'")
     for name in ("weights", "reliability"):
         for reviewer, weight in (getattr(settings, name) or {}).items():
             if not isinstance(weight, int | float) or not 0 <= weight < float("inf"):

@@ -21,6 +21,7 @@ from witan.core.counting import (
     stack,
     timeline,
 )
+from witan.core.inference import infer
 from witan.core.interpretation import Electorate, interpret
 from witan.core.outcome import Outcome, join_names
 from witan.core.outcome_builder import report
@@ -117,7 +118,7 @@ def prepare(
     electorates
         One per session with a ballot of the kind that counts, in the order of first ballots.
     settings
-        With every ``learn`` replaced by what was learned, or by None.
+        With every ``learn`` replaced by what was learned, or by ``public``.
 
     Raises
     ------
@@ -226,9 +227,10 @@ def _count_in_order(
         profile = _some(task.profile, np.array(usable))
         counting = partial(count, settings=settings, check_wanted=check_wanted)
         for counted, columns in _count(task.rule, profile, chosen, counting, on_unsuitable):
+            inference = infer(counted)
             for column, at in enumerate(columns):
                 check_wanted()
-                outcomes[int(numbers[at])] = report(counted, column, task.why)
+                outcomes[int(numbers[at])] = report(counted, inference, column, task.why)
     for number in sorted(outcomes):
         yield outcomes[number]
 
@@ -321,4 +323,4 @@ def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcome:
     if not whole.votes:
         raise NothingToCount("there is no ballot to count")
     counted = count(settings.rule, profile, [whole], settings)
-    return report(counted, 0, "asked for")
+    return report(counted, infer(counted), 0, "asked for")

@@ -10,7 +10,7 @@ import anyio
 from witan.core.outcome import Unit
 from witan.core.settings import Settings
 from witan.core.stats.learning import Learned
-from witan.core.stats.uncertainty import MIN_HISTORY
+from witan.core.stats.priors import MIN_HISTORY
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat, Teacher
 from witan.deliberation.session import Session
@@ -83,11 +83,14 @@ def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
     """Say what could not be learned, a sentence each."""
     if prior == "learn":
         yield (
-            f"no prior is learned: fewer than {MIN_HISTORY} other sessions say how much noise "
-            "such ballots have"
+            f"no prior is learned, the public one stands in: fewer than {MIN_HISTORY} other "
+            "sessions say how much noise such ballots have"
         )
     if rho == "learn":
-        yield "no ρ is learned: people decided too few pairs of the other sessions"
+        yield (
+            "no ρ is learned, the public one stands in: people decided too few pairs of the other "
+            "sessions"
+        )
 
 
 def _models_by_seat(learned: Learned, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:

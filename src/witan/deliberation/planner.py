@@ -10,7 +10,8 @@ from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, label_map
 from witan.core.outcome import Prior
 from witan.core.scale import HOLISTIC
-from witan.core.stats.uncertainty import Separation, separation
+from witan.core.stats.priors import PUBLIC_RHO, public_prior
+from witan.core.stats.separation import Separation, separation
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.jury import Authorship, is_author
 from witan.deliberation.masking import list_names, mask
@@ -125,15 +126,19 @@ def review_separation(
     counting = procedure.counting
     if not procedure.graded or counting.ties != "contrast":
         return None
-    learned = counting.prior if isinstance(counting.prior, Prior) else None
+    n_candidates = reviewers if candidates is None else candidates
+    prior = counting.prior
+    if prior is not None and not (isinstance(prior, Prior) and prior.unit == "grades"):
+        prior = public_prior("grades", n_candidates)
+    rho = counting.rho if isinstance(counting.rho, float | int) else PUBLIC_RHO["grades"]
     alone = procedure.self_review and counting.counting.recusal == "off"
     return separation(
         reviewers,
-        reviewers if candidates is None else candidates,
+        n_candidates,
         authors=authors and not alone,
         level=counting.level,
-        prior=learned if learned is not None and learned.unit == "grades" else None,
-        rho=counting.rho if isinstance(counting.rho, float) else None,
+        prior=prior,
+        rho=0.0 if counting.rho is None else rho,
     )
 
 

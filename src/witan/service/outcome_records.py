@@ -120,8 +120,9 @@ class OutcomeRecord:
         Ballots with an effect on the scores, and seats without a ballot.
     without_effect
         Reviewers whose ballots the rule reads nothing from.
-    effective_votes, rho
-        How many independent reviewers these are worth, given shared errors rho; null: unknown.
+    effective_votes, rho, rho_is_assumed
+        How many independent reviewers these are worth, given shared errors rho; null: none. Whether
+        that rho is the public default.
     ballots_to_flip, flip_is_exact
         The fewest ballots whose removal or reversal ends the lead; null: no leader, or not
         searched. When not exact, a smaller number may suffice.
@@ -173,6 +174,7 @@ class OutcomeRecord:
     without_effect: tuple[str, ...]
     effective_votes: float | None
     rho: float | None
+    rho_is_assumed: bool
     ballots_to_flip: int | None
     flip_is_exact: bool | None
     tie_broken_by: str | None

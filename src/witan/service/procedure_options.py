@@ -47,8 +47,8 @@ class CouncilOptions(CountOptions, total=False):
     safety_cap: float
     enough: int | None
     quorum: int
-    rho: float | Literal["learn", "none"] | None
-    prior: Prior | Literal["learn", "none"] | None
+    rho: float | Literal["learn", "public", "none"] | None
+    prior: Prior | Literal["learn", "public", "none"] | None
     call_seconds: float
     stage_seconds: float
     session_seconds: float
@@ -92,11 +92,8 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
     for name in values:
         if name not in parameters:
             raise UnknownName(f"parameter of {rule}", name, sorted(parameters))
-    if counting.get("rho") == "none":
-        counting["rho"] = None
     # A council learns where it has something to learn from; a pure count does not.
-    prior = counting.setdefault("prior", "learn")
-    counting["prior"] = None if prior == "none" else prior
+    counting.setdefault("prior", "learn")
     throttling = {name: _throttling(each) for name, each in options.get("providers", {}).items()}
     return Procedure(
         counting=Settings.of(**counting, **values, rubric=_rubric(options)),

@@ -20,7 +20,7 @@ TIES, LIMITS = "Ties and intervals", "Time and money"
 
 
 def _read_rho(text: str) -> float | str:
-    return text if text in ("learn", "none") else float(text)
+    return text if text in ("learn", "public", "none") else float(text)
 
 
 def _read_rubric(text: str) -> "Rubric":
@@ -56,7 +56,7 @@ def _load_answers(path: str) -> Mapping[str, Mapping[str, str]]:
     return load_answers(path)
 
 
-RHO = Parser(_read_rho, "learn, none or a number", numeric=True)
+RHO = Parser(_read_rho, "learn, public, none or a number", numeric=True)
 
 RUBRIC = Parser(
     _read_rubric, "the name of a rubric, or one as TOML", load=_load_rubric, suffix=".toml"
@@ -87,7 +87,7 @@ USUAL: Mapping[str, Any] = MappingProxyType(
         "level": 0.95,
         "threshold": 1.96,
         "rho": "learn",
-        "prior": "none",
+        "prior": "public",
     }
 )
 """What the counting takes for a setting that is not given."""
@@ -170,16 +170,16 @@ class CountingSettings(Parameters):
         float | str | None,
         RHO,
         Doc(
-            "Error that all reviewers share, learned where people judged the same.",
+            "Error that all models share: learned where people judged the same, else as elsewhere.",
             TIES,
-            "learn|none|NUMBER",
+            "learn|public|none|NUMBER",
             label="Shared error of reviewers",
         ),
     ] = None
     prior: Annotated[
-        Literal["none", "learn"] | None,
+        Literal["public", "learn", "none"] | None,
         Doc(
-            "Borrow strength from the other sessions, if there are at least fifty.",
+            "What is known of reviewers' noise: from judges elsewhere, or from fifty sessions.",
             TIES,
             label="Learning from other sessions",
         ),
@@ -225,9 +225,6 @@ class BallotSettings(CountingSettings):
         """Return the settings that were given, by the names that `Settings.of` takes."""
         mine = {field.name for field in fields(BallotSettings)}
         values = {name: value for name, value in given_values(self).items() if name in mine}
-        for name in ("rho", "prior"):
-            if values.get(name) == "none":
-                values[name] = None
         if "answers" in values:
             from witan.core.gate import Gate
             from witan.core.safety import check

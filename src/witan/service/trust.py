@@ -8,7 +8,7 @@ from witan.service.text import UNKNOWN, counted, listed, number
 
 if TYPE_CHECKING:
     from witan.core.stats.approval import Approval
-    from witan.core.stats.uncertainty import Separation
+    from witan.core.stats.separation import Separation
     from witan.deliberation.ports import Member, Options
     from witan.deliberation.session import Cost, Session
     from witan.models.seats import SeatSpec
@@ -52,16 +52,21 @@ def trust_line(outcome: Outcome) -> str:
 
 
 def _worth(outcome: Outcome) -> str:
-    if outcome.effective_votes is None:
+    """Return the number of effective votes, and what is assumed for it."""
+    public = outcome.prior is not None and outcome.prior.source == "public"
+    if outcome.effective_votes is None or outcome.rho is None:
         return "effective votes unknown"
-    shared = "" if outcome.rho is None else f" at a shared error of {number(outcome.rho)}"
-    return f"{number(outcome.effective_votes, 1)} effective votes{shared}"
+    votes, error = f"{number(outcome.effective_votes, 1)} effective votes", number(outcome.rho)
+    if not outcome.rho_is_assumed:
+        return f"{votes} at a shared error of {error}"
+    noise = "judges' usual noise and " if public else ""
+    return f"{votes}, assuming {noise}a shared error of {error}"
 
 
 def _borrowed(outcome: Outcome) -> str:
     """Return the history that lends strength to the outcome; empty: none."""
     prior = outcome.prior
-    if prior is None:
+    if prior is None or prior.source == "public":
         return ""
     imported = f", {prior.n_imported:,} of them imported" if prior.n_imported else ""
     sessions = counted(prior.n_sessions, "session")
@@ -95,9 +100,9 @@ def _tied(outcome: Outcome) -> str:
         return f"the fit places {listed(outcome.disputed_by)} above {listed(outcome.leaders)}"
     if len(tied) > 1:
         return f"{listed(tied)} are too close to call"
-    if len(outcome.standings) < 2:
+    if outcome.clear_leader is None:
         return ""
-    return f"{tied[0]} leads clearly at {outcome.level * 100:g}% confidence"
+    return f"{outcome.clear_leader} leads clearly at {outcome.level * 100:g}% confidence"
 
 
 def _flips_sentence(outcome: Outcome) -> str:

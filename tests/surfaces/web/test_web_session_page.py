@@ -379,7 +379,7 @@ class TestConcord:
         assert "too close to call" in panel.text
 
     def test_nobody_is_said_to_stand_above_whom_it_is_not_told_apart_from(self):
-        """Of two boxes some pair is told apart, and not every one."""
+        """No pair of two boxes is too close to call."""
         orders = ("bacedf", "abcdfe", "acbdfe", "bacfde", "acbdfe", "abcedf")
         story = Story(*"abcdef").answers(**{seat: f"{seat}." for seat in "abcdef"})
         for seat, order in zip("abcdef", orders, strict=True):
@@ -390,7 +390,7 @@ class TestConcord:
 
         open_pairs = {frozenset(pair) for pair in session.outcome.unresolved}
         tiers = {line.candidate: line.tier for line in session.outcome.standings}
-        assert any(len({tiers[name] for name in pair}) == 2 for pair in open_pairs)
+        assert all(len({tiers[name] for name in pair}) == 1 for pair in open_pairs)
         apart = set()
         for said in dict(found.lists)["Agreed"]:
             above, _, below = (
@@ -509,7 +509,8 @@ class TestAnswers:
     def test_the_rank_of_an_answer_that_stands_alone_is_its_rank(self):
         """With nobody beside it, nothing is added."""
         seats = "abcdefgh"
-        story = Story(*seats).answers(**{seat: f"{seat}." for seat in seats})
+        alone = Procedure(counting=Settings(prior="none", rho="none"))
+        story = Story(*seats, procedure=alone).answers(**{seat: f"{seat}." for seat in seats})
         for seat in seats:
             story.casts(f"{seat}: {' > '.join(seats.replace(seat, ''))}")
         first = page(Session.of(story.closed())).all("article", class_="answer")[0]

@@ -45,6 +45,8 @@ class AdditiveFit:
         NaN for a candidate on no ballot. In grade points of the panel, or in ranks.
     residual_variance : float array, shape (S,)
         s², never less than the rounding of the data explains; NaN without residual freedom.
+    least_variance : float array, shape (S,)
+        What the rounding of the data explains alone.
     df : float array, shape (S,)
         Residual degrees of freedom: cells − ballots − candidates + components.
     inverses : float array, shape (P, C, C)
@@ -57,31 +59,32 @@ class AdditiveFit:
 
     effects: Floats
     residual_variance: Floats
+    least_variance: Floats
     df: Floats
     inverses: Floats
     components: NDArray[np.integer[Any]]
     pattern: NDArray[np.integer[Any]]
 
-    def take(self, session: int) -> "AdditiveFit":
-        """The fit of one session alone."""
-        one = self.pattern[session]
+    def take(self, sessions: NDArray[np.integer[Any]]) -> "AdditiveFit":
+        """The fit of some of the sessions, with the patterns that they have."""
+        patterns, pattern = np.unique(self.pattern[sessions], return_inverse=True)
         return AdditiveFit(
-            effects=self.effects[:, [session]],
-            residual_variance=self.residual_variance[[session]],
-            df=self.df[[session]],
-            inverses=self.inverses[[one]],
-            components=self.components[[one]],
-            pattern=np.zeros(1, dtype=np.intp),
+            effects=self.effects[:, sessions],
+            residual_variance=self.residual_variance[sessions],
+            least_variance=self.least_variance[sessions],
+            df=self.df[sessions],
+            inverses=self.inverses[patterns],
+            components=self.components[patterns],
+            pattern=pattern,
         )
 
-    def variance_factors(self, session: int) -> Floats:
-        """Variance of effect[i] − effect[j] over σ², (C, C); NaN if not comparable."""
-        inverse = self.inverses[self.pattern[session]]
-        component = self.components[self.pattern[session]]
-        own = np.diagonal(inverse)
-        factors = own[:, np.newaxis] + own[np.newaxis, :] - 2 * inverse
-        comparable = (component[:, np.newaxis] == component) & (component >= 0)
-        return np.where(comparable, factors, np.nan)
+    def variance_factors(self) -> Floats:
+        """Variance of effect[i] − effect[j] over σ², (P, C, C); NaN if not comparable."""
+        own = np.diagonal(self.inverses, axis1=1, axis2=2)
+        factors = own[:, :, np.newaxis] + own[:, np.newaxis] - 2 * self.inverses
+        component = self.components
+        comparable = component[:, :, np.newaxis] == component[:, np.newaxis]
+        return np.where(comparable & (component >= 0)[:, np.newaxis], factors, np.nan)
 
     def contrasts(self, i: int, j: int) -> tuple[Floats, Floats]:
         """effect[i] − effect[j] and its standard error, shape (S,) each."""
@@ -174,23 +177,27 @@ def pair_variances(values: Floats) -> Floats:
 
     Parameters
     ----------
-    values : float array, shape (R, C)
+    values : float array, shape (R, C, S)
         NaN where a ballot has none.
 
     Returns
     -------
-    float array, shape (C, C)
+    float array, shape (C, C, S)
         Sample variance of values[r, i] − values[r, j] over their number; 0 where fewer than two
         ballots have both.
     """
-    difference = values[:, :, np.newaxis] - values[:, np.newaxis]
-    both = ~np.isnan(difference)
-    n = both.sum(axis=0)
-    difference = np.where(both, difference, 0.0)
-    mean = difference.sum(axis=0) / np.maximum(n, 1)
-    away = np.where(both, difference - mean, 0.0)
-    variance: Floats = (away**2).sum(axis=0) / np.maximum(n - 1, 1) / np.maximum(n, 1)
-    return np.where(n >= 2, variance, 0.0)
+    n_candidates, n_sessions = values.shape[1:]
+    variances = np.zeros((n_candidates, n_candidates, n_sessions))
+    for i in range(n_candidates - 1):  # one candidate at a time bounds the memory
+        difference = values[:, i, np.newaxis] - values[:, i + 1 :]
+        both = ~np.isnan(difference)
+        n = both.sum(axis=0)
+        difference = np.where(both, difference, 0.0)
+        mean = difference.sum(axis=0) / np.maximum(n, 1)
+        away = np.where(both, difference - mean, 0.0)
+        variance = (away**2).sum(axis=0) / np.maximum(n - 1, 1) / np.maximum(n, 1)
+        variances[i, i + 1 :] = variances[i + 1 :, i] = np.where(n >= 2, variance, 0.0)
+    return variances
 
 
 def _fit(
@@ -231,7 +238,7 @@ def _fit(
     variance = np.where(df > 0, np.fmax(variance, least), np.nan)
     absent = (components < 0)[pattern].T
     effects[absent] = np.nan
-    return AdditiveFit(effects, variance, df, inverses, components, pattern)
+    return AdditiveFit(effects, variance, least, df, inverses, components, pattern)
 
 
 def _scale_factors(spread: Floats, counts: NDArray[np.integer[Any]]) -> Floats:

@@ -19,8 +19,8 @@ from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.agreement import MIN_DECIDED, kendall_tau, learn_rho
 from witan.core.stats.calibration import Calibration
 from witan.core.stats.distributions import fit_scaled_f
+from witan.core.stats.priors import MIN_HISTORY, learn_prior
 from witan.core.stats.sums import HumanSums, Names
-from witan.core.stats.uncertainty import MIN_HISTORY, learn_prior
 from witan.errors import InvalidParameter
 
 PAIRS_OF_EQUALITY = 20.0
@@ -494,7 +494,7 @@ def learn_prior_from_noise(noises: Iterable[Noise], unit: Unit) -> Prior | None:
 
     References
     ----------
-    See `witan.core.stats.uncertainty.learn_prior`.
+    See `witan.core.stats.priors.learn_prior`.
     """
     usable = [n for n in noises if n.unit == unit and n.df >= 1 and n.variance > 0]
     if len(usable) < MIN_HISTORY:
@@ -513,13 +513,14 @@ def learn_prior_from_noise(noises: Iterable[Noise], unit: Unit) -> Prior | None:
 
 
 def borrow(electorates: Sequence[Electorate], settings: Settings) -> Settings:
-    """Replace every ``learn`` in settings by learned values, or None."""
+    """Replace every ``learn`` in settings by learned values, or ``public``."""
     rho = settings.rho
     if rho == "learn":
-        rho = learn_rho(electorates)
+        learned = learn_rho(electorates)
+        rho = "public" if learned is None else learned
     prior = settings.prior
     if prior == "learn":
-        prior = _learn_prior(electorates, settings)
+        prior = _learn_prior(electorates, settings) or "public"
     return replace(settings, rho=rho, prior=prior)
 
 
@@ -534,5 +535,5 @@ def _learn_prior(electorates: Sequence[Electorate], settings: Settings) -> Prior
         if not chosen[0].votes or len(chosen[0].candidates) < 2:
             continue
         for fit, at, unit in fits_of(chosen, stack(chosen), rule):
-            fits[unit].append(fit.take(at))
+            fits[unit].append(fit.take(np.array([at])))
     return learn_prior(fits["grades"], "grades") or learn_prior(fits["ranks"], "ranks")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from witan.core.stats.uncertainty import Separation
+from witan.core.stats.separation import Separation
 from witan.deliberation.plan import Plan, PlanLine, check_affordable, check_priced
 from witan.errors import OverBudget
 from witan.service.catalogue import operation, public

@@ -202,7 +202,9 @@ def recounted_import(
 
 def _noted(outcome: Outcome, prior: object, rho: object) -> Outcome:
     """Return the outcome, with a word on what was to be learned and could not be."""
+    lent, shared = outcome.prior, outcome.rho
     missed = describe_unlearned(
-        prior if outcome.prior is None else None, rho if outcome.rho is None else None
+        prior if lent is None or lent.source == "public" else None,
+        rho if shared is None or outcome.rho_is_assumed else None,
     )
     return replace(outcome, warnings=(*outcome.warnings, *missed))

@@ -223,11 +223,9 @@ class _Count:
         """Report options without effect, and sessions that could not be counted."""
         for sentence in self.given.without_effect([self.given.rule]):
             echo(sentence, err=True)
-        if self.given.prior == "learn" and self.first and self.first.prior is None:
-            echo(
-                "no strength was borrowed: a prior is learned from fifty sessions at least",
-                err=True,
-            )
+        lent = self.first.prior if self.first else None
+        if self.given.prior == "learn" and self.first and (not lent or lent.source == "public"):
+            echo("no prior was learned: that takes fifty sessions at least", err=True)
         if self.not_counted:
             echo(
                 f"{counted(len(self.not_counted), 'session')} could not be counted; "

@@ -1,0 +1,229 @@
+"""Uncertainty of counted sessions, in blocks over candidates and sessions."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.counting import Counted, opinion_rows
+from witan.core.interpretation import Electorate
+from witan.core.outcome import Prior, Unit
+from witan.core.profile import Floats, Profile
+from witan.core.settings import Settings
+from witan.core.stats.additive import (
+    AdditiveFit,
+    adjusted_grades,
+    fit_grades,
+    fit_ranks,
+    pair_variances,
+)
+from witan.core.stats.posterior import beliefs, ratios
+from witan.core.stats.priors import PUBLIC_RHO, public_prior
+from witan.core.stats.uncertainty import Uncertainty
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What the ballots of S sessions say of chance.
+
+    Parameters
+    ----------
+    units
+        What each session was fitted on; None: without a fit.
+    priors
+        What each session borrowed.
+    effects, std_errors, p_best : float array, shape (C, S)
+        NaN where unknown.
+    p_beats : float array, shape (C, C, S)
+    separated : bool array, shape (C, C, S)
+        i is above j beyond noise.
+    df, rho : float array, shape (S,)
+        Degrees of freedom, and the error that reviewers share; NaN where unknown.
+    can_tell : bool array, shape (S,)
+        Ballots enough to separate a pair.
+    connected : bool array, shape (S,)
+        Every candidate with votes was compared with every other, if only through others.
+    """
+
+    units: list[Unit | None]
+    priors: list[Prior | None]
+    effects: Floats
+    std_errors: Floats
+    p_beats: Floats
+    p_best: Floats
+    separated: NDArray[np.bool_]
+    df: Floats
+    rho: Floats
+    can_tell: NDArray[np.bool_]
+    connected: NDArray[np.bool_]
+
+    @classmethod
+    def blank(cls, n_candidates: int, n_sessions: int) -> "Inference":
+        """Nothing known of any session."""
+        one = (n_candidates, n_sessions)
+        pairs = (n_candidates, *one)
+        return cls(
+            units=[None] * n_sessions,
+            priors=[None] * n_sessions,
+            effects=np.full(one, np.nan),
+            std_errors=np.full(one, np.nan),
+            p_beats=np.full(pairs, np.nan),
+            p_best=np.full(one, np.nan),
+            separated=np.zeros(pairs, dtype=np.bool_),
+            df=np.full(n_sessions, np.nan),
+            rho=np.full(n_sessions, np.nan),
+            can_tell=np.zeros(n_sessions, dtype=np.bool_),
+            connected=np.ones(n_sessions, dtype=np.bool_),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Sessions of a batch that were fitted alike.
+
+    Parameters
+    ----------
+    columns : int array, shape (S,)
+        Their numbers in the batch.
+    uncertainty
+        Of these sessions.
+    unit, prior, rho
+        What was fitted, what was borrowed, and the error that the models among the reviewers share;
+        None: none.
+    places : int array, shape (C,), optional
+        Per candidate the row that speaks for it, where several are copies of one answer.
+    """
+
+    columns: NDArray[np.intp]
+    uncertainty: Uncertainty
+    unit: Unit
+    prior: Prior | None
+    rho: float | None
+    places: NDArray[np.intp] | None = None
+
+
+def _share_of_models(electorate: Electorate) -> float:
+    """Share of models among the reviewers with a ballot that weighs something."""
+    kinds = {vote.reviewer: vote.kind for vote in electorate.votes if vote.weight > 0}
+    return sum(kind == "model" for kind in kinds.values()) / max(len(kinds), 1)
+
+
+def infer(counted: Counted) -> Inference:
+    """Compute all blocks of a batch."""
+    n_candidates, n_sessions = counted.votes.shape
+    blocks = Inference.blank(n_candidates, n_sessions)
+    level = counted.settings.level
+    for part in fit_parts(counted):
+        barred = np.zeros((n_candidates, len(part.columns)), dtype=np.bool_)
+        for at, column in enumerate(part.columns):
+            failed = counted.electorates[column].failed
+            if failed:
+                names = counted.electorates[column].candidates
+                barred[:, at] = [name in failed for name in names]
+        _fill(blocks, part, barred, level)
+    return blocks
+
+
+def _fill(blocks: Inference, part: Fitted, barred: NDArray[np.bool_], level: float) -> None:
+    at, uncertainty = part.columns, part.uncertainty
+    places = np.arange(len(barred)) if part.places is None else part.places
+    eligible = np.ones_like(uncertainty.votes, dtype=np.bool_)
+    for candidate, place in enumerate(places):
+        eligible[place] &= ~barred[candidate]
+    known = beliefs(uncertainty, eligible, ratios(part.prior))
+    pairs = np.ix_(places, places)
+    copies = np.bincount(places)[places]
+    for column in at:
+        blocks.units[column], blocks.priors[column] = part.unit, part.prior
+    blocks.rho[at] = np.nan if part.rho is None else part.rho
+    blocks.effects[:, at] = uncertainty.fit.effects[places]
+    blocks.std_errors[:, at] = uncertainty.std_errors()[places]
+    blocks.p_beats[:, :, at] = known.p_beats[pairs]
+    blocks.p_best[:, at] = known.p_best[places] / copies[:, np.newaxis]
+    blocks.separated[:, :, at] = uncertainty.separated(level)[pairs]
+    blocks.df[at] = uncertainty.df
+    blocks.can_tell[at] = uncertainty.can_tell
+    highest = uncertainty.fit.components.max(axis=1, initial=0)
+    blocks.connected[at] = (highest <= 0)[uncertainty.fit.pattern]
+
+
+def fit_parts(counted: Counted) -> list[Fitted]:
+    """Group the sessions of a batch that share a fit, unit and prior."""
+    if counted.fits is None:
+        return []
+    groups: dict[tuple[int, Unit, bool, float], list[int]] = {}
+    parts = []
+    for column, (fit, _, unit) in enumerate(counted.fits):
+        electorate = counted.electorates[column]
+        models = _share_of_models(electorate)
+        if electorate.votes and electorate.stands_for:
+            parts.append(_fit_copies(counted, column, unit, models))
+        elif electorate.votes:
+            paired = any(vote.paired for vote in electorate.votes)
+            groups.setdefault((id(fit), unit, paired, models), []).append(column)
+    for (_, unit, paired, models), members in groups.items():
+        fit = counted.fits[members[0]][0].take(np.array([counted.fits[c][1] for c in members]))
+        one = counted.electorates[members[0]]
+        values = opinion_rows(one) if paired and unit == "ranks" else None
+        profile = counted.profile.take(np.array(members))
+        evidence = _Evidence(fit, profile, unit, values)
+        parts.append(_fitted(counted.settings, np.array(members), evidence, models, paired=paired))
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """A fit, and what was fitted: the profile, or rows of it."""
+
+    fit: AdditiveFit
+    profile: Profile
+    unit: Unit
+    values: Floats | None = None
+
+
+def _fit_copies(counted: Counted, column: int, unit: Unit, models: float) -> Fitted:
+    """Fit a session with copies of an answer: judged once, or it would seem surer."""
+    electorate = counted.electorates[column]
+    judged, places = np.unique(np.array(electorate.stands_for, dtype=np.intp), return_inverse=True)
+    profile = counted.profile.take(slice(column, column + 1)).keep_candidates(judged)
+    fit = fit_grades(profile) if unit == "grades" else fit_ranks(profile)
+    evidence = _Evidence(fit, profile, unit)
+    fitted = _fitted(counted.settings, np.array([column]), evidence, models, paired=False)
+    return replace(fitted, places=places)
+
+
+def _fitted(
+    settings: Settings,
+    columns: NDArray[np.intp],
+    evidence: _Evidence,
+    models: float,
+    *,
+    paired: bool,
+) -> Fitted:
+    """Add what is borrowed; `models` is their share of the reviewers.
+
+    What models get wrong together moves a mean by their share of it. Nothing public is known of
+    people, or of single pairs.
+    """
+    profile, unit, prior, rho = evidence.profile, evidence.unit, settings.prior, settings.rho
+    if prior is not None and not (isinstance(prior, Prior) and prior.unit == unit):
+        public = models > 0 and not paired
+        prior = public_prior(unit, profile.n_candidates) if public else None
+    if rho is not None and not isinstance(rho, float | int):
+        rho = PUBLIC_RHO[unit]
+    if not models:
+        rho = None
+    present = profile.graded if unit == "grades" else profile.ranked
+    if profile.weights is not None:
+        present = present & (profile.weights > 0)[:, np.newaxis]
+    values = evidence.values
+    if values is None:
+        values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
+    uncertainty = Uncertainty.of(
+        evidence.fit,
+        present.sum(axis=0),
+        shared=models**2 * rho / (1 - rho) if rho else 0.0,
+        prior=prior,
+        own=pair_variances(values),
+    )
+    return Fitted(columns, uncertainty, unit, prior, rho)

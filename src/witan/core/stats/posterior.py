@@ -1,0 +1,290 @@
+"""Posterior of a session's candidate effects: probabilities of a win and of the first place.
+
+Model, with K the covariance of the fitted effects over σ² and λ the variance of quality over that
+of noise,
+
+    fitted effects ~ N(effects, σ²·K),    effects ~ N(0, λ·σ²),    σ² as the moderated variance.
+
+Given λ, the effects have a multivariate t distribution in closed form. λ is averaged over ten
+points of a half-Cauchy prior by how likely each makes the ballots; a history fixes it instead. The
+error that all reviewers share is left out: "probability" means of another draw of reviewers like
+these, which would share it too.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.outcome import Prior
+from witan.core.profile import Floats
+from witan.core.stats.distributions import chi_square_quantiles, normal_quantiles, t_cdf
+from witan.core.stats.uncertainty import Uncertainty
+
+N_POINTS = 2048
+"""Points of the lattice that p_best is integrated on; its error is below 0.01."""
+
+N_RATIOS = 10
+
+LEAST_RATIO = 1e-20
+"""A history in which candidates do not differ at all leaves every effect near 0, not on it."""
+
+LEVEL = 1e-9
+"""Numbers this close, relative to the largest, differ by rounding alone."""
+
+ALIKE = 1e-7
+"""Effects this close, in standard deviations of the posterior, are equally likely to be best."""
+
+NODES = 4096
+"""Steps of the tables that Student's t is read from; their error is below 1e-7."""
+
+POINTS_AT_ONCE = 1 << 17
+
+
+@lru_cache(maxsize=1)
+def _cauchy_ratios() -> Floats:
+    """Squares of the midpoints, by probability, of a half-Cauchy distribution of scale 1.
+
+    References
+    ----------
+    Gelman, "Prior distributions for variance parameters in hierarchical models", Bayesian Analysis
+    1 (2006) 515–534.
+    """
+    shares = (np.arange(N_RATIOS) + 0.5) / N_RATIOS
+    return np.asarray(np.tan(np.pi * shares / 2) ** 2)
+
+
+def ratios(prior: Prior | None) -> Floats:
+    """The λ to average over: one that a history knows, else those of the half-Cauchy prior."""
+    if prior is None or prior.quality_variance is None:
+        return _cauchy_ratios()
+    return np.array([max(prior.quality_variance / prior.noise_variance, LEAST_RATIO)])
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """Probabilities of S sessions.
+
+    Parameters
+    ----------
+    p_beats : float array, shape (C, C, S)
+        P(i above j); NaN where unknown, diagonal included.
+    p_best : float array, shape (C, S)
+        P(highest effect) among the eligible; NaN where unknown.
+    """
+
+    p_beats: Floats
+    p_best: Floats
+
+
+def beliefs(
+    uncertainty: Uncertainty, eligible: NDArray[np.bool_], among: Floats | None = None
+) -> Beliefs:
+    """Compute the probabilities of every session.
+
+    Parameters
+    ----------
+    eligible : bool array, shape (C, S)
+        Who may be best, if it has the votes.
+    among : float array, shape (L,), optional
+        What `ratios` gives.
+    """
+    fit, shape = uncertainty.fit, uncertainty.fit.effects.shape
+    p_beats, p_best = np.full((shape[0], *shape), np.nan), np.full(shape, np.nan)
+    enough, can_tell = uncertainty.enough_votes, uncertainty.can_tell
+    for number in range(len(fit.inverses)):
+        for df in np.unique(uncertainty.df[(fit.pattern == number) & can_tell]):
+            chosen = np.flatnonzero((fit.pattern == number) & can_tell & (uncertainty.df == df))
+            posterior = _Posterior(uncertainty, number, chosen, float(df), among)
+            p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
+            p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen])
+    return Beliefs(p_beats, p_best)
+
+
+class _Posterior:
+    """The posterior of sessions with one pattern of cells and one number of degrees of freedom.
+
+    Parameters of the mixture over L ratios: `weight` (L, S), `tau2` (L, S), and in the directions
+    that the ballots compare `shrink` (r, L), `spread` (r, L).
+    """
+
+    def __init__(
+        self,
+        uncertainty: Uncertainty,
+        number: int,
+        chosen: NDArray[np.intp],
+        df: float,
+        among: Floats | None,
+    ) -> None:
+        fit, grid = uncertainty.fit, _cauchy_ratios() if among is None else among
+        self.components, self.covariance = fit.components[number], fit.inverses[number]
+        self.effects = np.nan_to_num(fit.effects[:, chosen])
+        noise, axes = np.linalg.eigh(self.covariance)
+        compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
+        self.noise, self.axes = noise[compared], axes[:, compared]
+        self.along = self.axes.T @ self.effects
+        total = self.noise[:, np.newaxis] + grid
+        squares = df * uncertainty.variance[chosen] + (1 / total).T @ self.along**2
+        self.df = df + len(self.noise)
+        log_weight = -0.5 * np.log(total).sum(axis=0)[:, np.newaxis]
+        log_weight = log_weight - 0.5 * self.df * np.log(squares)
+        weight = np.exp(log_weight - log_weight.max(axis=0))
+        self.weight = weight / weight.sum(axis=0)
+        self.tau2 = squares / self.df
+        self.shrink = grid / total
+        self.spread = self.noise[:, np.newaxis] * self.shrink
+
+    def p_beats(self, enough: NDArray[np.bool_]) -> Floats:
+        """P(i above j), shape (C, C, S), among those with enough votes."""
+        n_candidates = len(self.effects)
+        first, second = np.triu_indices(n_candidates, k=1)
+        joined = (self.components[first] == self.components[second]) & (self.components[first] >= 0)
+        first, second = first[joined], second[joined]
+        across = self.axes[first] - self.axes[second]
+        above = np.zeros((len(first), self.effects.shape[1]))
+        for one, weight in enumerate(self.weight):
+            mean = across @ (self.shrink[:, one, np.newaxis] * self.along)
+            scale = (across**2 @ self.spread[:, one])[:, np.newaxis] * self.tau2[one]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                above += weight * _t_above(mean / np.sqrt(scale), self.df)
+        both = enough[first] & enough[second]
+        result = np.full((n_candidates, *self.effects.shape), np.nan)
+        result[first, second] = np.where(both, above, np.nan)
+        result[second, first] = np.where(both, 1 - above, np.nan)
+        return result
+
+    def p_best(self, eligible: NDArray[np.bool_]) -> Floats:
+        """P(highest effect) among the eligible, shape (C, S).
+
+        The effects are drawn on a fixed lattice, so the same ballots give the same numbers.
+        """
+        highest = np.where(eligible, self.components[:, np.newaxis], -1).max(axis=0)
+        lowest = np.where(eligible, self.components[:, np.newaxis], len(self.components)).min(
+            axis=0
+        )
+        known = highest == lowest
+        # Where all directions are known equally well, drawing is one multiplication.
+        even = len(self.noise) > 0 and np.ptp(self.noise) <= LEVEL * self.noise[0]
+        even = even and (self.components == 0).all()
+        shares = self._even_shares(eligible) if even else self._shares(eligible)
+        return np.where(eligible & known, self._equalise(shares, eligible), np.nan)
+
+    def _counts(self, sessions: slice, n_points: int) -> NDArray[np.intp]:
+        """Points of the lattice, in the order of its last coordinate, for each λ: (S, L)."""
+        bounds = np.rint(np.cumsum(self.weight[:, sessions], axis=0) * n_points).astype(np.intp)
+        bounds[-1] = n_points
+        return np.diff(bounds, axis=0, prepend=0).T
+
+    def _even_shares(self, eligible: NDArray[np.bool_]) -> Floats:
+        points = _t_points(len(self.effects), self.df)
+        n_points = points.shape[1]
+        shares = np.zeros(self.effects.shape)
+        pull = (self.shrink[0] / np.sqrt(self.spread[0]))[:, np.newaxis] / np.sqrt(self.tau2)
+        step = max(1, POINTS_AT_ONCE // n_points)
+        for start in range(0, self.effects.shape[1], step):
+            some = slice(start, start + step)
+            counts = self._counts(some, n_points)
+            drawn = np.repeat(pull[:, some].T.ravel(), counts.ravel()).reshape(-1, n_points)
+            best = np.full(drawn.shape, -np.inf)
+            draws = []
+            for c, row in enumerate(points):
+                draw = drawn * self.effects[c, some, np.newaxis] + row
+                draw[~eligible[c, some]] = -np.inf
+                draws.append(draw)
+                np.maximum(best, draw, out=best)
+            for c, draw in enumerate(draws):
+                shares[c, some] = np.count_nonzero(draw == best, axis=1)
+        return _normalise(shares)
+
+    def _shares(self, eligible: NDArray[np.bool_]) -> Floats:
+        points = _t_points(len(self.effects), self.df)
+        shares = np.zeros(self.effects.shape)
+        # Symmetric roots do not depend on the eigenvectors that a library chooses for equal values.
+        roots = [(self.axes * np.sqrt(spread)) @ self.axes.T for spread in self.spread.T]
+        means = [(self.axes * shrink) @ self.along for shrink in self.shrink.T]
+        counts = self._counts(slice(None), points.shape[1])
+        for session in range(self.effects.shape[1]):
+            chosen = np.flatnonzero(eligible[:, session])
+            start = 0
+            for one, n_points in enumerate(counts[session]):
+                part = points[:, start : start + n_points]
+                draws = np.sqrt(self.tau2[one, session]) * (roots[one][chosen] @ part)
+                draws += means[one][chosen, session, np.newaxis]
+                if draws.size:
+                    shares[chosen, session] += (draws == draws.max(axis=0)).sum(axis=1)
+                start += n_points
+        return _normalise(shares)
+
+    def _equalise(self, shares: Floats, eligible: NDArray[np.bool_]) -> Floats:
+        """Equalise exchangeable candidates' shares; a lattice is not perfectly symmetric."""
+        narrowest = np.sqrt(self.spread.min(axis=0, initial=np.inf) / self.shrink.max(axis=0) ** 2)
+        scale = (narrowest[:, np.newaxis] * np.sqrt(self.tau2)).min(axis=0)
+        levelled = shares.copy()
+        for c in range(len(shares)):
+            alike = np.abs(self.effects - self.effects[c]) <= ALIKE * scale
+            alike &= eligible & eligible[c]
+            alike &= np.array([self._exchangeable(c, other) for other in range(len(shares))])[
+                :, np.newaxis
+            ]
+            number = alike.sum(axis=0)
+            mean = (alike * shares).sum(axis=0) / np.maximum(number, 1)
+            levelled[c] = np.where(number > 1, mean, shares[c])
+        return levelled
+
+    def _exchangeable(self, i: int, j: int) -> bool:
+        """True if swapping i and j leaves the covariance as it is."""
+        # A covariance is symmetric: one row holds all that the swap can change.
+        other = self.covariance[j].copy()
+        other[i], other[j] = self.covariance[j, j], self.covariance[j, i]
+        change = np.abs(self.covariance[i] - other).max()
+        return bool(change <= LEVEL * np.abs(self.covariance).max())
+
+
+def _normalise(shares: Floats) -> Floats:
+    """Counts of points as shares of all points; 0 where there are none."""
+    whole: Floats = shares / np.maximum(shares.sum(axis=0), 1.0)
+    return whole
+
+
+def _t_above(t: Floats, df: float) -> Floats:
+    """P(T ≤ t) of Student's t, read from a table; NaN for NaN."""
+    place = t / (1 + np.abs(t))
+    place = np.where(np.isposinf(t), 1.0, np.where(np.isneginf(t), -1.0, place))
+    return np.asarray(np.interp(place, *_t_table(df)))
+
+
+@lru_cache(maxsize=64)
+def _t_table(df: float) -> tuple[Floats, Floats]:
+    """t/(1 + |t|) on an even grid, and P(T ≤ t)."""
+    places = np.arange(NODES + 1) / NODES * 2 - 1
+    inner = places[1:-1]
+    values = t_cdf(inner / (1 - np.abs(inner)), df)
+    return places, np.concatenate([[0.0], values, [1.0]])
+
+
+@lru_cache(maxsize=32)
+def _t_points(n: int, df: float) -> NDArray[np.float64]:
+    """Standard multivariate t points, shape (n, N_POINTS).
+
+    A lattice and its mirror image, ordered by a coordinate that is not in them.
+    """
+    normal, scale = _lattice(n)
+    stretched = normal * np.sqrt(df / chi_square_quantiles(scale, df))[:, np.newaxis]
+    return np.ascontiguousarray(np.stack([stretched, -stretched], axis=1).reshape(-1, n).T)
+
+
+@lru_cache(maxsize=32)
+def _lattice(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Half the points: n normal columns and a uniform one for scale, in order of one more.
+
+    Source: the additive recurrence with the roots of x^(d+1) = x + 1, a rank-one lattice of low
+    discrepancy (Niederreiter, Random Number Generation and Quasi-Monte Carlo Methods, 1992).
+    """
+    dimensions, root = n + 2, 1.5
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps = (1 / root) ** np.arange(1, dimensions + 1)
+    points = np.mod(0.5 + np.outer(np.arange(1, N_POINTS // 2 + 1), steps), 1.0)
+    points = np.clip(points[np.argsort(points[:, -1], kind="stable")], 1e-9, 1 - 1e-9)
+    return normal_quantiles(points[:, :n]), points[:, n]

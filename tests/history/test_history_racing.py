@@ -172,7 +172,7 @@ class TestTakingUp:
         with pytest.raises(HistoryError, match=f"process {holder.pid}") as refused:
             history.claim("s1")
 
-        assert "--take-over" in str(refused.value)
+        assert "take_over" in str(refused.value)
 
     @pytest.mark.usefixtures("holder")
     def test_it_is_taken_over_all_the_same_where_that_is_meant(self, history):

@@ -465,7 +465,13 @@ class TestSaidAloud:
 
     @pytest.mark.parametrize(
         "options",
-        [{"order_by": "wins"}, {"kind": "both"}, {"min_sessions": 0}, {"level": 1}],
+        [
+            {"order_by": "wins"},
+            {"kind": "both"},
+            {"min_sessions": 0},
+            {"min_sessions": 2.5},
+            {"level": 1},
+        ],
     )
     def test_impossible_terms_are_refused(self, options):
         """The error names the option."""

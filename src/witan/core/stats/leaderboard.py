@@ -69,8 +69,8 @@ class Terms:
             raise InvalidParameter("order_by", self.order_by, "'score', 'rating' or 'elo'")
         if self.kind not in ("model", "human"):
             raise InvalidParameter("kind", self.kind, "'model' or 'human'")
-        if isinstance(self.min_sessions, bool) or self.min_sessions < 1:
-            raise InvalidParameter("min_sessions", self.min_sessions, "a number from 1 up")
+        if type(self.min_sessions) is not int or self.min_sessions < 1:
+            raise InvalidParameter("min_sessions", self.min_sessions, "a whole number from 1 up")
         check_level(self.level)
 
 

@@ -445,7 +445,7 @@ class TestTerminal:
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            env={**os.environ, "TERM": "dumb"},
+            env={key: of for key, of in os.environ.items() if key != "COLUMNS"} | {"TERM": "dumb"},
         )
         os.close(theirs)
         shown, waiting = b"", list(steps)

@@ -111,10 +111,10 @@ class TestSentences:
     def test_errors_say_no_place(self):
         """What is wrong and what to do stands in them all the same."""
         away = HistoryError("/srv/h.sqlite", "cannot be read", "look at /srv")
-        taken = HistoryConflict("/srv/h.sqlite", "the session /x is under way", "let it end")
+        taken = HistoryConflict("/srv/h.sqlite", "the session s1 is under way", "let it end")
 
         assert public_error(away) == "the history cannot be read; look at …"
-        assert public_error(taken) == "the session /x is under way; let it end"
+        assert public_error(taken) == "the session s1 is under way; let it end"
         assert (
             public_error(ConfigError("/etc/w.toml", "level", "is no number"))
             == "level is no number"

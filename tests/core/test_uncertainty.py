@@ -269,8 +269,8 @@ class TestTiers:
         wrong = boundaries = 0
         for _ in range(25):
             quality = rng.normal(0, 1, 5)
-            profile = council(quality, reviewers=reviewers, sessions=16, rng=rng, recused=False)
-            for session in range(16):
+            profile = council(quality, reviewers=reviewers, sessions=30, rng=rng, recused=False)
+            for session in range(30):
                 cast = [
                     graded(str(r), **dict(zip("abcde", row[:, session].tolist(), strict=True)))
                     for r, row in enumerate(profile.grades)

@@ -336,12 +336,13 @@ class TestPriors:
         assert ranks == pytest.approx([0.52, 0.85, 1.66, 5.02], abs=0.01)
         assert public_prior("grades", 3) == public_prior("grades", 15)
 
-    def test_nothing_public_is_lent_to_people(self):
-        """People are not judges whose noise was measured, and share no error of models."""
+    def test_people_borrow_noise_and_share_no_error(self):
+        """People are no less noisy than judges, and independent of each other."""
         cast = [graded(r, kind="human", a=9, b=6, c=2) for r in "xyz"]
 
-        assert tally(cast).prior is None
+        assert tally(cast).prior.source == "public"
         assert tally(cast).rho is None
+        assert tally(cast).effective_votes == 3
 
     def test_what_is_not_wanted_is_not_borrowed(self):
         """``prior="none"`` and ``rho="none"`` leave the ballots alone."""

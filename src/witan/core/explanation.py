@@ -13,7 +13,7 @@ from witan.core.counting import Counted, count, stack
 from witan.core.display import Displayed
 from witan.core.inference import fit_parts
 from witan.core.interpretation import Electorate
-from witan.core.outcome import Outcome
+from witan.core.outcome import MIN_VOTES, Outcome
 from witan.core.profile import Floats, matchups
 from witan.core.rubric import Rubric, overall
 from witan.core.rules import RULES
@@ -648,12 +648,13 @@ def _explain_input(counted: Counted, outcome: Outcome) -> Step:
 
 def _standings(outcome: Outcome) -> Step:
     rows = tuple((line.rank, line.candidate, line.score) for line in outcome.standings)
-    words = (
-        ()
-        if outcome.tie_broken_by is None
-        else (f"Equal scores were separated by {outcome.tie_broken_by}.",)
-    )
-    return Step("Hence the order", words, ("rank", "candidate", "score"), rows)
+    words = []
+    if outcome.tie_broken_by is not None:
+        words.append(f"Equal scores were separated by {outcome.tie_broken_by}.")
+    scores = [line.votes for line in outcome.standings if line.votes]
+    if min(scores, default=0) < MIN_VOTES <= max(scores, default=0):
+        words.append("With one vote alone, a candidate stands below those with two or more.")
+    return Step("Hence the order", tuple(words), ("rank", "candidate", "score"), rows)
 
 
 def _difference(counted: Counted, outcome: Outcome, top: Sequence[int]) -> Step:

@@ -202,13 +202,12 @@ def _fitted(
 ) -> Fitted:
     """Add what is borrowed; `models` is their share of the reviewers.
 
-    What models get wrong together moves a mean by their share of it. Nothing public is known of
-    people, or of single pairs.
+    What models get wrong together moves a mean by their share of it; people share nothing. Nothing
+    public is known of the noise of single pairs.
     """
     profile, unit, prior, rho = evidence.profile, evidence.unit, settings.prior, settings.rho
     if prior is not None and not (isinstance(prior, Prior) and prior.unit == unit):
-        public = models > 0 and not paired
-        prior = public_prior(unit, profile.n_candidates) if public else None
+        prior = None if paired else public_prior(unit, profile.n_candidates)
     if rho is not None and not isinstance(rho, float | int):
         rho = PUBLIC_RHO[unit]
     if not models:

@@ -204,8 +204,9 @@ class Outcome(Displayed):
         Reviewers whose ballots the rule reads nothing from, such as rankings without grades under
         a rule that reads grades.
     effective_votes, rho, rho_is_assumed
-        How many independent reviewers these are worth, given shared errors rho; None: none. Whether
-        that rho is the public default, neither given nor learned.
+        How many independent reviewers these are worth, given shared errors rho (None: they share
+        none); None: nothing is fitted. Whether that rho is the public default, neither given nor
+        learned.
     ballots_to_flip, flip_is_exact
         The fewest ballots whose removal or reversal ends the leader's lead; None: no leader, or not
         searched. When not exact, a smaller number may suffice; None: not searched.

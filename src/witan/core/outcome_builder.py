@@ -456,14 +456,13 @@ def _ballot_notes(view: View) -> tuple[BallotNote, ...]:
 
 
 def _effective_votes(view: View) -> float | None:
-    """Effective votes: models correlated, people independent."""
-    rho = _rho(view)
-    if rho is None:
+    """Effective votes: models correlated, people independent; None where nothing is fitted."""
+    if view.unit is None:
         return None
     kinds = {vote.reviewer: vote.kind for vote in view.effective_votes()}
     models = sum(1 for kind in kinds.values() if kind == "model")
     people = len(kinds) - models
-    return people + (effective_votes(models, rho) if models else 0.0)
+    return people + (effective_votes(models, _rho(view) or 0.0) if models else 0.0)
 
 
 def _ineffective_reviewers(view: View) -> tuple[str, ...]:

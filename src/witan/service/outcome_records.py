@@ -121,8 +121,8 @@ class OutcomeRecord:
     without_effect
         Reviewers whose ballots the rule reads nothing from.
     effective_votes, rho, rho_is_assumed
-        How many independent reviewers these are worth, given shared errors rho; null: none. Whether
-        that rho is the public default.
+        How many independent reviewers these are worth, given shared errors rho (null: they share
+        none); null: nothing is fitted. Whether that rho is the public default.
     ballots_to_flip, flip_is_exact
         The fewest ballots whose removal or reversal ends the lead; null: no leader, or not
         searched. When not exact, a smaller number may suffice.

@@ -181,7 +181,7 @@ class CountingSettings(Parameters):
         Doc(
             "What is known of reviewers' noise: from judges elsewhere, or from fifty sessions.",
             TIES,
-            label="Learning from other sessions",
+            label="Noise known beforehand",
         ),
     ] = None
 

@@ -54,13 +54,15 @@ def trust_line(outcome: Outcome) -> str:
 def _worth(outcome: Outcome) -> str:
     """Return the number of effective votes, and what is assumed for it."""
     public = outcome.prior is not None and outcome.prior.source == "public"
-    if outcome.effective_votes is None or outcome.rho is None:
+    if outcome.effective_votes is None:
         return "effective votes unknown"
-    votes, error = f"{number(outcome.effective_votes, 1)} effective votes", number(outcome.rho)
-    if not outcome.rho_is_assumed:
-        return f"{votes} at a shared error of {error}"
-    noise = "judges' usual noise and " if public else ""
-    return f"{votes}, assuming {noise}a shared error of {error}"
+    votes = f"{number(outcome.effective_votes, 1)} effective votes"
+    assumed = ["judges' usual noise"] if public else []
+    if outcome.rho is not None and outcome.rho_is_assumed:
+        assumed.append(f"a shared error of {number(outcome.rho)}")
+    elif outcome.rho is not None:
+        votes = f"{votes} at a shared error of {number(outcome.rho)}"
+    return f"{votes}, assuming {listed(assumed)}" if assumed else votes
 
 
 def _borrowed(outcome: Outcome) -> str:

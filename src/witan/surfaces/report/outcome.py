@@ -207,7 +207,7 @@ def _draw(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> "S
     axis = f"{SCORES.get(rule.name, f'Score ({rule.name})')}; {better}"
     barred = any(line.interval is not None for line in outcome.standings)
     level = f"{outcome.level * 100:g}%"
-    bars = f"Bars: {level} intervals; what" if barred else "What"
+    bars = f"Bars: {level} intervals. " if barred else ""
     return Standings(
         title=f"Ranking by {outcome.rule}",
         level=level,
@@ -215,7 +215,7 @@ def _draw(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> "S
         high=high,
         zero=scale.percent(0.0) if scale.low < 0 < scale.high else None,
         tiers=tuple(_tiers(outcome, names, scale, before)),
-        marks=f"{axis}. {bars} shares a box is too close to call; of two boxes some pair is not.",
+        marks=f"{axis}. {bars}Boxes are separated; inside one, some pairs are too close to call.",
         graded=any(line.mean_grade is not None for line in outcome.standings),
     )
 

@@ -45,11 +45,11 @@ SITUATIONS = (
     Situation(
         when="you must say how sure the result is",
         take="any rule with ties by contrast, the default",
-        speaks_for="under it a leader is declared between true equals in 3 to 5 of 100 councils of "
-        "3 to 7; overlapping intervals of each candidate do so in 7 to 12.",
-        speaks_against="three ballots say little: a lead of 3 σ is found in 54 of 100 councils of "
-        "three with grades and 27 without, and in 29 and 1 where the leader is one of the three; "
-        "errors that all reviewers share stay unseen.",
+        speaks_for="under it a leader is declared between true equals in 1 of 100 councils of 3 to "
+        "7, and in 2 to 6 where models share a third of their noise; overlapping intervals of each "
+        "candidate do so in 7 to 12.",
+        speaks_against="three ballots say little: a lead of 3 σ is found in 36 of 100 councils of "
+        "three with grades and 13 without, and in 14 and none where the leader is of the three.",
     ),
     Situation(
         when="there are more than ten reviewers",

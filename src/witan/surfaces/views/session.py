@@ -275,9 +275,17 @@ def _figures(session: Session) -> list[Figure]:
             str(outcome.n_ballots),
             "what they are worth is unknown: reviewers may share their mistakes"
             if worth is None
-            else f"worth {number(worth, 1)} independent ones, as reviewers share mistakes",
+            else f"worth {number(worth, 1)} independent ones, {_sharing(outcome)}",
         ),
     ]
+
+
+def _sharing(outcome: Outcome) -> str:
+    if outcome.rho is None:
+        return "as nothing is shared"
+    return (
+        f"{'assuming' if outcome.rho_is_assumed else 'at'} a shared error of {number(outcome.rho)}"
+    )
 
 
 def _recounted(

@@ -536,7 +536,7 @@ class TestFinding:
         with pytest.raises(NoCouncil) as caught:
             find(servers={"ollama": NOWHERE}, providers=dict(PROVIDERS))
 
-        for words in ("export a key such as OPENAI_API_KEY", "profile=demo"):
+        for words in ("export a key such as OPENAI_API_KEY", "ask the profile demo"):
             assert words in str(caught.value)
         assert len(f"witan: {caught.value}") <= 160
 

@@ -427,7 +427,7 @@ def searched(
 
 _OTHER_WAYS = (
     Way("run ", operation="init", command=True),
-    Way("try ", {"profile": "demo"}),
+    "ask the profile demo",
 )
 
 

@@ -408,7 +408,7 @@ def _bounds(metadata: tuple[Any, ...]) -> Mapping[str, float]:
     }
 
 
-EXPECTED = "so long ago (30d, 12h, 2w), a day (2026-01-31) or a time (RFC 3339)"
+EXPECTED = "an age (30d, 12h, 2w), a day (2026-01-31) or a time (RFC 3339)"
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
 

@@ -80,12 +80,12 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
     check_type("rule", options.get("rule", AUTO), str)
     rule = options.get("rule", AUTO)
     parameters = dict(RULES[rule].parameters) if rule != AUTO else {}
-    known = _types().keys() | parameters.keys()
+    types = _types() if options else {}  # the rules of other packages take a while to list
     for name in options:
-        if name not in known:
-            raise UnknownOption(name, sorted(known))
-        if name in _types():
-            check_type(name, options[name], _types()[name])
+        if name not in types.keys() | parameters.keys():
+            raise UnknownOption(name, sorted(types.keys() | parameters.keys()))
+        if name in types:
+            check_type(name, options[name], types[name])
     counting = {name: options[name] for name in options if name in _SETTINGS - {"rubric"}}
     values = {name: options[name] for name in options if name in parameters}
     values |= options.get("rule_parameters", {})

@@ -67,7 +67,8 @@ class AdditiveFit:
 
     def take(self, sessions: NDArray[np.integer[Any]]) -> "AdditiveFit":
         """The fit of some of the sessions, with the patterns that they have."""
-        patterns, pattern = np.unique(self.pattern[sessions], return_inverse=True)
+        patterns = np.array(sorted(set(self.pattern[sessions].tolist())), dtype=np.intp)
+        pattern = np.searchsorted(patterns, self.pattern[sessions])
         return AdditiveFit(
             effects=self.effects[:, sessions],
             residual_variance=self.residual_variance[sessions],

@@ -94,9 +94,9 @@ def beliefs(
     p_beats, p_best = np.full((shape[0], *shape), np.nan), np.full(shape, np.nan)
     enough, can_tell = uncertainty.enough_votes, uncertainty.can_tell
     for number in range(len(fit.inverses)):
-        for df in np.unique(uncertainty.df[(fit.pattern == number) & can_tell]):
+        for df in set(uncertainty.df[(fit.pattern == number) & can_tell].tolist()):
             chosen = np.flatnonzero((fit.pattern == number) & can_tell & (uncertainty.df == df))
-            posterior = _Posterior(uncertainty, number, chosen, float(df), among)
+            posterior = _Posterior(uncertainty, number, chosen, df, among)
             p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
             p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen])
     return Beliefs(p_beats, p_best)

@@ -119,8 +119,8 @@ class Uncertainty:
         """Pairs with i above j beyond noise, (C, C, S): Student's t, two-sided, two votes each."""
         effects, enough = self.fit.effects, self.enough_votes
         bar = np.full(self.df.shape, np.inf)
-        for df in np.unique(self.df[self.df >= MIN_DF]):
-            bar[self.df == df] = t_quantile((1 + level) / 2, float(df))
+        for df in set(self.df[self.df >= MIN_DF].tolist()):
+            bar[self.df == df] = t_quantile((1 + level) / 2, df)
         with np.errstate(invalid="ignore"):
             difference = effects[:, np.newaxis] - effects
             variance = self.contrast_variances()

@@ -251,7 +251,6 @@ class Service:
         sessions: Sequence[Session] = (),
     ) -> None:
         self.history = councils.history
-        self.config = councils.config
         self.name = name
         self.most = most
         self._seatings = councils
@@ -339,7 +338,7 @@ class Service:
         """The source of leaderboards and audits."""
         from witan.service.reports import HistoryReports
 
-        return HistoryReports(self.history, self.config)
+        return HistoryReports(self.history, self._seatings.config)
 
     def running(self, session: str) -> RunningSession | None:
         """Return a session that is under way or has ended lately, by its whole name."""

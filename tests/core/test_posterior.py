@@ -192,6 +192,16 @@ class TestOneSession:
 
         assert best[0, 0] == best[1, 0]
 
+    def test_candidates_that_were_never_compared_have_no_probability(self):
+        """Two judged by different reviewers, each of a single candidate, are not compared."""
+        grades = np.array([[9.0, np.nan], [7, np.nan], [np.nan, 4], [np.nan, 5]])[:, :, np.newaxis]
+        profile = Profile.from_ranks(mean_ranks(-grades), grades=grades)
+
+        known = beliefs(uncertainty_of(profile), np.ones((2, 1), dtype=bool))
+
+        assert np.isnan(known.p_best).all()
+        assert np.isnan(known.p_beats).all()
+
     def test_who_is_not_eligible_leaves_the_place_to_the_others(self):
         """A candidate barred from the lead has no share, and the others have all of it."""
         rng = np.random.default_rng(8)

@@ -218,7 +218,9 @@ class _Posterior:
 
     def _equalise(self, shares: Floats, eligible: NDArray[np.bool_]) -> Floats:
         """Equalise exchangeable candidates' shares; a lattice is not perfectly symmetric."""
-        narrowest = np.sqrt(self.spread.min(axis=0, initial=np.inf) / self.shrink.max(axis=0) ** 2)
+        if not len(self.noise):  # nobody was compared with anybody
+            return shares
+        narrowest = np.sqrt(self.spread.min(axis=0) / self.shrink.max(axis=0) ** 2)
         scale = (narrowest[:, np.newaxis] * np.sqrt(self.tau2)).min(axis=0)
         levelled = shares.copy()
         for c in range(len(shares)):

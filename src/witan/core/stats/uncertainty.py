@@ -101,7 +101,8 @@ class Uncertainty:
     def std_errors(self) -> Floats:
         """Standard error of each effect, shape (C, S); NaN without freedom, or with one vote."""
         own = np.diagonal(self.fit.inverses, axis1=1, axis2=2)[self.fit.pattern].T
-        errors: Floats = np.sqrt(self.variance * (own + self.shared))
+        # A pseudo-inverse may leave −1e-17 where there is nothing.
+        errors: Floats = np.sqrt(self.variance * (np.maximum(own, 0.0) + self.shared))
         return np.where(np.isnan(self.fit.effects) | ~self.enough_votes, np.nan, errors)
 
     def contrast_variances(self) -> Floats:

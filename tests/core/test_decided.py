@@ -1,5 +1,6 @@
 """When an election is decided: against every completion of the missing ballots."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -7,7 +8,7 @@ from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from elections import ballot, ballots
@@ -191,12 +192,18 @@ class TestNoCompletionChangesTheLeader:
 
 @pytest.mark.parametrize("rule", EXACT)
 @given(election=elections())
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
 def test_what_is_not_decided_can_still_change(rule, election):
-    """Where the worst ballot can be cast, nothing is held open that is decided."""
+    """Where the worst ballot can be cast, nothing is held open that is decided.
+
+    Candidates with fewer votes than it takes may come to stand beside the leader or not, which is
+    not followed through every case: here each has them.
+    """
     cast, missing, roster = election
     how = Settings(rule=rule)
-    shown = {name for one in cast for name in one.mentioned()}
-    assume(shown == set(roster) and find_decided_leader(cast, missing, how, roster) is None)
+    counts = Counter(name for one in cast for group in one.groups for name in group)
+    assume(all(counts[name] >= 2 for name in roster))
+    assume(find_decided_leader(cast, missing, how, roster) is None)
 
     found = leaders_of_all(cast, missing, how, roster)
 

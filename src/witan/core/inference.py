@@ -18,13 +18,13 @@ from witan.core.stats.additive import (
     pair_variances,
 )
 from witan.core.stats.posterior import beliefs, ratios
-from witan.core.stats.priors import PUBLIC_RHO, public_prior
+from witan.core.stats.priors import prior_of, rho_of
 from witan.core.stats.uncertainty import Uncertainty
 
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """What the ballots of S sessions say of chance.
+    """Effects, errors and probabilities of S sessions.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Inference:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedSessions:
     """Sessions of a batch that were fitted alike.
 
     Parameters
@@ -124,7 +124,7 @@ def infer(counted: Counted) -> Inference:
     return blocks
 
 
-def _fill(blocks: Inference, part: Fitted, barred: NDArray[np.bool_], level: float) -> None:
+def _fill(blocks: Inference, part: FittedSessions, barred: NDArray[np.bool_], level: float) -> None:
     at, uncertainty = part.columns, part.uncertainty
     places = np.arange(len(barred)) if part.places is None else part.places
     eligible = np.ones_like(uncertainty.votes, dtype=np.bool_)
@@ -147,7 +147,7 @@ def _fill(blocks: Inference, part: Fitted, barred: NDArray[np.bool_], level: flo
     blocks.connected[at] = (highest <= 0)[uncertainty.fit.pattern]
 
 
-def fit_parts(counted: Counted) -> list[Fitted]:
+def fit_parts(counted: Counted) -> list[FittedSessions]:
     """Group the sessions of a batch that share a fit, unit and prior."""
     if counted.fits is None:
         return []
@@ -181,7 +181,7 @@ class _Evidence:
     values: Floats | None = None
 
 
-def _fit_copies(counted: Counted, column: int, unit: Unit, models: float) -> Fitted:
+def _fit_copies(counted: Counted, column: int, unit: Unit, models: float) -> FittedSessions:
     """Fit a session with copies of an answer: judged once, or it would seem surer."""
     electorate = counted.electorates[column]
     judged, places = np.unique(np.array(electorate.stands_for, dtype=np.intp), return_inverse=True)
@@ -199,19 +199,17 @@ def _fitted(
     models: float,
     *,
     paired: bool,
-) -> Fitted:
+) -> FittedSessions:
     """Add what is borrowed; `models` is their share of the reviewers.
 
     What models get wrong together moves a mean by their share of it; people share nothing. Nothing
     public is known of the noise of single pairs.
     """
-    profile, unit, prior, rho = evidence.profile, evidence.unit, settings.prior, settings.rho
-    if prior is not None and not (isinstance(prior, Prior) and prior.unit == unit):
-        prior = None if paired else public_prior(unit, profile.n_candidates)
-    if rho is not None and not isinstance(rho, float | int):
-        rho = PUBLIC_RHO[unit]
-    if not models:
-        rho = None
+    profile, unit = evidence.profile, evidence.unit
+    prior = prior_of(settings.prior, unit, profile.n_candidates)
+    if paired and prior is not None and prior.source == "public":
+        prior = None
+    shared = rho_of(settings.rho, unit)
     present = profile.graded if unit == "grades" else profile.ranked
     if profile.weights is not None:
         present = present & (profile.weights > 0)[:, np.newaxis]
@@ -221,8 +219,9 @@ def _fitted(
     uncertainty = Uncertainty.of(
         evidence.fit,
         present.sum(axis=0),
-        shared=models**2 * rho / (1 - rho) if rho else 0.0,
+        shared=models**2 * shared / (1 - shared),
         prior=prior,
         own=pair_variances(values),
     )
-    return Fitted(columns, uncertainty, unit, prior, rho)
+    rho = None if settings.rho is None or not models else shared
+    return FittedSessions(columns, uncertainty, unit, prior, rho)

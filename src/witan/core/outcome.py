@@ -54,7 +54,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is known beforehand of reviewers' noise, and of the spread of candidates.
+    """Reviewers' noise and spread of candidates, as known before a session.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class Outcome(Displayed):
 
     @property
     def clear_leader(self) -> str | None:
-        """Whom the ballots place above every other candidate with enough votes, beyond noise."""
+        """The candidate above every other one with enough votes, beyond noise; None: nobody."""
         decided = not self.disputed_by and self.tie_broken_by != "seat order"
         rivals = sum(line.votes >= MIN_VOTES for line in self.standings) > 1
         alone = len(self.tied_for_best) == 1

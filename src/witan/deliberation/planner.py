@@ -8,9 +8,8 @@ from types import MappingProxyType
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, label_map
-from witan.core.outcome import Prior
 from witan.core.scale import HOLISTIC
-from witan.core.stats.priors import PUBLIC_RHO, public_prior
+from witan.core.stats.priors import prior_of, rho_of
 from witan.core.stats.separation import Separation, separation
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.jury import Authorship, is_author
@@ -127,18 +126,14 @@ def review_separation(
     if not procedure.graded or counting.ties != "contrast":
         return None
     n_candidates = reviewers if candidates is None else candidates
-    prior = counting.prior
-    if prior is not None and not (isinstance(prior, Prior) and prior.unit == "grades"):
-        prior = public_prior("grades", n_candidates)
-    rho = counting.rho if isinstance(counting.rho, float | int) else PUBLIC_RHO["grades"]
     alone = procedure.self_review and counting.counting.recusal == "off"
     return separation(
         reviewers,
         n_candidates,
         authors=authors and not alone,
         level=counting.level,
-        prior=prior,
-        rho=0.0 if counting.rho is None else rho,
+        prior=prior_of(counting.prior, "grades", n_candidates),
+        rho=rho_of(counting.rho, "grades"),
     )
 
 
@@ -255,7 +250,7 @@ class _Planner:
         return self._line(seat, "repair", prompts, unwritten=tokens, if_needed=True)
 
     def visible_authors(self, seat: SeatLike) -> list[SeatLike]:
-        """Whose answers a reviewer sees."""
+        """The authors of the answers that a reviewer sees."""
         if self._jury:
             return [author for author in self._authors if not is_author(seat, author)]
         everyone = self._procedure.self_review

@@ -240,7 +240,7 @@ def _word_failure(error: Exception) -> httpx2.TransportError:
 
 
 def _broken_off(error: Exception, response: aiohttp.ClientResponse) -> Exception:
-    """Why a body has no end."""
+    """Explain why a body has no end."""
     if isinstance(error, HttpProcessingError):
         return _not_http(error.message)
     if not isinstance(error, aiohttp.ClientPayloadError):

@@ -132,7 +132,7 @@ def parse_seat(
 
 
 class _Unseated(Exception):
-    """Why a text is no seat."""
+    """Explain why a text is no seat."""
 
 
 def check_url(url: str) -> str | None:

@@ -79,7 +79,7 @@ class ScaleRecord:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """What the safety gate concluded.
+    """The conclusion of the safety gate.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Parameters:
     __slots__ = ()
 
     usual: ClassVar[Mapping[str, Any]] = {}
-    """What holds for parameters that are None, where that is known."""
+    """Values that stand in for parameters that are None, where known."""
 
     __pydantic_config__: ClassVar[Any] = {
         "extra": "forbid",
@@ -73,7 +73,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """What a parameter does, in one sentence for help, schemas, forms and reference.
+    """Description of a parameter, one sentence for help, schemas, forms and reference.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ class QuestionRequest(CouncilRequest):
 
 @dataclass(frozen=True, slots=True)
 class RejudgeRequest(CouncilRequest):
-    """Whose answers are judged, and who judges them."""
+    """The session whose answers are judged again, and the jury."""
 
     session: SessionName
 

@@ -1,4 +1,4 @@
-"""What is known beforehand of reviewers' noise: from judges elsewhere, or from a history."""
+"""Priors of reviewers' noise: from judges elsewhere, or from a history."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -36,12 +36,26 @@ to 4.9 at fifteen, on 3 degrees of freedom and more.
 
 
 def public_prior(unit: Unit, n_candidates: int) -> Prior:
-    """What judges elsewhere show, worth few degrees of freedom."""
+    """The noise of judges elsewhere, worth few degrees of freedom."""
     if unit == "grades":
         noise, df = GRADE_NOISE, GRADE_DF
     else:
         noise, df = RANK_NOISE + RANK_SHARE * (n_candidates**2 - 1) / 12, RANK_DF
     return Prior(noise, df, None, unit, 0, source="public")
+
+
+def prior_of(prior: Prior | str | None, unit: Unit, n_candidates: int) -> Prior | None:
+    """The prior that a setting means for a fit: its own of the unit, else the public one."""
+    if prior is None or (isinstance(prior, Prior) and prior.unit == unit):
+        return prior
+    return public_prior(unit, n_candidates)
+
+
+def rho_of(rho: float | str | None, unit: Unit) -> float:
+    """The shared error that a setting means: a number, none, or the public default."""
+    if rho is None:
+        return 0.0
+    return rho if isinstance(rho, float | int) else PUBLIC_RHO[unit]
 
 
 def learn_prior(fits: Sequence[AdditiveFit], unit: Unit) -> Prior | None:

@@ -33,7 +33,7 @@ class ForgetParameters(Parameters):
 @public
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What was deleted, and what still holds its text.
+    """Deleted sessions, and files that still hold their text.
 
     Parameters
     ----------

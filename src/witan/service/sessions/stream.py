@@ -368,7 +368,7 @@ def _text_of(piece: Piece) -> _Text:
 
 
 def _ended_by(event: e.Event) -> tuple[str, str | None] | None:
-    """Whose text this event completes, or makes void, and of which stage."""
+    """The stage and seat whose text this event completes or makes void."""
     match event:
         case e.AnswerDone() | e.AnswerFailed():
             return "answer", event.seat

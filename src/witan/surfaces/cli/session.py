@@ -179,7 +179,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """What starts a session: an operation of the catalogue, its request, and who is seated.
+    """The start of a session: an operation, its request, and who is seated.
 
     Parameters
     ----------

@@ -215,7 +215,7 @@ def brief_comparison(comparison: RuleComparison) -> ComparisonBrief:
 
 @dataclass(frozen=True, slots=True)
 class LeadersBrief:
-    """Who leads a session, and who is too close to call."""
+    """The leaders of a session, and whoever is too close to call."""
 
     session: str
     leaders: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Whom to ask the next question: the council that a session was held by, if it is still here."""
+"""The council for the next question: that of the session, if it is still here."""
 
 from collections.abc import Sequence
 from pathlib import PurePath

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
@@ -11,17 +12,28 @@ from witan.surfaces.http.openapi import describe_fields
 from witan.surfaces.mcp.tools import TOOLS
 
 _HEAD = """\
-# Reference of operations
+# Reference
 
-Each operation is declared once. Its command, its HTTP route, its MCP tool and its form take the
-parameters below, under these names; an option has dashes for underscores and `--` before it. This
-page is made from the declarations."""
+Each operation is declared once. Its command, HTTP route, MCP tool and form take the parameters
+below under these names; an option of a command has dashes for underscores. An empty default leaves
+the value to the [configuration](configuration.md#settings) or to the rule. This page is made from
+the declarations."""
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
+_TITLES = {
+    "session": "One session",
+    "ballots": "Ballots that are sent",
+    "recusal": "How ballots count",
+    "parameters": "Rule and rubric of a count",
+    "since": "A window",
+    "profile": "A council and its procedure",
+    "question": "A question",
+}
+"""Headings of shared parameters, by one of each group."""
 
-_FEWEST_SHARED = 4
-"""Fewer parameters than these stand with each operation that takes them."""
+_FEWEST_SHARED = 9
+"""Cells of a table: rows times the operations that take them. Smaller tables are repeated."""
 
 
 def reference_page() -> str:
@@ -29,8 +41,9 @@ def reference_page() -> str:
     operations = [find_operation(name) for name in CATALOGUE]
     groups = _shared_parameters(operations)
     types: dict[str, Any] = {}
-    sections = [_section(each, groups, types) for each in operations]
-    shared = [f"## {_heading(names)}\n\n{_rows(rows)}" for names, rows in groups.items()]
+    takers: dict[tuple[Row, ...], str] = {}
+    sections = [_section(each, groups, types, takers) for each in operations]
+    shared = [f"## {_heading(rows)}\n\n{_rows(rows)}" for rows in groups.values()]
     described = ["## Types", *(_type(name, types[name]) for name in sorted(types))]
     return "\n\n".join([_HEAD, *sections, *shared, *described]) + "\n"
 
@@ -54,15 +67,18 @@ def _shared_parameters(
     for row, names in takers.items():
         if len(names) > 1:
             groups.setdefault(tuple(names), []).append(row)
-    return {names: rows for names, rows in groups.items() if len(rows) >= _FEWEST_SHARED}
+    return {
+        names: rows for names, rows in groups.items() if len(rows) * len(names) >= _FEWEST_SHARED
+    }
 
 
-def _heading(names: Sequence[str]) -> str:
-    return f"Parameters of {', '.join(names[:-1])} and {names[-1]}"
+def _heading(rows: Sequence[Row]) -> str:
+    [title] = [title for name, title in _TITLES.items() if any(_name(row) == name for row in rows)]
+    return title
 
 
-def _anchor(heading: str) -> str:
-    return heading.lower().replace(",", "").replace(" ", "-")
+def _name(row: Row) -> str:
+    return row[0].split("`")[1]
 
 
 def _rows(rows: Iterable[Row]) -> str:
@@ -73,21 +89,30 @@ def _section(
     operation: Operation[Any, Any],
     groups: Mapping[tuple[str, ...], Sequence[Row]],
     types: dict[str, Any],
+    takers: dict[tuple[Row, ...], str],
 ) -> str:
     row = CATALOGUE[operation.name]
     places = [] if row.command is None else [f"`witan {row.command or row.name}`"]
     places += [f"`{operation.method} /api{operation.path}`", f"MCP tool `{TOOL_OF[row.name]}`"]
     parts = [f"## {operation.name}", operation.description, " · ".join(places)]
-    joined = [names for names in groups if operation.name in names]
-    shared = {row for names in joined for row in groups[names]}
-    rows = [_row(each) for each in parameters_of(operation.parameters)]
-    if own := [row for row in rows if row not in shared]:
-        parts.append(_rows(own))
-    if joined:
-        links = (f"[{(text := _heading(names)).lower()}](#{_anchor(text)})" for names in joined)
-        parts.append(f"Takes the {' and the '.join(links)}.")
+    rows = tuple(_row(each) for each in parameters_of(operation.parameters))
+    if (alike := takers.setdefault(rows, operation.name)) != operation.name and len(rows) > 1:
+        parts.append(f"Parameters: those of [{alike}](#{alike}).")
+    else:
+        parts += _parameters(rows, [groups[names] for names in groups if operation.name in names])
     parts.append(f"Result: {_result(operation, types)}.")
     return "\n\n".join(parts)
+
+
+def _parameters(rows: Sequence[Row], joined: Sequence[Sequence[Row]]) -> Iterable[str]:
+    """Link to the tables that it shares, and give its own."""
+    if joined:
+        titles = [_heading(shared) for shared in joined]
+        links = [f"[{title.lower()}](#{title.lower().replace(' ', '-')})" for title in titles]
+        yield f"Parameters of {', '.join(links)}."
+    shared = {row for group in joined for row in group}
+    if own := [row for row in rows if row not in shared]:
+        yield _rows(own)
 
 
 def _result(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
@@ -130,7 +155,9 @@ def _row(parameter: Parameter) -> tuple[str, ...]:
 def _default(parameter: Parameter) -> str:
     if parameter.required:
         return "required"
-    return "" if parameter.many or parameter.default in (None, False) else f"`{parameter.default}`"
+    return (
+        "" if parameter.many or parameter.default in (None, False, "") else f"`{parameter.default}`"
+    )
 
 
 def _value(parameter: Parameter) -> str:
@@ -143,13 +170,19 @@ def _value(parameter: Parameter) -> str:
 def _type(name: str, schema: Mapping[str, Any]) -> str:
     parts = [f"### {name}", schema.get("description", "")]
     if fields := schema.get("properties", {}):
-        rows = (
-            (f"`{each}`", _kind(held), held.get("description", "")) for each, held in fields.items()
-        )
-        parts.append(_table(("field", "is", "meaning"), rows))
+        parts.append("\n".join(_fields(fields)))
     elif "enum" in schema:
         parts.append(" · ".join(f"`{each}`" for each in schema["enum"]))
     return "\n\n".join(part for part in parts if part)
+
+
+def _fields(fields: Mapping[str, Any]) -> Iterable[str]:
+    """Give a line to each field; neighbours of one meaning share theirs."""
+    for meaning, group in groupby(fields.items(), lambda each: each[1].get("description", each[0])):
+        named = dict(group)
+        kinds = ", ".join(dict.fromkeys(_kind(schema) for schema in named.values()))
+        names = ", ".join(f"`{name}`" for name in named)
+        yield f"- {names} ({kinds})" + ("" if meaning in named else f": {meaning}")
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

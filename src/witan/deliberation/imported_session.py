@@ -20,15 +20,25 @@ class Imported:
     at
         Time of the question; None: the file does not say, and the time of the import stands for it.
     answers, lengths
-        Candidate to text, and to number of characters where only that is known.
+        Candidate to its text, and to the number of its characters where only that is known.
     session_record
         A whole council session with its events; ballots and answers are then read off it.
     simulated
         Some seat plays a script.
     closing
         The text that the council closed with.
-    models, kept, repaired, took
-        As `Cast` has them: who is behind the names, and what else is known beside the ballots.
+    question, category
+        What was asked, and its kind, as far as the file says.
+    ballots
+        The ballots of models and people.
+    models
+        Candidate to the model behind it.
+    kept
+        Reviewer to pairs judged alike in both orders, and pairs judged in both.
+    repaired
+        Reviewers whose reviews needed a repair.
+    took
+        Cost and time of answers.
     entries
         The rows that it leaves, where they are counted already; else they are counted here.
     """

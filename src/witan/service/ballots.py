@@ -108,6 +108,12 @@ class BallotObject:
         The scale of its grades, such as 0-1.
     at
         When it was cast (RFC 3339).
+    kind
+        Whether a model or a person cast it; a model unless given.
+    category, question
+        The category, and the text, of its question.
+    notes
+        What is remarkable about it.
     """
 
     __pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False}  # noqa: RUF012

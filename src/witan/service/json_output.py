@@ -1,12 +1,15 @@
-"""Results as JSON: numbers unrounded, unknown as null, one session a line."""
+"""Results as JSON: numbers unrounded, unknown as null; and the fields of an outcome there."""
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
 from datetime import datetime
+from functools import cache
+from inspect import cleandoc
 from math import isfinite
 from typing import (
+    Annotated,
     Any,
     Protocol,
     TypeVar,
@@ -17,11 +20,138 @@ from typing import (
 )
 
 from witan.core.escaping import escape_json
-from witan.core.outcome import Outcome
-from witan.service.outcome_records import outcome_fields
+from witan.core.outcome import Outcome, Standing
+from witan.core.scale import Scale
 from witan.version import __version__
 
 T = TypeVar("T")
+
+
+def record_type(
+    name: str, source: type, order: Collection[str], optional: Collection[str] = (), /, **own: Any
+) -> Any:
+    """Make the type of a JSON object, for its schema, from fields and properties of a class.
+
+    Parameters
+    ----------
+    order
+        Names of its fields.
+    optional
+        Names of fields that it may lack; they have the defaults of the class.
+    own
+        Types of fields that the class lacks, or that are something else there.
+    """
+    declared = {each.name: each for each in fields(source)}
+    getters = {each: held for each in order if isinstance(held := vars(source).get(each), property)}
+    hints = get_type_hints(source) | {
+        each: get_type_hints(held.fget)["return"] for each, held in getters.items()
+    }
+    texts = (f"{each}\n    {held.__doc__}" for each, held in getters.items())
+    return make_dataclass(
+        name,
+        [
+            (each, (hints | own)[each], _default(declared[each]) if each in optional else field())
+            for each in order
+        ],
+        kw_only=True,
+        namespace={"__doc__": "\n".join([cleandoc(source.__doc__ or ""), *texts])},
+    )
+
+
+def _default(each: Any) -> Any:
+    if each.default_factory is not MISSING:
+        return field(default_factory=each.default_factory)
+    return field(default=each.default)
+
+
+STANDING = tuple(each.name for each in fields(Standing) if each.name != "details")
+"""Fields of a line of an outcome in JSON; numbers of the rule stand beside them."""
+
+OUTCOME = (
+    *("session", "rule", "parameters", "why", "interpretation", "standings"),
+    *("leaders", "tied_for_best", "clear_leader", "disputed_by", "condorcet_winner", "cycles"),
+    *("kendall_w", "n_ballots", "n_abstentions", "without_effect", "effective_votes", "rho"),
+    *("rho_is_assumed", "ballots_to_flip", "flip_is_exact", "tie_broken_by", "fell_back_to"),
+    *("ties", "level", "fit", "df", "prior", "recusal", "unranked", "p_beats", "unresolved"),
+    *("margins", "safety", "ballots", "abstentions", "order_kept", "warnings", "scales"),
+)
+"""Fields of an outcome in JSON, in this order; numbers of the rule stand beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleRecord:
+    """A scale that grades were given on.
+
+    Parameters
+    ----------
+    scale
+        From the worst to the best grade, such as 0-1; by criterion where these differ.
+    recognised
+        From the grades themselves; else somebody declared it.
+    instead
+        Other scales that the same grades fit.
+    """
+
+    scale: str | Mapping[str, str]
+    recognised: bool
+    instead: tuple[str, ...]
+
+    @classmethod
+    def of(cls, scale: Scale) -> "ScaleRecord":
+        """Describe a scale."""
+        return cls(scale.record(), scale.recognised, scale.instead)
+
+
+@dataclass(frozen=True, slots=True)
+class Safety:
+    """The conclusion of the safety gate.
+
+    Parameters
+    ----------
+    failed
+        Candidate to flags, for those that failed.
+    """
+
+    failed: Mapping[str, tuple[str, ...]]
+
+
+def outcome_fields(outcome: Outcome) -> dict[str, Any]:
+    """Return an outcome by the fields of its JSON; numbers of the rule stand beside them."""
+    own = {
+        "standings": [
+            {**line.details, **{name: getattr(line, name) for name in STANDING}}
+            for line in outcome.standings
+        ],
+        "safety": Safety({s.candidate: s.failed for s in outcome.standings if s.failed}),
+        "scales": [ScaleRecord.of(scale) for scale in outcome.scales],
+    }
+    known = {name: own[name] if name in own else getattr(outcome, name) for name in OUTCOME}
+    return {**outcome.details, **known}
+
+
+@cache
+def _outcome_record() -> Any:
+    line = record_type("StandingRecord", Standing, STANDING)
+    own = {
+        "standings": tuple[line, ...],  # type: ignore[valid-type]
+        "safety": Safety,
+        "scales": tuple[ScaleRecord, ...],
+        "parameters": Mapping[str, Any],
+    }
+    outcome = record_type("OutcomeRecord", Outcome, OUTCOME, **own)
+    line.__pydantic_config__ = outcome.__pydantic_config__ = {"extra": "allow"}
+    return outcome
+
+
+class _AsRecord:
+    """Has the schema of an outcome say what its JSON has."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return handler.generate_schema(_outcome_record())
+
+
+OutcomeJson = Annotated[Outcome, _AsRecord()]
+"""An outcome in a result: as JSON it has the fields of `OUTCOME`."""
 
 
 @runtime_checkable
@@ -88,7 +218,7 @@ def _known_to_json(value: Any) -> Any:
     if isinstance(value, Outcome):
         return outcome_fields(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Iterable):
         return list(value)
     if isinstance(value, datetime):

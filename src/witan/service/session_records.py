@@ -1,83 +1,22 @@
-"""Sessions as JSON: the record of one that a council held, and of one that came in as ballots."""
+"""Sessions that councils held, as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from witan.core.ballot import Ballot, Grade, Kind
-from witan.core.entries import AnswerEntry
-from witan.core.scale import Scale
+from witan.core.ballot import Ballot
 from witan.deliberation.events import EVENTS, AnswerDelta, Event, SynthesisDelta
 from witan.deliberation.record import dump_record, record_fields
 from witan.deliberation.session import Cost, Session, State, Synthesis
 from witan.files.exports import ballot_fields
+from witan.service.ballots import BallotObject
 from witan.service.catalogue import redact, redacts
-from witan.service.outcome_records import OutcomeRecord, Safety, outcome_fields
+from witan.service.json_output import OutcomeJson, Safety, outcome_fields
 from witan.service.parameters import adapter_of
 from witan.service.trust import session_trust
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-
-
-@dataclass(frozen=True, slots=True)
-class BallotRecord:
-    """A ballot, as a line of a ballot file has it; what it leaves at its default is left out.
-
-    Parameters
-    ----------
-    reviewer
-        Who cast it.
-    session
-        The session that it belongs to.
-    ranking
-        Best first; candidates in one list are placed equal.
-    grades
-        Candidate to a grade, or to grades by criterion.
-    abstained, reason
-        A seat without a vote, and why.
-    candidates
-        The roster on offer.
-    authors
-        Who wrote a candidate, where that is not the candidate's own name.
-    positions
-        Candidate to its place on the sheet, 1-based.
-    weight
-        How much it counts.
-    category
-        The category of its session.
-    at
-        When it was cast.
-    kind
-        Whether a model or a person cast it.
-    question
-        The question, where the ballot came with it.
-    notes
-        What is remarkable about it.
-    paired
-        It is one comparison of two candidates.
-    scale
-        The scale of its grades.
-    """
-
-    reviewer: str
-    session: str = ""
-    ranking: tuple[str | tuple[str, ...], ...] = ()
-    grades: Mapping[str, Grade | Mapping[str, Grade]] = field(default_factory=dict)
-    abstained: bool = False
-    reason: str | None = None
-    candidates: tuple[str, ...] | None = None
-    authors: Mapping[str, str] | None = None
-    positions: Mapping[str, int] | None = None
-    weight: float = 1.0
-    category: str | None = None
-    at: datetime | None = None
-    kind: Kind = "model"
-    question: str | None = None
-    notes: str | None = None
-    paired: bool = False
-    scale: Scale | str | None = None
 
 
 DELTAS = (AnswerDelta, SynthesisDelta)
@@ -181,8 +120,8 @@ class SessionRecord:
     answers: Mapping[str, str]
     unanswered: Mapping[str, str]
     safety: Safety
-    ballots: tuple[BallotRecord, ...]
-    outcome: OutcomeRecord | None
+    ballots: tuple[BallotObject, ...]
+    outcome: OutcomeJson | None
     synthesis: Synthesis | None
     cost: Cost
     seconds: float
@@ -191,87 +130,8 @@ class SessionRecord:
     trust: str | None
     record_problem: str | None
     rankings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    votes: tuple[BallotRecord, ...] = ()
+    votes: tuple[BallotObject, ...] = ()
     children: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportRecord:
-    """A session that came in as ballots: what is known of it.
-
-    Parameters
-    ----------
-    witan_imported
-        The version of the record.
-    session
-        Its name.
-    simulated
-        Scripts cast its ballots.
-    source
-        The file that it came from.
-    question
-        What was asked, as far as the file says.
-    status
-        As every session has one.
-    text
-        The final answer, where the file has one.
-    answers
-        Candidate to its text, where it is stored.
-    ballots
-        The ballots that are counted.
-    votes
-        Ballots of people, where they are not counted.
-    outcome
-        What the ballots come to; null: nothing.
-    not_counted
-        Why; null: they are counted.
-    under_way
-        Always false.
-    trust
-        Who voted, what is tied and what is missing; null: there is no outcome.
-    record_problem
-        Always null.
-    at
-        When it was asked, where the file says.
-    category
-        Its category, where the file says.
-    lengths
-        Candidate to the number of its characters, where no text is stored.
-    closing
-        The final answer, as the file calls it.
-    models
-        Candidate to the model behind it.
-    kept
-        Reviewer to pairs judged alike in both orders, and pairs judged in both.
-    repaired
-        Reviewers whose reviews needed a repair.
-    took
-        What the answers took.
-    """
-
-    witan_imported: int
-    session: str
-    simulated: bool
-    source: str
-    question: str
-    status: State
-    text: str | None
-    answers: Mapping[str, str]
-    ballots: tuple[BallotRecord, ...]
-    votes: tuple[BallotRecord, ...]
-    outcome: OutcomeRecord | None
-    not_counted: str | None
-    under_way: bool
-    trust: str | None
-    record_problem: str | None
-    at: datetime | None = None
-    category: str | None = None
-    lengths: Mapping[str, int] = field(default_factory=dict)
-    closing: str | None = None
-    models: Mapping[str, str] = field(default_factory=dict)
-    kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    repaired: tuple[str, ...] = ()
-    took: tuple[AnswerEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from witan.errors import UnknownName
 from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
-from witan.service.outcome_records import OutcomeJson
+from witan.service.json_output import OutcomeJson
 from witan.service.parameters import Doc, Parser
 from witan.service.settings import COUNTING, USUAL, BallotSettings
 from witan.version import __version__

@@ -7,8 +7,8 @@ from witan.core.steps import Step
 from witan.errors import MissingParameter, UnknownName
 from witan.service.ballots import SECTION, Unread
 from witan.service.catalogue import operation, public
+from witan.service.json_output import OutcomeJson
 from witan.service.operations.tally import RuleParameters
-from witan.service.outcome_records import OutcomeJson
 from witan.service.parameters import Doc
 from witan.service.settings import USUAL, BallotSettings
 from witan.version import __version__

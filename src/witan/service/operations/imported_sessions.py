@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
@@ -11,6 +12,9 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.learning import apply_learned
 from witan.errors import HistoryError, UnknownName, WitanError
+from witan.service.ballots import BallotObject
+from witan.service.json_output import OutcomeJson, record_type, to_json
+from witan.service.parameters import Doc
 from witan.service.trust import trust_line
 
 if TYPE_CHECKING:
@@ -23,6 +27,33 @@ AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
 def as_it_came(imported: "Imported") -> "tuple[Imported, Mapping[str, str]]":
     """Return an import unredacted, for the operator of the history."""
     return imported, AS_WRITTEN
+
+
+@cache
+def _import_record() -> Any:
+    """The fields of an imported session in JSON."""
+    from witan.deliberation.imported_session import Imported
+    from witan.deliberation.session import State
+
+    optional = ("at", "category", "lengths", "closing", "models", "kept", "repaired", "took")
+    own: dict[str, Any] = {
+        "witan_imported": Annotated[int, Doc("The version of the record.")],
+        "source": Annotated[str, Doc("The file that it came from.")],
+        "status": Annotated[State, Doc("As every session has one.")],
+        "text": Annotated[str | None, Doc("The final answer, where the file has one.")],
+        "ballots": Annotated[tuple[BallotObject, ...], Doc("The ballots that are counted.")],
+        "votes": Annotated[
+            tuple[BallotObject, ...], Doc("Ballots of people, where they are not counted.")
+        ],
+        "outcome": Annotated[OutcomeJson | None, Doc("What the ballots come to; null: nothing.")],
+        "not_counted": Annotated[str | None, Doc("Why; null: they are counted.")],
+        "under_way": Annotated[bool, Doc("Always false.")],
+        "trust": Annotated[str | None, Doc("Who voted, what is tied and what is missing.")],
+        "record_problem": Annotated[str | None, Doc("Always null.")],
+        "repaired": tuple[str, ...],
+    }
+    order = ("session", "simulated", "question", "answers", *own, *optional)
+    return record_type("ImportRecord", Imported, dict.fromkeys(order), optional, **own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +79,7 @@ class ImportedSession:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _: Any, handler: Any) -> Any:
-        from witan.service.session_records import ImportRecord
-
-        return handler.generate_schema(ImportRecord)
+        return handler.generate_schema(_import_record())
 
     def to_json(self) -> str:
         """Write what `witan export` writes of it, and what it comes to.
@@ -59,7 +88,6 @@ class ImportedSession:
         they are not counted.
         """
         from witan.files.exports import ballot_fields, imported_object
-        from witan.service.json_output import to_json
 
         held, about = self.held, self.about
         votes = votes_beside(held.ballots)

@@ -14,9 +14,8 @@ from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NothingToCount
 from witan.history import History
 from witan.service.catalogue import operation, redacts
-from witan.service.json_output import to_json
+from witan.service.json_output import OutcomeJson, to_json
 from witan.service.operations.imported_sessions import as_it_came, imported_outcomes
-from witan.service.outcome_records import OutcomeJson
 from witan.service.parameters import Doc, adapter_of
 from witan.service.redaction import SessionRedactor
 from witan.service.settings import COUNTING, BallotSettings

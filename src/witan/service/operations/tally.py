@@ -8,7 +8,7 @@ from witan.core.outcome import Outcome
 from witan.errors import InvalidParameter, UnknownName, UnsuitableBallots
 from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
-from witan.service.outcome_records import OutcomeJson
+from witan.service.json_output import OutcomeJson
 from witan.service.parameters import Doc
 from witan.service.settings import AUTO, COUNTING, USUAL, BallotSettings
 from witan.version import __version__

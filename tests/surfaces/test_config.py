@@ -210,8 +210,10 @@ class TestCompleteness:
         assert procedure_of(place.load(directory=below)).rubric == RUBRICS["creative"]
 
     def test_every_setting_and_provider_is_documented(self):
-        """The page names each key with its variable, and each provider with its."""
-        page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+        """The pages name each key with its variable, and each provider with its."""
+        docs = Path(__file__).parents[2] / "docs"
+        names = ("configuration.md", "members.md")
+        page = "".join((docs / name).read_text(encoding="utf-8") for name in names)
 
         for key in fixed_keys():
             dotted = ".".join(key)

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 from harness import Row, show
 
-from witan.analytics.cache import CachedEngine
-from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
-from witan.analytics.sums import WindowSums
+from witan.analytics.sums import CachedEngine, WindowSums
+from witan.analytics.views import SqlEngine
 from witan.core.entries import SessionEntry
 from witan.core.stats.leaderboard import Terms
 from witan.core.stats.leaderboard_builder import leaderboard as board_of

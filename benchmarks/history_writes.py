@@ -24,7 +24,7 @@ from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Seat, Spent, Usage
 from witan.deliberation.procedure import Procedure
 from witan.history import History
-from witan.history.sqlite import library_version
+from witan.history.engines import library_version
 
 WRITERS = 4
 SEATS = ("a", "b", "c", "d", "e")

@@ -30,10 +30,9 @@ from harness import Row, show
 from numpy.typing import NDArray
 
 from witan.analytics import audits, leaderboards
-from witan.analytics.lake_engine import DuckLake
-from witan.analytics.lake_writing import write_table
+from witan.analytics.lake import write_table
+from witan.analytics.lake_engines import DuckLake, SparkLake
 from witan.analytics.sources import LakeSource
-from witan.analytics.spark_engine import SparkLake
 from witan.core.stats.leaderboard import Terms
 from witan.core.stats.sums import StandingSums
 from witan.core.window import ALWAYS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from witan.analytics.lake_writing import write_lake
+from witan.analytics.lake import write_lake
 from witan.core.ballot import Ballot
 from witan.history import History, Imported
 

@@ -8,15 +8,13 @@ import pytest
 from generated_histories import history, merge, store
 
 from postgres import database_of
-from witan.analytics.engine import Engine, SqlEngine
-from witan.analytics.lake_engine import DuckLake
-from witan.analytics.lake_writing import write_lake
-from witan.analytics.spark_engine import SparkLake
+from witan.analytics.lake import write_lake
+from witan.analytics.lake_engines import DuckLake, SparkLake
+from witan.analytics.views import Engine, SqlEngine
 from witan.core.entries import Entries
 from witan.deliberation.ports import SystemClock
-from witan.history.database import Database
-from witan.history.locks import LockWait
-from witan.history.opening import open_database
+from witan.history.database import Database, LockWait
+from witan.history.schema import open_database
 
 ENGINES = ("sqlite", "postgresql", "duckdb", pytest.param("spark", marks=pytest.mark.slow))
 

@@ -10,12 +10,10 @@ import pytest
 from test_engines_by_hand import ENTRIES
 
 from postgres import database_of
-from witan.analytics.cache import CachedEngine
-from witan.analytics.engine import SqlEngine
-from witan.analytics.lake_engine import DuckLake
-from witan.analytics.lake_writing import write_lake
-from witan.analytics.spark_engine import SparkLake
-from witan.analytics.sums import WindowSums
+from witan.analytics.lake import write_lake
+from witan.analytics.lake_engines import DuckLake, SparkLake
+from witan.analytics.sums import CachedEngine, WindowSums
+from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry
 from witan.history import History

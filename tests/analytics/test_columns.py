@@ -2,7 +2,7 @@
 
 import pytest
 
-from witan.analytics.engine import columns_of
+from witan.analytics.views import columns_of
 from witan.core.stats.sums import CriterionSums, PanelSums
 
 

@@ -11,11 +11,11 @@ from generated_histories import MODELS, START, assert_same, inside, merged
 
 import reference_sums as by_hand
 from reference_gradings import grading_sums
-from witan.analytics.engine import SqlEngine
-from witan.analytics.lake_engine import DuckLake
-from witan.analytics.lake_files import Lake
+from witan.analytics.lake import Lake
+from witan.analytics.lake_engines import DuckLake
 from witan.analytics.leaderboards import rename_standings
 from witan.analytics.sums import WindowSums
+from witan.analytics.views import SqlEngine
 from witan.core.entries import StandingEntry
 from witan.core.rules.elo import rate_matches
 from witan.core.stats.sums import (

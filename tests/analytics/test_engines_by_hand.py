@@ -11,11 +11,10 @@ import pytest
 from generated_histories import merged, store
 
 from postgres import database_of
-from witan.analytics.engine import SqlEngine
-from witan.analytics.lake_engine import DuckLake
-from witan.analytics.lake_writing import write_lake
-from witan.analytics.spark_engine import SparkLake
+from witan.analytics.lake import write_lake
+from witan.analytics.lake_engines import DuckLake, SparkLake
 from witan.analytics.sums import WindowSums
+from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
 from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
@@ -31,9 +30,8 @@ from witan.core.stats.sums import (
     VoteSums,
 )
 from witan.deliberation.ports import SystemClock
-from witan.history.locks import LockWait
-from witan.history.opening import open_database
-from witan.history.schema import bucket_of, code_of
+from witan.history.database import LockWait
+from witan.history.schema import bucket_of, code_of, open_database
 
 # Four models. a ranks b first, c and d tied; b ranks only c above d (partial); c abstains; d
 # shows its own candidate too and ranks itself first, then a = b. Recusal leaves a and b on it.

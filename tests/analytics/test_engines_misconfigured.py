@@ -15,8 +15,8 @@ from witan.core.stats.sums import AnswerSums, BallotSums, StandingSums
 from witan.deliberation import events as e
 from witan.deliberation.imported_session import Imported
 from witan.deliberation.session import Session
+from witan.history.ballots import import_sessions
 from witan.history.database import Database
-from witan.history.imports import import_sessions
 from witan.history.schema import code_of
 
 NOWHERE = "script:nowhere.toml"

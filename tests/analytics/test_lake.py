@@ -11,11 +11,9 @@ from generated_histories import START, assert_same, history, merge, store
 
 import reference_sums as by_hand
 import witan
-from witan.analytics.lake_engine import DuckLake
-from witan.analytics.lake_files import Lake, constants
-from witan.analytics.lake_writing import write_lake
+from witan.analytics.lake import Lake, constants, write_lake
+from witan.analytics.lake_engines import DuckLake, SparkLake
 from witan.analytics.sources import open_source
-from witan.analytics.spark_engine import SparkLake
 from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries, StandingEntry
@@ -28,9 +26,9 @@ from witan.core.stats.sums import (
 )
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryError
-from witan.history.locks import LockWait
-from witan.history.opening import open_database
+from witan.history.database import LockWait
 from witan.history.rows import Rows, SessionRow, insert_sessions
+from witan.history.schema import open_database
 
 pa = pytest.importorskip("pyarrow", reason="a lake needs pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="a lake needs pyarrow")

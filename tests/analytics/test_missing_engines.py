@@ -10,8 +10,8 @@ OPEN = """
 import sys
 for name in {absent!r}:
     sys.modules[name] = None
-from witan.analytics.lake_engine import DuckLake
-from witan.analytics.spark_engine import SparkLake
+from witan.analytics.lake_engines import DuckLake
+from witan.analytics.lake_engines import SparkLake
 try:
     {engine}({lake!r})
 except Exception as error:

@@ -10,9 +10,8 @@ from math import isclose
 from crowd import ended, fork
 
 from elections import ballots
-from witan.analytics.cache import CachedEngine
-from witan.analytics.engine import SqlEngine
-from witan.analytics.sums import WindowSums
+from witan.analytics.sums import CachedEngine, WindowSums
+from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot
 from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, ReviewerSums, StandingSums
 from witan.core.window import ALWAYS, Window

@@ -19,10 +19,10 @@ from drawn import (
 )
 
 from witan.analytics.audits import audit
-from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sources import HistorySource
 from witan.analytics.sums import WindowSums
+from witan.analytics.views import SqlEngine
 from witan.core.stats.sums import BallotSums
 from witan.core.window import ALWAYS, Window
 from witan.errors import NothingToCount

@@ -11,7 +11,7 @@ from witan.analytics.audits import audit
 from witan.analytics.sources import HistorySource
 from witan.core.window import ALWAYS
 from witan.history import History
-from witan.history.locks import lock_cached_sums
+from witan.history.database import lock_cached_sums
 
 
 def reads(place):

@@ -8,10 +8,9 @@ import pytest
 from elections import ballots
 from histories import ASKED, record_sessions, told
 from lessons import lessons
-from witan.analytics.cache import CachedEngine
-from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
-from witan.analytics.sums import WindowSums
+from witan.analytics.sums import CachedEngine, WindowSums
+from witan.analytics.views import SqlEngine
 from witan.core.stats.sums import AnswerSums, PanelSums
 from witan.deliberation import events as e
 from witan.deliberation.events import BallotCast, GateVerdict, OutcomeChanged

@@ -13,9 +13,9 @@ from histories import ASKED, record_sessions
 from witan.errors import HistoryError
 from witan.history import History, Imported
 from witan.history.database import percent_style
+from witan.history.engines import add_missing_functions
 from witan.history.rows import to_microseconds
 from witan.history.schema import bucket_of, code_of
-from witan.history.sqlite import add_missing_functions
 
 
 class TestRows:

@@ -16,7 +16,7 @@ from histories import MODELS, stages, told
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
 from witan.history import History
-from witan.history.sqlite import SqliteDatabase
+from witan.history.engines import SqliteDatabase
 
 HERE = Path(__file__).parent
 

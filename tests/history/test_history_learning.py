@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from lessons import MODELS, lessons
-from witan.analytics.engine import SqlEngine
 from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sums import WindowSums
+from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot
 from witan.core.stats.audit import shared_votes
 from witan.core.stats.calibration import calibrate

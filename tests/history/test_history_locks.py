@@ -10,11 +10,11 @@ import pytest
 from histories import send, told
 from witan.errors import HistoryError
 from witan.history import History, LockWait
-from witan.history.locks import lock_file
+from witan.history.database import lock_file
 
 HOLDS = """
 import sys
-from witan.history.sqlite import (SqliteDatabase)
+from witan.history.engines import (SqliteDatabase)
 from pathlib import Path
 database = SqliteDatabase(Path(sys.argv[1]), sys.argv[1])
 database.execute("PRAGMA locking_mode = EXCLUSIVE")

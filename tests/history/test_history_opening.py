@@ -17,15 +17,15 @@ from histories import told
 from postgres import GUARDED
 from witan.errors import HistoryError, InvalidParameter, MissingExtra
 from witan.history import History, default_location, parse_location
-from witan.history.postgres import PostgresDatabase
-from witan.history.schema import MIGRATIONS
-from witan.history.sqlite import (
+from witan.history.engines import (
+    PostgresDatabase,
     SqliteDatabase,
     check_library,
     copy_aside,
     library_version,
     safe_journal,
 )
+from witan.history.schema import MIGRATIONS
 
 NOON = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC)
 
@@ -527,7 +527,7 @@ def spoil(file):
 READS = """
 import os, sys
 from witan.history import History
-from witan.history.sqlite import (library_version)
+from witan.history.engines import (library_version)
 library_version()
 if sys.argv[2] != "0":
     os.setgroups([])

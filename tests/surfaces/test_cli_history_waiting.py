@@ -17,7 +17,7 @@ from witan.surfaces.cli.stored_sessions import is_file
 HOLDS = """
 import sys
 from pathlib import Path
-from witan.history.sqlite import (SqliteDatabase)
+from witan.history.engines import (SqliteDatabase)
 database = SqliteDatabase(Path(sys.argv[1]), sys.argv[1])
 database.execute("BEGIN IMMEDIATE")
 print("held", flush=True)

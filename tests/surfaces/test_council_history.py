@@ -16,7 +16,7 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.record import session_from_json
 from witan.errors import HistoryError, InvalidParameter
-from witan.history.sqlite import SqliteDatabase
+from witan.history.engines import SqliteDatabase
 
 QUESTION = "Is it so?"
 

@@ -135,7 +135,7 @@ def locked(place):
     """Another process keeps the file of a history locked while the block lasts."""
     holding = (
         "import sys; from pathlib import Path\n"
-        "from witan.history.sqlite import SqliteDatabase\n"
+        "from witan.history.engines import SqliteDatabase\n"
         "database = SqliteDatabase(Path(sys.argv[1]), sys.argv[1])\n"
         "database.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()\n"
     )

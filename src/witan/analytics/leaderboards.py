@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from witan.analytics.lake_engine import DuckLake
+from witan.analytics.lake_engines import DuckLake, SparkLake
 from witan.analytics.sources import (
     BASE_RULE,
     Source,
@@ -19,7 +19,6 @@ from witan.analytics.sources import (
     open_source,
     time_range,
 )
-from witan.analytics.spark_engine import SparkLake
 from witan.analytics.sums import WindowSums
 from witan.core.rules.elo import Match, rate_matches
 from witan.core.stats import leaderboard_builder as core

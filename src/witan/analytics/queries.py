@@ -14,7 +14,7 @@ Answers count once: of a session that judges those of another, only the agreemen
 # Put together from texts of our own; values are parameters.
 # ruff: noqa: S608
 
-from witan.analytics.engine import columns_of
+from witan.analytics.views import columns_of
 from witan.core.stats.sums import BallotSums, CriterionSums, GradingSums, LengthSums
 from witan.history.counting import SUPERSEDED_SESSIONS
 

@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
-from witan.analytics.cache import CachedEngine
-from witan.analytics.engine import Engine, SumQuery
-from witan.analytics.lake_engine import DuckLake
-from witan.analytics.spark_engine import SparkLake
-from witan.analytics.sums import WindowSums
+from witan.analytics.lake_engines import DuckLake, SparkLake
+from witan.analytics.sums import CachedEngine, WindowSums
+from witan.analytics.views import Engine, SumQuery
 from witan.core.casts import Cast, Named
 from witan.core.rules import RULES
 from witan.core.settings import AUTO

@@ -8,26 +8,24 @@ if TYPE_CHECKING:
     from witan.deliberation.imported_session import ImportCounts as ImportCounts
     from witan.deliberation.imported_session import Imported as Imported
     from witan.history.database import Database as Database
-    from witan.history.forgetting import ForgetResult as ForgetResult
+    from witan.history.database import LockWait as LockWait
+    from witan.history.history import ForgetResult as ForgetResult
     from witan.history.history import History as History
-    from witan.history.listing import HistorySummary as HistorySummary
-    from witan.history.listing import PageCursor as PageCursor
-    from witan.history.listing import Search as Search
-    from witan.history.listing import SessionSummary as SessionSummary
     from witan.history.location import default_location as default_location
     from witan.history.location import parse_location as parse_location
-    from witan.history.locks import LockWait as LockWait
+    from witan.history.reading import HistorySummary as HistorySummary
+    from witan.history.reading import PageCursor as PageCursor
+    from witan.history.reading import Search as Search
+    from witan.history.reading import SessionSummary as SessionSummary
     from witan.history.writer import Recording as Recording
 
 _HOMES = {
     "witan.deliberation.imported_session": ("ImportCounts", "Imported"),
-    "witan.history.database": ("Database",),
-    "witan.history.listing": ("HistorySummary", "PageCursor", "Search", "SessionSummary"),
-    "witan.history.forgetting": ("ForgetResult",),
-    "witan.history.history": ("History",),
-    "witan.history.locks": ("LockWait",),
-    "witan.history.writer": ("Recording",),
+    "witan.history.database": ("Database", "LockWait"),
+    "witan.history.history": ("ForgetResult", "History"),
     "witan.history.location": ("default_location", "parse_location"),
+    "witan.history.reading": ("HistorySummary", "PageCursor", "Search", "SessionSummary"),
+    "witan.history.writer": ("Recording",),
 }
 
 __all__ = sorted(name for names in _HOMES.values() for name in names)

@@ -28,9 +28,8 @@ from witan.deliberation.entries import (
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.history.database import Database, in_list
-from witan.history.events import read_events
 from witan.history.reading import read_cast, stored_ballots
-from witan.history.rows import COUNCIL, Rows, SessionRow
+from witan.history.rows import COUNCIL, Rows, SessionRow, read_events
 
 RETRY = "retried"
 """The relation of a session to the one it retries."""

@@ -1,6 +1,7 @@
 """The history: every session in one SQLite file or PostgreSQL database."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -13,19 +14,171 @@ from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Clock, SystemClock
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, Remedy, Way
-from witan.history import counting, forgetting, imports, learning, listing, reading, votes
-from witan.history.counting import Weigh
-from witan.history.database import Database
-from witan.history.events import read_events, unreadable_events
-from witan.history.forgetting import ForgetResult
+from witan.history import counting, learning, reading
+from witan.history.ballots import find_import, import_sessions, vote
+from witan.history.counting import Weigh, reparent_families
+from witan.history.database import (
+    Database,
+    LockWait,
+    blocks,
+    in_list,
+    lock_cached_sums,
+    new_holder,
+    other_process,
+)
+from witan.history.engines import SqliteDatabase, is_damage
 from witan.history.learning import read_lengths
-from witan.history.listing import HistorySummary, PageCursor, Search, SessionSummary, describe
-from witan.history.locks import LockWait, new_holder, other_process
-from witan.history.opening import damage_error, open_database
-from witan.history.rows import NOBODY, is_storable, lock_session
-from witan.history.schema import read_version
-from witan.history.sqlite import SqliteDatabase, is_damage
+from witan.history.reading import (
+    HistorySummary,
+    PageCursor,
+    Search,
+    SessionSummary,
+    describe,
+    require_datetime,
+    require_session,
+    require_text,
+)
+from witan.history.rows import (
+    ENTRY_TABLES,
+    NOBODY,
+    is_storable,
+    lock_session,
+    read_events,
+    to_microseconds,
+    unreadable_events,
+)
+from witan.history.schema import CACHE_DAYS, CACHE_SHARDS, damage_error, open_database, read_version
 from witan.history.writer import Recording, Writer
+
+AT_ONCE = 200
+"""Sessions deleted in one transaction."""
+
+SWEEP_SECONDS = 1.0
+"""How long to wait for readers of the log after a deletion."""
+
+_TABLES = ("sessions", *ENTRY_TABLES, "counted", "events", "imported")
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetResult:
+    """The deleted sessions.
+
+    Parameters
+    ----------
+    note
+        Where deleted text may remain, and how long; None: nowhere.
+    """
+
+    sessions: tuple[str, ...]
+    note: str | None = None
+
+    @property
+    def n_sessions(self) -> int:
+        """The number of deleted sessions."""
+        return len(self.sessions)
+
+
+def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult:
+    """Delete older sessions, a few per transaction."""
+    require_datetime("the time", at)
+    sql = (
+        f"SELECT session FROM sessions WHERE {column} < :before"  # noqa: S608
+        f" ORDER BY {column}, session LIMIT :n"
+    )
+    params = {"before": to_microseconds(at), "n": AT_ONCE}
+    forgotten: list[str] = []
+    while True:
+        with database.transaction():
+            sessions = [name for (name,) in database.rows(sql, params)]
+            cells = _delete(database, sessions)
+            _delete_cached_sums(database, cells)
+        forgotten += sessions
+        if len(sessions) < AT_ONCE:
+            return _clean_log(database, forgotten)
+
+
+def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]]:
+    """Delete sessions; return day and bucket of each existing one.
+
+    Their rows are locked in the order of their names, as by every writer, and are deleted first: a
+    writer that waits for one finds it gone, and adds nothing.
+    """
+    if not sessions:
+        return []
+    among, params = in_list(sessions)
+    sql = f"SELECT session, day, bucket FROM sessions WHERE session IN {among} ORDER BY session"  # noqa: S608
+    cells = [(day, bucket) for _, day, bucket in database.rows(sql + database.locking, params)]
+    people = [
+        code
+        for (code,) in database.rows(
+            f"SELECT DISTINCT reviewer FROM ballots WHERE human = 1 AND session IN {among}",  # noqa: S608
+            params,
+        )
+    ]
+    digests = [
+        digest
+        for (digest,) in database.rows(
+            f"SELECT DISTINCT digest FROM imported WHERE session IN {among}",  # noqa: S608
+            params,
+        )
+    ]
+    reparent_families(database, sessions)
+    for table in _TABLES:
+        database.execute(f"DELETE FROM {table} WHERE session IN {among}", params)  # noqa: S608
+    database.execute(f"UPDATE sessions SET parent = NULL WHERE parent IN {among}", params)  # noqa: S608
+    _delete_imports(database, digests)
+    _delete_names(database, people)
+    return cells
+
+
+def _delete_imports(database: Database, digests: Sequence[str]) -> None:
+    """Delete the digests of files without sessions, to allow another import."""
+    for digest in sorted(digests):
+        # The lock lets the second of two processes see what the first deleted.
+        sql = "SELECT digest FROM imports WHERE digest = :digest" + database.locking  # noqa: S608
+        database.rows(sql, {"digest": digest})
+        database.execute(
+            "DELETE FROM imports WHERE digest = :digest"
+            " AND NOT EXISTS (SELECT 1 FROM imported WHERE digest = :digest)",
+            {"digest": digest},
+        )
+
+
+def _delete_names(database: Database, people: Sequence[int]) -> None:
+    """Delete the names of people without any other vote."""
+    for code in people:
+        database.execute(
+            "DELETE FROM names WHERE code = :code"
+            " AND NOT EXISTS (SELECT 1 FROM ballots WHERE reviewer = :code)"
+            " AND NOT EXISTS (SELECT 1 FROM standings WHERE model = :code)"
+            " AND NOT EXISTS (SELECT 1 FROM answers WHERE model = :code)",
+            {"code": code},
+        )
+
+
+def _clean_log(database: Database, forgotten: Iterable[str]) -> ForgetResult:
+    sessions = tuple(forgotten)
+    if not sessions or database.truncate_log(SWEEP_SECONDS):
+        return ForgetResult(sessions)
+    note = (
+        "the log of the history may still hold them until the programs that use it are closed:"
+        " another process is reading it"
+    )
+    return ForgetResult(sessions, note)
+
+
+def _delete_cached_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
+    """Delete the cached sums of these days and buckets.
+
+    They may be those of a single session.
+    """
+    deleted = sorted({(day // CACHE_DAYS, bucket % CACHE_SHARDS) for day, bucket in cells})
+    if not deleted:
+        return
+    lock_cached_sums(database)
+    sql = "DELETE FROM cached_sums WHERE span = :span AND shard = :shard"
+    for span, shard in deleted:
+        database.execute(sql, {"span": span, "shard": shard})
 
 
 class History:
@@ -170,7 +323,7 @@ class History:
         """
         own = new_holder()
         with self.database.transaction():
-            reading.require_session(self.database, session)
+            require_session(self.database, session)
             holder = lock_session(self.database, session) or NOBODY
             if not by_force and (process := other_process(holder)) is not None:
                 problem = f"the session {session} is under way in process {process}"
@@ -247,13 +400,13 @@ class History:
             The session that they derive from.
         """
         search = Search(text, since, until, category, status, limit, simulated, parent=parent)
-        return listing.find(self.database, search)
+        return reading.find(self.database, search)
 
     def page(
         self, search: Search, size: int, after: PageCursor | None = None
     ) -> tuple[list[SessionSummary], PageCursor | None]:
         """Read a page of sessions, and the cursor of the next page."""
-        return listing.read_page(self.database, search, size, after)
+        return reading.read_page(self.database, search, size, after)
 
     def summary(self, session: str) -> SessionSummary:
         """Return one session as `find` lists it.
@@ -264,8 +417,8 @@ class History:
             If there is no such session.
         """
         with self.database.snapshot():
-            reading.require_session(self.database, session)
-            [summary] = listing.find(self.database, Search(session=session))
+            require_session(self.database, session)
+            [summary] = reading.find(self.database, Search(session=session))
         return summary
 
     def has_record(self, session: str) -> bool:
@@ -283,11 +436,11 @@ class History:
         HistoryError
             If several do.
         """
-        return listing.resolve_name(self.database, name)
+        return reading.resolve_name(self.database, name)
 
     def short_names(self, sessions: Sequence[str]) -> Mapping[str, str]:
         """Map sessions to the shortest unambiguous beginning of their name."""
-        return listing.short_names(self.database, sessions)
+        return reading.short_names(self.database, sessions)
 
     def describe(self) -> HistorySummary:
         """Return its version, size and number of sessions."""
@@ -316,11 +469,11 @@ class History:
         HistoryError
             If one of its sessions is stored with other ballots.
         """
-        return imports.import_sessions(self.database, imported, source, digest, self._clock.now())
+        return import_sessions(self.database, imported, source, digest, self._clock.now())
 
     def find_import(self, digest: str) -> int | None:
         """Return an imported file's number of sessions; None for an unknown digest."""
-        return imports.find_import(self.database, digest)
+        return find_import(self.database, digest)
 
     def export(self, session: str) -> Imported:
         """Read everything stored about a session, as `add` takes it.
@@ -348,7 +501,7 @@ class History:
         HistoryError
             If the session is not closed.
         """
-        votes.vote(self.database, session, ballots, replacing=replacing)
+        vote(self.database, session, ballots, replacing=replacing)
 
     def learn(
         self,
@@ -392,15 +545,25 @@ class History:
         UnknownName
             If there is no such session.
         """
-        return forgetting.forget(self.database, sessions)
+        for session in sessions:
+            require_text(session)
+        names = sorted(set(sessions))
+        with self.database.transaction():
+            for name in names:
+                require_session(self.database, name)
+            cells = [
+                cell for block in blocks(names, AT_ONCE) for cell in _delete(self.database, block)
+            ]
+            _delete_cached_sums(self.database, cells)
+        return _clean_log(self.database, names)
 
     def forget_before(self, at: datetime) -> ForgetResult:
         """Delete every session asked before a time."""
-        return forgetting.forget_before(self.database, at)
+        return _forget_older(self.database, "at_us", at)
 
     def forget_added_before(self, at: datetime) -> ForgetResult:
         """Delete sessions added to this history before a time."""
-        return forgetting.forget_added_before(self.database, at)
+        return _forget_older(self.database, "added_us", at)
 
 
 class FileGuard:

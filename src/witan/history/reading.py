@@ -1,8 +1,11 @@
-"""Reading of stored sessions: events, ballots, answers, and exports."""
+"""Reading of stored sessions: events, ballots, answers, exports, and lists of sessions."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,18 @@ from witan.core.scale_recognition import declare_native
 from witan.deliberation.imported_session import Imported
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName
-from witan.history.database import Database
-from witan.history.events import read_events
-from witan.history.rows import is_storable, make_storable, to_datetime
+from witan.history.database import Database, blocks, in_list, is_running
+from witan.history.engines import SqliteDatabase
+from witan.history.rows import (
+    COUNCIL,
+    LAST,
+    is_storable,
+    make_storable,
+    read_events,
+    read_names,
+    to_datetime,
+    to_microseconds,
+)
 
 SUGGESTED = 200
 """Number of latest sessions that a misspelt name is compared with."""
@@ -229,3 +241,387 @@ def _export_record(session: Session, category: str | None, cast: list[Ballot]) -
         simulated=session.simulated,
         closing=session.text,
     )
+
+
+STATUSES = ("complete", "degraded", "failed", "interrupted")
+
+MOST_FOUND = 2**53
+"""Largest limit of a list."""
+
+HAS_EVENTS = "EXISTS (SELECT 1 FROM events e WHERE e.session = sessions.session)"
+"""Condition: a council recorded the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Conditions on listed sessions; None: no condition.
+
+    Parameters
+    ----------
+    text
+        Words in the question or the final answer, in any case.
+    since, until
+        From, and before, these times.
+    simulated
+        Only sessions with scripted members, or only the others.
+    session
+        Its name.
+    parent
+        The session that it derives from.
+    has_events
+        Only sessions with a record, or only those imported as ballots.
+    after
+        Only sessions below this time and name in the list.
+
+    Raises
+    ------
+    InvalidParameter
+        If a condition has the wrong type.
+    """
+
+    text: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    category: str | None = None
+    status: str | None = None
+    limit: int | None = None
+    simulated: bool | None = None
+    session: str | None = None
+    parent: str | None = None
+    has_events: bool | None = None
+    after: tuple[datetime, str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("text", "category", "status", "session", "parent"):
+            if (value := getattr(self, name)) is not None and not isinstance(value, str):
+                raise InvalidParameter(name, value, "a text, or None")
+        if self.status is not None and self.status not in STATUSES:
+            raise InvalidParameter("status", self.status, f"one of {', '.join(STATUSES)}")
+        for name in ("since", "until"):
+            if (at := getattr(self, name)) is not None:
+                require_datetime(name, at)
+        if self.simulated is not None and not isinstance(self.simulated, bool):
+            raise InvalidParameter("simulated", self.simulated, "True, False or None")
+        is_whole = isinstance(self.limit, int) and not isinstance(self.limit, bool)
+        if self.limit is not None and not (is_whole and 0 <= self.limit <= MOST_FOUND):
+            expected = f"a whole number from 0 to {MOST_FOUND:,}, or None for all"
+            raise InvalidParameter("limit", self.limit, expected)
+
+
+def require_datetime(name: str, at: object) -> None:
+    """Refuse anything but a datetime with a zone.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is no datetime, or has no zone.
+    """
+    if not isinstance(at, datetime) or at.utcoffset() is None:
+        raise InvalidParameter(name, at, "a datetime with its zone, such as UTC")
+
+
+def build_conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
+    """Return the conditions of a search in SQL, and their parameters."""
+    wheres, params = [], dict[str, Any]()
+    for name in ("category", "status", "simulated", "session", "parent"):
+        if (value := getattr(search, name)) is not None:
+            wheres.append(f"{name} = :{name}")
+            params[name] = int(value) if name == "simulated" else make_storable(value)
+    if search.has_events is not None:
+        wheres.append(HAS_EVENTS if search.has_events else f"NOT {HAS_EVENTS}")
+    for name, sign in (("since", ">="), ("until", "<")):
+        if (at := getattr(search, name)) is not None:
+            wheres.append(f"at_us {sign} :{name}")
+            params[name] = to_microseconds(at)
+    if search.after is not None:
+        at, name = search.after
+        wheres.append("at_us <= :after_us AND (at_us < :after_us OR session > :after)")
+        params |= {"after_us": to_microseconds(at), "after": make_storable(name)}
+    for k, word in enumerate(() if search.text is None else search.text.split()):
+        wheres.append(f"searched LIKE :word{k} ESCAPE '!'")
+        plain = make_storable(word).casefold()
+        for sign in "!%_":
+            plain = plain.replace(sign, f"!{sign}")
+        params[f"word{k}"] = f"%{plain}%"
+    return wheres, params
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A session in a list.
+
+    Parameters
+    ----------
+    session, at
+        Its name, and when its question was asked.
+    status
+        ``running``: a process of this machine records it now; ``interrupted``: it is not closed,
+        and no such process is known.
+    category
+        The kind of question; None: not given.
+    simulated
+        A script sat in it.
+    question
+        What was asked; empty: not known.
+    rule
+        Its ballots are counted by this rule; None: they are not counted.
+    leader
+        The model with the highest score under the session's rule; None: none, or several.
+    leader_seat
+        The name of its seat in the session; None: none, or several.
+    cost_usd
+        Its price in dollars; None: unknown.
+    source
+        ``council``, or the file that it came from.
+    parent, relation
+        The session it derives from, and how, such as ``rejudged``.
+    has_events
+        It has the record of a council; else it was imported as ballots.
+    imported
+        It was imported from a file, with a record or as ballots.
+    """
+
+    session: str
+    at: datetime
+    status: str
+    category: str | None
+    simulated: bool
+    question: str
+    rule: str | None
+    leader: str | None
+    cost_usd: float | None
+    source: str
+    parent: str | None
+    relation: str | None
+    leader_seat: str | None = None
+    has_events: bool = True
+    imported: bool = False
+
+
+def find(database: Database, search: Search) -> list[SessionSummary]:
+    """List sessions, the latest first, those of one time by name."""
+    wheres, params = build_conditions(search)
+    sql = (
+        "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
+        f" parent, relation, {HAS_EVENTS}, holder FROM sessions"
+    )
+    if search.status == "interrupted" and (running := _read_running(database)):
+        names = {f"running{k}": name for k, name in enumerate(running)}
+        wheres.append(f"session NOT IN ({', '.join(f':{name}' for name in names)})")
+        params |= names
+    sql += f" WHERE {' AND '.join(wheres)}" if wheres else ""
+    sql += " ORDER BY at_us DESC, session"
+    if search.limit is not None:
+        sql, params = sql + " LIMIT :limit", {**params, "limit": search.limit}
+    with database.snapshot():
+        rows = database.rows(sql, params)
+        best = _best(database, {row[0]: row[6] for row in rows})
+        seats = _seats(database, best)
+        spelt = read_names(database, sorted(set(best.values())))
+    return [_line(row, spelt.get(best.get(row[0], -1)), seats.get(row[0])) for row in rows]
+
+
+def _read_running(database: Database) -> list[str]:
+    """Read the sessions being recorded on this machine."""
+    sql = "SELECT session, holder FROM sessions WHERE status = 'interrupted'"
+    return [session for session, holder in database.rows(sql) if is_running(holder)]
+
+
+def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> SessionSummary:
+    session, at_us, status, category, simulated, question, rule, cost_usd, *beside = row
+    source, parent, relation, has_events, holder = beside
+    if status == "interrupted" and is_running(holder):
+        status = "running"
+    return SessionSummary(
+        session,
+        to_datetime(at_us),
+        status,
+        category,
+        bool(simulated),
+        question,
+        rule,
+        leader,
+        cost_usd,
+        source,
+        parent,
+        relation,
+        leader_seat=seat,
+        has_events=bool(has_events),
+        imported=source != COUNCIL,
+    )
+
+
+def _best(database: Database, rules: dict[str, str | None]) -> dict[str, int]:
+    """Map sessions to their leader's code, by models' or else people's ballots."""
+    best: dict[str, list[int]] = {}
+    for sessions in blocks(sorted(rules), AT_ONCE):
+        among, params = in_list(sessions)
+        sql = (
+            "SELECT session, human, rule, model, score FROM standings"  # noqa: S608
+            f" WHERE score IS NOT NULL AND session IN {among}"
+            " ORDER BY session, human"
+        )
+        for session, group in groupby(database.rows(sql, params), key=itemgetter(0)):
+            rows = list(group)
+            rule = rules[session] or "borda"
+            rows = [row for row in rows if row[1] == rows[0][1]]
+            scored = [row for row in rows if row[2] == rule] or [
+                row for row in rows if row[2] == "borda"
+            ]
+            top = max((row[4] for row in scored), default=None)
+            best[session] = [row[3] for row in scored if row[4] == top]
+    return {session: codes[0] for session, codes in best.items() if len(codes) == 1}
+
+
+def _seats(database: Database, best: dict[str, int]) -> dict[str, str]:
+    """Map sessions to the seat of their leader."""
+    seats: dict[str, list[str]] = {}
+    for sessions in blocks(sorted(best), AT_ONCE):
+        among, params = in_list(sessions)
+        sql = f"SELECT session, seat, model FROM answers WHERE session IN {among}"  # noqa: S608
+        for session, seat, model in database.rows(sql, params):
+            if model == best[session]:
+                seats.setdefault(session, []).append(seat)
+    return {session: names[0] for session, names in seats.items() if len(names) == 1}
+
+
+PageCursor = tuple[datetime, str]
+"""Time and name of the last session on a page."""
+
+
+def read_page(
+    database: Database, search: Search, size: int, after: PageCursor | None = None
+) -> tuple[list[SessionSummary], PageCursor | None]:
+    """Read a page of sessions, and the cursor of the next page.
+
+    Every session is on one page, even among many of one time, or when others come in above.
+    """
+    sessions = find(database, replace(search, limit=size + 1, after=after))
+    if len(sessions) <= size:
+        return sessions, None
+    last = sessions[size - 1]
+    return sessions[:size], (last.at, last.session)
+
+
+AT_ONCE = 500
+"""Sessions looked up in one statement."""
+
+SHORTEST = 15
+"""Shortest name: the date and time that council sessions begin with stay complete."""
+
+SHOWN = 4
+"""How many sessions that share a beginning are listed."""
+
+
+def resolve_name(database: Database, name: str) -> str:
+    """Return a session's name from an unambiguous beginning of it, or ``last``."""
+    require_text(name)
+    with database.snapshot():
+        if not is_storable(name):
+            require_session(database, name)
+        if database.rows("SELECT 1 FROM sessions WHERE session = :name", {"name": name}):
+            return name
+        if name == LAST:
+            return _last(database)
+        sql = (
+            "SELECT session FROM sessions WHERE substr(session, 1, :length) = :name"
+            " ORDER BY at_us DESC, session"
+        )
+        matches = database.rows(sql, {"length": len(name), "name": name}) if name else []
+        if not matches:
+            require_session(database, name)
+    if len(matches) > 1:
+        listed = ", ".join(session for (session,) in matches[:SHOWN])
+        more = ", …" if len(matches) > SHOWN else ""
+        problem = f"{name} begins the names of {len(matches):,} sessions: {listed}{more}"
+        raise HistoryConflict(database.where, problem, "give more of it")
+    [(session,)] = matches
+    return str(session)
+
+
+def _last(database: Database) -> str:
+    """Return the first session of the list."""
+    for latest in find(database, Search(limit=1)):
+        return latest.session
+    problem = "there is no session yet"
+    remedy = "ask a question, or import a file"
+    raise HistoryConflict(database.where, problem, remedy)
+
+
+def short_names(database: Database, sessions: Sequence[str]) -> Mapping[str, str]:
+    """Map sessions to the shortest unambiguous beginning of their name."""
+    stems = sorted({session[:SHORTEST] for session in sessions})
+    if not stems:
+        return {}
+    among, params = in_list(stems)
+    sql = f"SELECT session FROM sessions WHERE substr(session, 1, {SHORTEST}) IN {among}"  # noqa: S608
+    alike: dict[str, list[str]] = {}
+    for (session,) in database.rows(sql, params):
+        alike.setdefault(session[:SHORTEST], []).append(session)
+    return {session: _short(session, alike.get(session[:SHORTEST], [])) for session in sessions}
+
+
+def _short(session: str, alike: Sequence[str]) -> str:
+    others = [other for other in alike if other != session]
+    for length in range(SHORTEST, len(session)):
+        if not any(other.startswith(session[:length]) for other in others):
+            return session[:length]
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySummary:
+    """The size, version and counts of a history.
+
+    Parameters
+    ----------
+    where
+        The file, or the URL without a password.
+    version
+        The number of its migrations; the last one at `migrated_at`, by Witan `migrated_by`.
+    n_bytes
+        The size of the file or the database.
+    """
+
+    where: str
+    kind: str
+    journal: str
+    version: int
+    migrated_at: datetime
+    migrated_by: str
+    n_sessions: int
+    n_simulated: int
+    n_interrupted: int
+    n_bytes: int
+
+
+def describe(database: Database) -> HistorySummary:
+    """Count the sessions and the size of a history."""
+    with database.snapshot():
+        [(n_sessions, n_simulated, n_interrupted)] = database.rows(
+            "SELECT COUNT(*), COALESCE(SUM(simulated), 0),"
+            " COALESCE(SUM(CASE WHEN status = 'interrupted' THEN 1 ELSE 0 END), 0) FROM sessions"
+        )
+        [(version, at_us, by)] = database.rows(
+            "SELECT version, at_us, witan FROM migrations ORDER BY version DESC LIMIT 1"
+        )
+    return HistorySummary(
+        where=database.where,
+        kind="SQLite" if database.dialect == "sqlite" else "PostgreSQL",
+        journal=database.journal,
+        version=int(version),
+        migrated_at=to_datetime(at_us),
+        migrated_by=by,
+        n_sessions=int(n_sessions),
+        n_simulated=int(n_simulated),
+        n_interrupted=int(n_interrupted),
+        n_bytes=_size(database),
+    )
+
+
+def _size(database: Database) -> int:
+    if isinstance(database, SqliteDatabase):
+        log = database.path.with_name(f"{database.path.name}-wal")
+        return sum(path.stat().st_size for path in (database.path, log) if path.exists())
+    [(size,)] = database.rows("SELECT pg_database_size(current_database())")
+    return int(size)

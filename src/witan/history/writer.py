@@ -28,17 +28,24 @@ from witan.deliberation.events import (
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.history.counting import SessionRows, count_sessions
-from witan.history.database import Database, blocks
-from witan.history.events import EventBatch, admit_events, event_rows, insert_events
-from witan.history.locks import (
+from witan.history.database import (
     OPENING_SECONDS,
+    Database,
     LockWait,
+    blocks,
     is_transient,
     mark_recording,
     new_holder,
     unmark_recording,
 )
-from witan.history.rows import Rows, close_session
+from witan.history.rows import (
+    EventBatch,
+    Rows,
+    admit_events,
+    close_session,
+    event_rows,
+    insert_events,
+)
 
 ATTEMPT_SECONDS = 2.0
 """How long one attempt waits for a lock; events that come meanwhile join the next."""

@@ -18,9 +18,9 @@ from witan.deliberation.ports import Price, Seat
 from witan.deliberation.procedure import Procedure
 from witan.errors import ConfigError, HistoryError, ModelError, NoCouncil, UnknownName, WitanError
 from witan.history import HistorySummary, LockWait, parse_location
+from witan.history.engines import SqliteDatabase, is_full
 from witan.history.location import redact_password
-from witan.history.opening import has_log
-from witan.history.sqlite import SqliteDatabase, is_full
+from witan.history.schema import has_log
 from witan.models.connections import Connections
 from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
 from witan.models.model_lists import list_models

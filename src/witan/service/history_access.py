@@ -11,7 +11,7 @@ from witan.errors import HistoryError, MissingExtra
 
 if TYPE_CHECKING:
     from witan.history import History, LockWait
-    from witan.history.forgetting import ForgetResult
+    from witan.history.history import ForgetResult
     from witan.service.config.configuration import Config
 
 
@@ -103,7 +103,7 @@ def forget_expired(history: "History", lock_wait: "LockWait | None" = None) -> "
     """
     from datetime import UTC, datetime, timedelta
 
-    from witan.history.forgetting import ForgetResult
+    from witan.history.history import ForgetResult
     from witan.service.rescue_files import forget_aside
 
     if history.keep_days is None:

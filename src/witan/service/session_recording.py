@@ -28,7 +28,7 @@ from witan.deliberation.recorder import CallGuard, Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session
-from witan.history.locks import LockWait
+from witan.history.database import LockWait
 from witan.service.history_access import forget_expired, is_there
 from witan.service.rescue_files import set_aside
 from witan.service.text import clean

@@ -9,7 +9,7 @@ from witan.core.blinding import Sheet
 from witan.deliberation.session import Session
 from witan.errors import InvalidBallot
 from witan.history import History, Imported
-from witan.history.votes import Paper, prepare_paper, reveal
+from witan.history.ballots import Paper, prepare_paper, reveal
 from witan.surfaces.web.rendering import render_reveal, render_vote
 from witan.surfaces.web.routes_sessions import read_places
 

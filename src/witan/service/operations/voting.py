@@ -9,7 +9,7 @@ from witan.core.blind_vote import cast
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryConflict
 from witan.history import History
-from witan.history.votes import HumanVote, Paper, VoteResult, prepare_paper, read_vote, reveal
+from witan.history.ballots import HumanVote, Paper, VoteResult, prepare_paper, read_vote, reveal
 from witan.service.catalogue import operation, public, redacts
 from witan.service.parameters import Doc, Parameters
 from witan.service.redaction import public_names

@@ -16,7 +16,7 @@ import anyio
 
 from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
-from witan.history.locks import lock_file
+from witan.history.database import lock_file
 
 DAY = timedelta(hours=24)
 

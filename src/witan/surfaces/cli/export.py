@@ -204,7 +204,7 @@ def _nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
 
 
 def _write_lake(history: "History", options: dict[str, Any]) -> None:
-    from witan.analytics.lake_writing import write_lake
+    from witan.analytics.lake import write_lake
 
     lake = options["lake"]
     done = write_lake(history, lake)

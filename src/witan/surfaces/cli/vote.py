@@ -10,7 +10,7 @@ import click
 
 from witan.core.ballot import Groups
 from witan.errors import InvalidBallot, InvalidParameter, MissingParameter
-from witan.history.votes import HumanVote, Paper
+from witan.history.ballots import HumanVote, Paper
 from witan.service.operations.voting import (
     VoteParameters,
     VotingPaper,

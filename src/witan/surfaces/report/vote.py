@@ -1,7 +1,7 @@
 """The report of a vote: who wrote what, and how the panel ranked it."""
 
 from witan.core.blind_vote import Agreement
-from witan.history.votes import RevealedAnswer, VoteResult
+from witan.history.ballots import RevealedAnswer, VoteResult
 from witan.service.text import UNKNOWN, counted
 from witan.surfaces.report.document import Column, Report, Sentence, table_of
 

@@ -25,7 +25,7 @@ from witan.surfaces.web.forms import BLANK, Filled, council_sections, form_field
 from witan.surfaces.web.markdown import rendered
 
 if TYPE_CHECKING:
-    from witan.history.votes import Paper, VoteResult
+    from witan.history.ballots import Paper, VoteResult
     from witan.service.operations.imported_sessions import ImportedSession
     from witan.service.sessions import CouncilProfile
     from witan.surfaces.web.live import LivePage

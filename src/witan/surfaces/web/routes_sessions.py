@@ -14,7 +14,7 @@ from witan.core.ballot import Groups
 from witan.core.blind_vote import read_ranking
 from witan.core.blinding import Sheet
 from witan.errors import InvalidBallot, InvalidParameter, UnknownName, WitanError
-from witan.history.votes import HumanVote, Paper, check_code
+from witan.history.ballots import HumanVote, Paper, check_code
 from witan.service.catalogue import redact
 from witan.service.dispatch import ServedSessions, dispatch, keep_typed
 from witan.service.operations.forget import ForgetParameters

@@ -12,7 +12,7 @@ from elections import ballots
 from simulation import council
 from witan.core.ballot import Ballot
 from witan.core.casts import Cast
-from witan.core.entry_builder import entries_of
+from witan.core.entry_builder import entries_of, noise_of
 from witan.core.settings import Settings
 from witan.core.stats.additive import fit_grades, fit_rows
 from witan.core.stats.calibration import (
@@ -30,7 +30,6 @@ from witan.core.stats.learning import (
     learn_prior_from_noise,
     learn_reliability,
     learn_weights,
-    noise_of,
     reliability_from_shares,
     reliability_from_tracks,
 )

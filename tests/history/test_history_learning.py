@@ -43,7 +43,7 @@ class TestPrior:
         learned = history.learn(MODELS)
 
         assert (learned.priors, learned.rho, learned.reliability) == ((), None, {})
-        assert learned.calibration.pairs == 0
+        assert learned.calibration is None
 
     def test_the_session_to_be_decided_is_left_out(self, history):
         """Of fifty sessions, forty-nine are left to learn from."""

@@ -26,7 +26,7 @@ class Noise:
         Residual variance and its degrees of freedom.
     effect_variance
         Variance between the candidates' effects, the errors of their estimates taken out, as
-        `witan.core.stats.learning.noise_of` has it; may be negative. None: fewer than two effects.
+        `witan.core.entry_builder.noise_of` has it; may be negative. None: fewer than two effects.
     """
 
     unit: Unit

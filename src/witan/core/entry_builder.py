@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Kind
 from witan.core.casts import Cast, Named, Reading, close_gaps, read
-from witan.core.counting import fits_of, group_by_shape, score, stack
+from witan.core.counting import Fitted, fits_of, group_by_shape, score, stack
 from witan.core.entries import (
     AnswerEntry,
     BallotEntry,
@@ -25,7 +25,7 @@ from witan.core.entries import (
     StandingEntry,
 )
 from witan.core.interpretation import Electorate, Vote
-from witan.core.outcome import Outcome
+from witan.core.outcome import Outcome, Unit
 from witan.core.outcome_builder import rows_without_nan
 from witan.core.placing import first_places, votes
 from witan.core.profile import Floats, Matchups, Profile, matchups
@@ -33,8 +33,8 @@ from witan.core.rules import RULES, Rule
 from witan.core.rules.registry import Rivals
 from witan.core.scale import HOLISTIC, Scale, read_grade
 from witan.core.settings import AUTO, Settings
+from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.agreement import kendall_ws
-from witan.core.stats.learning import noise_of
 from witan.core.tally import tally_electorates
 from witan.errors import UnsuitableBallots
 
@@ -583,3 +583,43 @@ def _agreements(halves: Sequence[_Half], profile: Profile) -> list[float | None]
         one = profile.take(slice(column, column + 1)).keep_ballots(np.array(whole, dtype=int))
         ws += kendall_ws(one)
     return ws
+
+
+def noise_of(fits: Sequence[Fitted]) -> list[Noise | None]:
+    """Noise of each session by its fit.
+
+    With e[c] the centred effects of n candidates, s² the residual variance and L⁺ the
+    pseudo-inverse of the Laplacian,
+
+        effect_variance = (Σ e[c]² − s²·trace L⁺) / (n − 1),
+
+    the moment estimate of the variance between candidates, which may be negative. It is unbiased
+    but for the scales that `fit_grades` estimates.
+
+    Returns
+    -------
+    list of Noise or None
+        Aligned with `fits`; None without a residual degree of freedom.
+    """
+    read: dict[int, list[Noise | None]] = {}
+    noises = []
+    for fit, at, unit in fits:
+        if id(fit) not in read:
+            read[id(fit)] = _batch_noise(fit, unit)
+        noises.append(read[id(fit)][at])
+    return noises
+
+
+def _batch_noise(fit: AdditiveFit, unit: Unit) -> list[Noise | None]:
+    """The noise of every session of a batch."""
+    usable = (fit.df >= 1) & (fit.residual_variance > 0)
+    variance = np.where(usable, fit.residual_variance, 0.0)
+    present = (fit.components >= 0).sum(axis=1)[fit.pattern]
+    spread = np.nan_to_num(fit.effects**2).sum(axis=0)
+    traces = np.trace(fit.inverses, axis1=1, axis2=2)[fit.pattern]
+    excess = (spread - variance * traces) / np.maximum(present - 1, 1)
+    columns = (usable, present, variance, fit.df, excess)
+    return [
+        Noise(unit, s2, df, beyond if n > 1 else None) if known else None
+        for known, n, s2, df, beyond in zip(*(column.tolist() for column in columns), strict=True)
+    ]

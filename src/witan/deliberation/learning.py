@@ -42,9 +42,8 @@ async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> Sessi
     learn = partial(teacher.learn, list(dict.fromkeys(models)), without=opened.parent)
     learned = await anyio.to_thread.run_sync(learn)
     counting = _learned_settings(opened, learned)
-    known = learned.calibration if learned.calibration.pairs else None
     procedure = replace(opened.procedure, counting=counting)
-    return replace(opened, procedure=procedure, calibration=known)
+    return replace(opened, procedure=procedure, calibration=learned.calibration)
 
 
 def learn_for_recount(

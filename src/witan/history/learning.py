@@ -158,12 +158,13 @@ def learn(
             weights = {
                 name: known[current] for name, current in present.items() if current in known
             }
+    calibration = calibrate(beside.calibration, with_bands=False)
     enough = beside.correct.shape[1] >= MIN_DECIDED and len(beside.reviewers) > 1
     return Learned(
         priors=tuple(prior for prior in priors if prior is not None),
         rho=shared_error(beside.correct) if enough else None,
         reliability=weights,
-        calibration=calibrate(beside.calibration, with_bands=False),
+        calibration=calibration if calibration.pairs else None,
     )
 
 

@@ -6,11 +6,9 @@ from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
-from annotated_types import Ge
-
 from witan.core.scale import EXPECTED, Scale
 from witan.errors import NothingToCount, TooLarge
-from witan.service.parameters import Doc, Parameters, Parser
+from witan.service.parameters import Constraint, Doc, Parameters, Parser
 
 if TYPE_CHECKING:
     from witan.core.ballot import Ballot
@@ -127,7 +125,7 @@ class BallotObject:
     candidates: tuple[str, ...] | None = None
     authors: Mapping[str, str] | None = None
     positions: Mapping[str, int] | None = None
-    weight: Annotated[float, Ge(0)] | None = None
+    weight: Annotated[float, Constraint(ge=0)] | None = None
     kind: Literal["model", "human"] | None = None
     paired: bool | None = None
     scale: str | Mapping[str, str] | None = None

@@ -27,8 +27,6 @@ from typing import (
     get_type_hints,
 )
 
-from annotated_types import Ge, Gt, Le, Lt
-
 from witan.errors import InvalidParameter, WitanError
 
 if TYPE_CHECKING:
@@ -173,15 +171,36 @@ class Parser:
         return core_schema.no_info_after_validator_function(self._read, schema)
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A regular expression that text has to match."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """Bounds of a number, or the length and the regular expression of text; None: no such limit."""
 
-    pattern: str
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Each limit that is set, by its name in a schema."""
+        return {
+            each.name: value
+            for each in fields(self)
+            if (value := getattr(self, each.name)) is not None
+        }
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Hold text to the pattern, and say it in the schema."""
-        return {**handler(source), "pattern": self.pattern}
+        """Hold the value to its limits, and say them in the schema."""
+        return _constrain(handler(source), self.limits)
+
+
+def _constrain(schema: dict[str, Any], limits: Mapping[str, Any]) -> dict[str, Any]:
+    if "schema" in schema:
+        return {**schema, "schema": _constrain(schema["schema"], limits)}
+    return {**schema, **limits}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +239,7 @@ class Parameter:
     default
         Its value unless given.
     bounds
-        ``ge``, ``gt``, ``le``, ``lt`` and the number that goes with each.
+        The limits of its `Constraint` by name.
     usual
         What holds where its value is None, for help.
     group
@@ -237,7 +256,7 @@ class Parameter:
     nullable: bool = False
     required: bool = False
     default: Any = None
-    bounds: Mapping[str, float] = dataclass_field(default_factory=dict)
+    bounds: Mapping[str, Any] = dataclass_field(default_factory=dict)
     parser: Parser | None = None
     usual: Any = None
     group: str = ""
@@ -367,7 +386,12 @@ def _parameter(declared: Field[Any], hint: Any) -> Parameter:
         nullable=nullable,
         required=default is MISSING,
         default=None if default is MISSING else default,
-        bounds=_bounds((*metadata, *inner)),
+        bounds={
+            name: limit
+            for each in (*metadata, *inner)
+            if isinstance(each, Constraint)
+            for name, limit in each.limits.items()
+        },
         parser=parsers[0] if parsers else None,
     )
 
@@ -397,15 +421,6 @@ def _element(hint: Any) -> tuple[Any, Literal["", "list", "mapping"]]:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return get_args(hint)[1], "mapping"
     return hint, ""
-
-
-def _bounds(metadata: tuple[Any, ...]) -> Mapping[str, float]:
-    kinds = {Ge: "ge", Gt: "gt", Le: "le", Lt: "lt"}
-    return {
-        kinds[type(each)]: getattr(each, kinds[type(each)])
-        for each in metadata
-        if type(each) in kinds
-    }
 
 
 EXPECTED = "an age (30d, 12h, 2w), a day (2026-01-31) or a time (RFC 3339)"

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Lt, MaxLen
-
 from witan.errors import InvalidParameter
-from witan.service.parameters import Doc, OneOrSeveral, Parameters
+from witan.service.parameters import Constraint, Doc, OneOrSeveral, Parameters
 from witan.service.settings import CouncilSettings, JurySettings
 from witan.service.stored_sessions import NUL_FREE, Name, SessionName, Text
 
@@ -21,7 +19,7 @@ Category = Annotated[Name | None, Doc("Kind of question, to find sessions by.", 
 Options = Annotated[CouncilSettings, Doc("Settings in place of the configured ones.")]
 MaxCost = Annotated[
     float | None,
-    Ge(0),
+    Constraint(ge=0),
     Doc(
         "US dollars to spend from now on; no call is made that could exceed them.",
         "Time and money",
@@ -44,13 +42,13 @@ class CouncilRequest(Parameters):
 
     profile: Annotated[
         str,
-        MaxLen(200),
+        Constraint(max_length=200),
         NUL_FREE,
         Doc("Seat the council of this name in the configuration.", SEATS, "NAME", label="Council"),
     ] = ""
     members: Annotated[
         tuple[Name, ...],
-        MaxLen(64),
+        Constraint(max_length=64),
         Doc(
             "Seat this member, such as openai:gpt-5; at least two. A server takes its own names.",
             SEATS,
@@ -60,19 +58,18 @@ class CouncilRequest(Parameters):
     ] = ()
     jury: Annotated[
         tuple[Name, ...],
-        MaxLen(64),
+        Constraint(max_length=64),
         Doc("Have this seat review instead of the members; at least two.", SEATS, "SEAT"),
     ] = ()
     chairman: Annotated[
         tuple[Name, ...],
+        Constraint(max_length=64),
         OneOrSeveral(),
-        MaxLen(64),
         Doc("Have this seat write the final answer; the next ones are substitutes.", SEATS, "SEAT"),
     ] = ()
     seed: Annotated[
         int | None,
-        Ge(0),
-        Lt(2**53),
+        Constraint(ge=0, lt=2**53),
         Doc("Draw sheets and labels from this, to repeat.", "Deliberation"),
     ] = None
     options: Annotated[JurySettings, Doc("Settings in place of the configured ones.")] = field(
@@ -88,7 +85,7 @@ class QuestionRequest(CouncilRequest):
     _: KW_ONLY
     conversation: Annotated[
         tuple[Turn, ...],
-        MaxLen(1_000),
+        Constraint(max_length=1_000),
         Doc("What was said before, oldest first.", QUESTION, label="Earlier conversation"),
     ] = ()
     files: Files = field(default_factory=dict)
@@ -128,7 +125,7 @@ class RetryRequest(Parameters):
     _: KW_ONLY
     seats: Annotated[
         tuple[Name, ...],
-        MaxLen(64),
+        Constraint(max_length=64),
         Doc("Ask this seat again; unless given, all that failed.", SESSION, "NAME", option="seat"),
     ] = ()
     max_cost_usd: MaxCost = None

@@ -5,10 +5,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le, Lt
-
 from witan.errors import InvalidParameter
-from witan.service.parameters import Doc, Parameters, Parser, Scalar, given_values
+from witan.service.parameters import Constraint, Doc, Parameters, Parser, Scalar, given_values
 
 # Loading these takes as long as a count: the help of a command does without.
 if TYPE_CHECKING:
@@ -70,8 +68,8 @@ ANSWERS = Parser(
 )
 
 Switch = bool | None
-Weights = Mapping[str, Annotated[float, Ge(0)]] | None
-Seconds = Annotated[float | None, Gt(0)]
+Weights = Mapping[str, Annotated[float, Constraint(ge=0)]] | None
+Seconds = Annotated[float | None, Constraint(gt=0)]
 
 AUTO = "auto"
 
@@ -145,13 +143,12 @@ class CountingSettings(Parameters):
     ] = None
     level: Annotated[
         float | None,
-        Gt(0),
-        Lt(1),
+        Constraint(gt=0, lt=1),
         Doc("Confidence level of intervals and comparisons.", TIES, label="Confidence level"),
     ] = None
     threshold: Annotated[
         float | None,
-        Ge(0),
+        Constraint(ge=0),
         Doc(
             "Standard errors on each side, where `ties` is intervals.",
             TIES,
@@ -319,8 +316,7 @@ class DeliberationSettings(Parameters):
     ] = None
     review_rounds: Annotated[
         int | None,
-        Ge(1),
-        Le(2),
+        Constraint(ge=1, le=2),
         Doc("With 2, reviewers see the others' grades and may revise.", DELIBERATION),
     ] = None
     stop_when_decided: Annotated[
@@ -336,8 +332,7 @@ class DeliberationSettings(Parameters):
     ] = None
     safety_cap: Annotated[
         float | None,
-        Ge(0),
-        Le(10),
+        Constraint(ge=0, le=10),
         Doc(
             "Highest grade of an answer that fails the safety gate.",
             DELIBERATION,
@@ -353,7 +348,9 @@ class DeliberationSettings(Parameters):
         ),
     ] = None
     quorum: Annotated[
-        int | None, Ge(1), Doc("Fewest ballots for which an outcome is declared.", DELIBERATION)
+        int | None,
+        Constraint(ge=1),
+        Doc("Fewest ballots for which an outcome is declared.", DELIBERATION),
     ] = None
 
     rule_parameters: Annotated[
@@ -374,7 +371,7 @@ class LimitSettings(Parameters):
 
     max_cost_usd: Annotated[
         float | None,
-        Ge(0),
+        Constraint(ge=0),
         Doc(
             "US dollars to spend; no call is made that could exceed them.",
             LIMITS,
@@ -383,7 +380,9 @@ class LimitSettings(Parameters):
         ),
     ] = None
     max_tokens: Annotated[
-        int | None, Ge(1), Doc("Most tokens in one reply.", LIMITS, label="Most tokens per reply")
+        int | None,
+        Constraint(ge=1),
+        Doc("Most tokens in one reply.", LIMITS, label="Most tokens per reply"),
     ] = None
     call_seconds: Annotated[
         Seconds, Doc("Seconds for one call, retries included.", LIMITS, label="Seconds per call")
@@ -397,7 +396,7 @@ class LimitSettings(Parameters):
     ] = None
     attempts: Annotated[
         int | None,
-        Ge(1),
+        Constraint(ge=1),
         Doc("Attempts at each call, the first one included.", LIMITS, label="Attempts per call"),
     ] = None
     hedge_seconds: Annotated[
@@ -433,13 +432,12 @@ class CouncilSettings(JurySettings):
     ] = None
     debate_rounds: Annotated[
         int | None,
-        Ge(0),
-        Le(5),
+        Constraint(ge=0, le=5),
         Doc("Rounds in which members see the others' answers and revise.", DELIBERATION),
     ] = None
     enough: Annotated[
         int | None,
-        Ge(2),
+        Constraint(ge=2),
         Doc(
             "Wait only `grace_seconds` more once this many have answered.",
             LIMITS,
@@ -448,7 +446,7 @@ class CouncilSettings(JurySettings):
     ] = None
     grace_seconds: Annotated[
         float | None,
-        Ge(0),
+        Constraint(ge=0),
         Doc(
             "Seconds to wait for stragglers, with `enough`.", LIMITS, label="Seconds for stragglers"
         ),

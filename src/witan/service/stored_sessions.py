@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Protocol
 
-from annotated_types import MaxLen, MinLen
-
 from witan.core.window import Window
 from witan.errors import SessionFileError, UnknownName
-from witan.service.parameters import MOMENT, Doc, Parameters, Pattern
+from witan.service.parameters import MOMENT, Constraint, Doc, Parameters
 
 if TYPE_CHECKING:
     from witan.deliberation.imported_session import ImportRedactor
@@ -17,12 +15,12 @@ if TYPE_CHECKING:
     from witan.history import History
     from witan.service.session_records import CouncilSession
 
-NUL_FREE = Pattern(r"^[^\x00]*$")
+NUL_FREE = Constraint(pattern=r"^[^\x00]*$")
 """Text that every store can hold."""
 
-Name = Annotated[str, NUL_FREE, MinLen(1), MaxLen(400)]
+Name = Annotated[str, NUL_FREE, Constraint(min_length=1, max_length=400)]
 
-Text = Annotated[str, NUL_FREE, MaxLen(2_000_000)]
+Text = Annotated[str, NUL_FREE, Constraint(max_length=2_000_000)]
 
 SessionName = Annotated[
     Name,

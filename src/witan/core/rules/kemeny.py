@@ -3,15 +3,18 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.profile import Profile, matchups
-from witan.core.rules.kemeny_search import Cells, cost, nearest, optima_of, place_sums, rank_session
 from witan.core.rules.pairwise import FOLLOWED, candidates_with_votes, round_to_grid, voted_first
 from witan.core.rules.positional import borda
 from witan.core.rules.registry import Axiom, Scores, rule
+
+if TYPE_CHECKING:
+    from witan.core.rules.kemeny_search import Cells
 
 BATCHED = 10
 """Up to this many candidates all sessions are done at once, beyond one after the other."""
@@ -101,8 +104,8 @@ def kemeny(profile: Profile) -> Scores:
 class _Costs:
     """Costs of rankings: ``over`` (C, C, S), and slack (S,), None for integers."""
 
-    over: Cells
-    slack: Cells | None
+    over: "Cells"
+    slack: "Cells | None"
 
     @classmethod
     def of(cls, profile: Profile, voted: NDArray[np.bool_]) -> "_Costs":
@@ -145,6 +148,8 @@ class _Results:
 
 def _follow(costs: _Costs, results: _Results) -> None:
     """Average places over all optimal rankings, in batches of sessions."""
+    from witan.core.rules.kemeny_search import optima_of, place_sums
+
     n_candidates, n_sessions = results.score.shape
     for batch in _batches(n_candidates, n_sessions):
         part = costs.take(batch)
@@ -172,6 +177,8 @@ def _follow_few(
 
 def _choose(costs: _Costs, results: _Results, profile: Profile, sessions: NDArray[np.intp]) -> None:
     """Take the places in the optimal ranking nearest to Borda."""
+    from witan.core.rules.kemeny_search import nearest, optima_of
+
     standing = round_to_grid(borda.compute(profile).score, np.ones(profile.n_sessions))
     target = standing[:, np.newaxis] > standing
     if profile.n_candidates > BATCHED:
@@ -191,6 +198,8 @@ def _choose(costs: _Costs, results: _Results, profile: Profile, sessions: NDArra
 
 def _choose_alone(costs: _Costs, results: _Results, target: NDArray[np.bool_], s: int) -> None:
     """Rank one session of many candidates."""
+    from witan.core.rules.kemeny_search import cost, rank_session
+
     over = costs.over[..., s]
     slack = None if costs.slack is None else float(costs.slack[s])
     consensus = rank_session(over, target, slack)

@@ -5,11 +5,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from witan.core.counting import Fitted, fits_of, group_by_shape, stack
-from witan.core.entries import Noise
+from witan.core.counting import fits_of, group_by_shape, stack
 from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import Prior, Unit
 from witan.core.profile import Floats
@@ -17,11 +17,15 @@ from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.agreement import MIN_DECIDED, kendall_tau, learn_rho
-from witan.core.stats.calibration import Calibration
 from witan.core.stats.distributions import fit_scaled_f
 from witan.core.stats.priors import MIN_HISTORY, learn_prior
-from witan.core.stats.sums import HumanSums, Names
 from witan.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    # Their modules hold a third of the package's dataclasses, which a count of ballots never makes.
+    from witan.core.entries import Noise
+    from witan.core.stats.calibration import Calibration
+    from witan.core.stats.sums import HumanSums, Names
 
 PAIRS_OF_EQUALITY = 20.0
 """How many comparisons of average consistency each reviewer is credited with before its own."""
@@ -253,7 +257,7 @@ def _mean(shares: Floats) -> Floats:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def learn_reliability_from_people(humans: HumanSums, names: Names) -> Mapping[str, float]:
+def learn_reliability_from_people(humans: "HumanSums", names: "Names") -> Mapping[str, float]:
     r"""Weigh reviewers by log-odds of matching people, shrunk toward the panel.
 
     On n_r pairs that people decided, reviewer r sided with them on h_r, a tie half. With the
@@ -321,13 +325,13 @@ class Learned:
     reliability
         Model to weight, for ``weighted_borda``; empty: nobody asked, or nothing is known.
     calibration
-        How often a panel so sure matched people.
+        How often a panel so sure matched people; None: nobody compared them.
     """
 
     priors: tuple[Prior, ...] = ()
     rho: float | None = None
     reliability: Mapping[str, float] = field(default_factory=dict)
-    calibration: Calibration = field(default_factory=lambda: Calibration(0, (), ()))
+    calibration: "Calibration | None" = None
 
     def prior(self, unit: Unit) -> Prior | None:
         """The prior learned in this unit; None: there is none."""
@@ -439,47 +443,7 @@ def learn_weights(electorates: Sequence[Electorate]) -> list[Mapping[str, float]
     return learn_reliability(electorates)
 
 
-def noise_of(fits: Sequence[Fitted]) -> list[Noise | None]:
-    """Noise of each session by its fit.
-
-    With e[c] the centred effects of n candidates, s² the residual variance and L⁺ the
-    pseudo-inverse of the Laplacian,
-
-        effect_variance = (Σ e[c]² − s²·trace L⁺) / (n − 1),
-
-    the moment estimate of the variance between candidates, which may be negative. It is unbiased
-    but for the scales that `fit_grades` estimates.
-
-    Returns
-    -------
-    list of Noise or None
-        Aligned with `fits`; None without a residual degree of freedom.
-    """
-    read: dict[int, list[Noise | None]] = {}
-    noises = []
-    for fit, at, unit in fits:
-        if id(fit) not in read:
-            read[id(fit)] = _all_of(fit, unit)
-        noises.append(read[id(fit)][at])
-    return noises
-
-
-def _all_of(fit: AdditiveFit, unit: Unit) -> list[Noise | None]:
-    """The noise of every session of a batch."""
-    usable = (fit.df >= 1) & (fit.residual_variance > 0)
-    variance = np.where(usable, fit.residual_variance, 0.0)
-    present = (fit.components >= 0).sum(axis=1)[fit.pattern]
-    spread = np.nan_to_num(fit.effects**2).sum(axis=0)
-    traces = np.trace(fit.inverses, axis1=1, axis2=2)[fit.pattern]
-    excess = (spread - variance * traces) / np.maximum(present - 1, 1)
-    columns = (usable, present, variance, fit.df, excess)
-    return [
-        Noise(unit, s2, df, beyond if n > 1 else None) if known else None
-        for known, n, s2, df, beyond in zip(*(column.tolist() for column in columns), strict=True)
-    ]
-
-
-def learn_prior_from_noise(noises: Iterable[Noise], unit: Unit) -> Prior | None:
+def learn_prior_from_noise(noises: "Iterable[Noise]", unit: Unit) -> Prior | None:
     """Learn noise and quality spread from stored noise, as `learn_prior` does.
 
     The noise is the same to the last digit. The quality variance is the mean of the sessions'

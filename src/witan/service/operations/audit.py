@@ -3,11 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from annotated_types import Gt, Lt
-
 from witan.analytics.audits import AuditReport, audit_of
 from witan.service.catalogue import operation, redacts
-from witan.service.parameters import Doc
+from witan.service.parameters import Constraint, Doc
 from witan.service.reports import ReportService
 from witan.service.stored_sessions import WindowParameters
 
@@ -25,8 +23,7 @@ class AuditParameters(WindowParameters):
     ] = None
     level: Annotated[
         float,
-        Gt(0),
-        Lt(1),
+        Constraint(gt=0, lt=1),
         Doc("Level of intervals, and of what stands out.", "Figures", label="Confidence level"),
     ] = 0.95
 

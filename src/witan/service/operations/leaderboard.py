@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Lt
-
 from witan.analytics.leaderboards import board_of, boards_over_time
 from witan.analytics.sources import check_rule
 from witan.core.stats.leaderboard import Leaderboard, Terms
 from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
 from witan.service.catalogue import operation, public
-from witan.service.parameters import Doc
+from witan.service.parameters import Constraint, Doc
 from witan.service.reports import ReportService
 from witan.service.stored_sessions import WindowParameters
 from witan.service.text import counted
@@ -40,13 +38,12 @@ class LeaderboardParameters(WindowParameters):
     ] = False
     min_sessions: Annotated[
         int,
-        Ge(1),
+        Constraint(ge=1),
         Doc("List models with fewer scored sessions apart.", "Standings", label="Fewest sessions"),
     ] = 10
     level: Annotated[
         float,
-        Gt(0),
-        Lt(1),
+        Constraint(gt=0, lt=1),
         Doc(
             "Confidence level of intervals and comparisons.", "Standings", label="Confidence level"
         ),

@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from annotated_types import MaxLen
-
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.deliberation.imported_session import ImportRedactor
@@ -16,7 +14,7 @@ from witan.history import History
 from witan.service.catalogue import operation, redacts
 from witan.service.json_output import OutcomeJson, to_json
 from witan.service.operations.imported_sessions import as_it_came, imported_outcomes
-from witan.service.parameters import Doc, adapter_of
+from witan.service.parameters import Constraint, Doc, adapter_of
 from witan.service.redaction import SessionRedactor
 from witan.service.settings import COUNTING, BallotSettings
 from witan.service.stored_sessions import Name, SessionName, SessionStore
@@ -36,7 +34,7 @@ class RecountParameters(BallotSettings):
     ] = None
     without: Annotated[
         tuple[Name, ...],
-        MaxLen(64),
+        Constraint(max_length=64),
         Doc(
             "Leave out the ballot of this reviewer; its answer still stands.",
             COUNTING,

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import anyio
-from annotated_types import Ge, Le
 
 from witan.service.catalogue import operation
 from witan.service.dispatch import ServedSessions
 from witan.service.operations.ask import ClientService
 from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.show import ShowParameters, show
-from witan.service.parameters import Doc
+from witan.service.parameters import Constraint, Doc
 from witan.service.requests import SessionRequest
 from witan.service.session_records import CouncilSession
 
@@ -20,7 +19,7 @@ from witan.service.session_records import CouncilSession
 class ResultParameters(SessionRequest):
     """Session to wait for, and for how long."""
 
-    wait: Annotated[float, Ge(0), Le(600), Doc("Seconds to wait for its end.")] = 45
+    wait: Annotated[float, Constraint(ge=0, le=600), Doc("Seconds to wait for its end.")] = 45
 
 
 @operation("result", get="/sessions/{session}/result", tag="sessions")

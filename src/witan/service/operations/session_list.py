@@ -5,12 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Le
-
 from witan.errors import InvalidParameter
 from witan.history import PageCursor, Search, SessionSummary
 from witan.service.catalogue import operation, redacts
-from witan.service.parameters import Doc
+from witan.service.parameters import Constraint, Doc
 from witan.service.redaction import redact_summaries
 from witan.service.stored_sessions import SessionStore, WindowParameters
 
@@ -47,8 +45,7 @@ class SessionsParameters(WindowParameters):
     ] = None
     limit: Annotated[
         int,
-        Ge(1),
-        Le(10_000),
+        Constraint(ge=1, le=10_000),
         Doc("List at most this many.", "Which sessions", label="Sessions per page"),
     ] = 20
     after: Annotated[

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Protocol
 
 import anyio
 import mcp_types as types
-from annotated_types import Ge, Le
 
 from witan.deliberation import events as e
 from witan.service.catalogue import Operation
@@ -32,7 +31,7 @@ from witan.service.operations.session_list import sessions
 from witan.service.operations.show import show
 from witan.service.operations.tally import tally
 from witan.service.operations.voting import paper, vote
-from witan.service.parameters import Doc, Parameters
+from witan.service.parameters import Constraint, Doc, Parameters
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, RunningSession, Service
 from witan.surfaces.mcp import replies
@@ -48,7 +47,7 @@ from witan.surfaces.progress import Progress
 Text = Callable[[Any], str]
 
 Wait = Annotated[
-    float | None, Ge(0), Le(600), Doc("Seconds to wait for its end; null: until it ends.")
+    float | None, Constraint(ge=0, le=600), Doc("Seconds to wait for its end; null: until it ends.")
 ]
 
 Full = Annotated[bool, Doc("Everything, not the final answer alone.")]

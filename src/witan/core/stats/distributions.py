@@ -20,6 +20,9 @@ NEARLY_NORMAL = 1e4
 CONVERGED = 1e-15
 """A continued fraction that changes by less than this factor is evaluated."""
 
+CLOSE = 1e-14
+"""A quantile that moves by less than this share of itself is found."""
+
 FEW = 16
 """Up to so many numbers are reckoned one by one: a call of numpy costs as much as ten of them."""
 
@@ -55,19 +58,25 @@ def t_cdf(t: Floats, df: float) -> NDArray[np.float64]:
 @lru_cache(maxsize=256)
 def t_quantile(probability: float, df: float) -> float:
     """Quantile of Student's t at 0 < p < 1; df = ∞ is normal."""
-    if probability < 0.5:
-        return -t_quantile(1 - probability, df)
+    if probability <= 0.5:
+        return -t_quantile(1 - probability, df) if probability < 0.5 else 0.0
     df = min(df, 1e15)
+    front = -math.log(df * math.pi) / 2
+    if df < NEARLY_NORMAL:
+        front += math.lgamma((df + 1) / 2) - math.lgamma(df / 2)
+    else:
+        front += (math.log(df / 2) - 1 / (2 * df)) / 2
+
+    def below(t: float) -> float:
+        return float(t_cdf(np.array(t), df))
+
+    def log_density(t: float) -> float:
+        return front - (df + 1) / 2 * math.log1p(t * t / df)
+
     low, high = 0.0, 1.0
-    while float(t_cdf(np.array(high), df)) < probability:
+    while below(high) < probability:
         low, high = high, 2 * high
-    for _ in range(200):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        below = float(t_cdf(np.array(middle), df)) < probability
-        low, high = (middle, high) if below else (low, middle)
-    return high
+    return _solve(below, log_density, probability, (low, (low + high) / 2, high))
 
 
 def normal_quantiles(probabilities: Floats) -> NDArray[np.float64]:
@@ -108,17 +117,33 @@ def incomplete_beta(x: Floats, a: float, b: float) -> NDArray[np.float64]:
 
 
 def beta_quantile(probability: float, a: float, b: float) -> float:
-    """Quantile of Beta(a, b), by Newton's method between two bounds."""
+    """Quantile of Beta(a, b)."""
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    low, high = 0.0, 1.0
-    x = a / (a + b)
+
+    def below(x: float) -> float:
+        return float(incomplete_beta(np.array([x]), a, b)[0])
+
+    def log_density(x: float) -> float:
+        return front + (a - 1) * math.log(x) + (b - 1) * math.log1p(-x)
+
+    return _solve(below, log_density, probability, (0.0, a / (a + b), 1.0))
+
+
+def _solve(
+    below: Callable[[float], float],
+    log_density: Callable[[float], float],
+    probability: float,
+    bracket: tuple[float, float, float],
+) -> float:
+    """Invert a distribution function by Newton's method within a bracket, else by halving it."""
+    low, x, high = bracket
     for _ in range(200):
-        below = float(incomplete_beta(np.array([x]), a, b)[0])
-        low, high = (x, high) if below < probability else (low, x)
-        log_density = front + (a - 1) * math.log(x) + (b - 1) * math.log1p(-x)
-        step = x - (below - probability) / math.exp(log_density) if log_density > -600 else low
+        error = below(x) - probability
+        low, high = (x, high) if error < 0 else (low, x)
+        density = log_density(x)
+        step = x - error / math.exp(density) if density > -600 else low
         after = step if low < step < high else (low + high) / 2
-        if not low < after < high or abs(after - x) < 1e-15:
+        if not low < after < high or abs(after - x) <= CLOSE * x:
             return after
         x = after
     return x

@@ -22,11 +22,11 @@ from witan.errors import (
     UnknownName,
 )
 from witan.history import History
+from witan.service.council_settings import CouncilSettings
 from witan.service.parameters import validate_parameters
 from witan.service.redaction import redact_session
 from witan.service.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions import Client, Ledger, Service
-from witan.service.settings import CouncilSettings
 
 QUESTION = "Is it so?"
 

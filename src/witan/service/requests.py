@@ -5,8 +5,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Literal
 
 from witan.errors import InvalidParameter
+from witan.service.council_settings import CouncilSettings, JurySettings
 from witan.service.parameters import Constraint, Doc, OneOrSeveral, Parameters
-from witan.service.settings import CouncilSettings, JurySettings
 from witan.service.stored_sessions import NUL_FREE, Name, SessionName, Text
 
 QUESTION, SEATS, SESSION = "Question", "Seats", "Session"

@@ -1,4 +1,4 @@
-"""Settings of counts and of councils, each declared once for every surface."""
+"""Settings of counts, each declared once for every surface."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from witan.core.rubric import Rubric
     from witan.core.settings import Settings
 
-DELIBERATION, COUNTING = "Deliberation", "Counting"
-TIES, LIMITS = "Ties and intervals", "Time and money"
+COUNTING, TIES = "Counting", "Ties and intervals"
 
 
 def _read_rho(text: str) -> float | str:
@@ -69,7 +68,6 @@ ANSWERS = Parser(
 
 Switch = bool | None
 Weights = Mapping[str, Annotated[float, Constraint(ge=0)]] | None
-Seconds = Annotated[float | None, Constraint(gt=0)]
 
 AUTO = "auto"
 
@@ -260,194 +258,3 @@ class BallotSettings(CountingSettings):
         from witan.core.settings import Settings
 
         return Settings.of(rule, **self.counted())
-
-
-@dataclass(frozen=True)
-class DeliberationSettings(Parameters):
-    """Settings of reviews and of the final answer; None: the configured value."""
-
-    mode: Annotated[
-        Literal["consensus", "best", "verdict"] | None,
-        Doc(
-            "End with one common answer, with the best answer, or by approving or rejecting.",
-            DELIBERATION,
-            label="Kind of final answer",
-        ),
-    ] = None
-    rule: Annotated[
-        str | None, Doc("Count ballots by this rule; `rules` lists them.", DELIBERATION)
-    ] = None
-    rubric: Annotated[
-        str | None, Doc("Have answers graded by this rubric.", DELIBERATION, "NAME|FILE.toml")
-    ] = None
-    rubric_scoring: Annotated[
-        Switch,
-        Doc(
-            "Have reviewers grade by the rubric, or only rank.",
-            DELIBERATION,
-            label="Grades by the rubric",
-        ),
-    ] = None
-    rubric_weights: Annotated[
-        Weights,
-        Doc(
-            "Weigh a criterion of the rubric.",
-            DELIBERATION,
-            "CRITERION=NUMBER",
-            option="rubric-weight",
-            label="Weights of criteria",
-        ),
-    ] = None
-    holistic: Annotated[
-        Switch,
-        Doc(
-            "Have reviewers also give each answer one overall grade.",
-            DELIBERATION,
-            label="Overall grade",
-        ),
-    ] = None
-    mirrored: Annotated[
-        Switch,
-        Doc(
-            "Ask every reviewer a second time, with the answers in reverse order.",
-            DELIBERATION,
-            label="Mirrored reviews",
-        ),
-    ] = None
-    review_rounds: Annotated[
-        int | None,
-        Constraint(ge=1, le=2),
-        Doc("With 2, reviewers see the others' grades and may revise.", DELIBERATION),
-    ] = None
-    stop_when_decided: Annotated[
-        Switch,
-        Doc(
-            "Stop waiting once no ballot could change the leader.",
-            DELIBERATION,
-            label="Stop when decided",
-        ),
-    ] = None
-    safety: Annotated[
-        Switch, Doc("Pass answers through the safety gate.", DELIBERATION, label="Safety gate")
-    ] = None
-    safety_cap: Annotated[
-        float | None,
-        Constraint(ge=0, le=10),
-        Doc(
-            "Highest grade of an answer that fails the safety gate.",
-            DELIBERATION,
-            label="Highest grade of unsafe answers",
-        ),
-    ] = None
-    synthesis: Annotated[
-        Switch,
-        Doc(
-            "Write a final answer, or end with the standings.",
-            DELIBERATION,
-            label="Write a final answer",
-        ),
-    ] = None
-    quorum: Annotated[
-        int | None,
-        Constraint(ge=1),
-        Doc("Fewest ballots for which an outcome is declared.", DELIBERATION),
-    ] = None
-
-    rule_parameters: Annotated[
-        Mapping[str, Scalar] | None,
-        Doc(
-            "Set a parameter of the rule, such as variant=roster.",
-            COUNTING,
-            "NAME=VALUE",
-            option="param",
-            label="Parameters of the rule",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class LimitSettings(Parameters):
-    """Limits on time, attempts and money; None: the configured ones."""
-
-    max_cost_usd: Annotated[
-        float | None,
-        Constraint(ge=0),
-        Doc(
-            "US dollars to spend; no call is made that could exceed them.",
-            LIMITS,
-            option="max-cost",
-            label="Most to spend, in US dollars",
-        ),
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        Constraint(ge=1),
-        Doc("Most tokens in one reply.", LIMITS, label="Most tokens per reply"),
-    ] = None
-    call_seconds: Annotated[
-        Seconds, Doc("Seconds for one call, retries included.", LIMITS, label="Seconds per call")
-    ] = None
-    stage_seconds: Annotated[
-        Seconds,
-        Doc("Seconds for one round of answers or reviews.", LIMITS, label="Seconds per round"),
-    ] = None
-    session_seconds: Annotated[
-        Seconds, Doc("Seconds for the whole session.", LIMITS, label="Seconds for the session")
-    ] = None
-    attempts: Annotated[
-        int | None,
-        Constraint(ge=1),
-        Doc("Attempts at each call, the first one included.", LIMITS, label="Attempts per call"),
-    ] = None
-    hedge_seconds: Annotated[
-        Seconds,
-        Doc(
-            "Seconds of silence after which a call is made a second time.",
-            LIMITS,
-            label="Seconds before a second call",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class JurySettings(LimitSettings, CountingSettings, DeliberationSettings):
-    """Settings of a jury: reviews, count, final answer, and limits."""
-
-    def given(self) -> dict[str, Any]:
-        """Return the settings that were given, by name, as the configuration takes them."""
-        return given_values(self)
-
-
-@dataclass(frozen=True, slots=True)
-class CouncilSettings(JurySettings):
-    """Settings of a council: those of a jury, and of the answers."""
-
-    self_review: Annotated[
-        Switch,
-        Doc(
-            "Show reviewers their own answers, too, though their grades for them never count.",
-            DELIBERATION,
-            label="Own answers on the sheet",
-        ),
-    ] = None
-    debate_rounds: Annotated[
-        int | None,
-        Constraint(ge=0, le=5),
-        Doc("Rounds in which members see the others' answers and revise.", DELIBERATION),
-    ] = None
-    enough: Annotated[
-        int | None,
-        Constraint(ge=2),
-        Doc(
-            "Wait only `grace_seconds` more once this many have answered.",
-            LIMITS,
-            label="Answers that are enough",
-        ),
-    ] = None
-    grace_seconds: Annotated[
-        float | None,
-        Constraint(ge=0),
-        Doc(
-            "Seconds to wait for stragglers, with `enough`.", LIMITS, label="Seconds for stragglers"
-        ),
-    ] = None

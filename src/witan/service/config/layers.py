@@ -31,8 +31,8 @@ from witan.service.config.schema import (
     fixed_keys,
     within,
 )
+from witan.service.council_settings import CouncilSettings
 from witan.service.parameters import parameters_of, scalar_of
-from witan.service.settings import CouncilSettings
 
 PREFIX = "WITAN_"
 

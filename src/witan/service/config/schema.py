@@ -23,8 +23,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Effort
+from witan.service.council_settings import CouncilSettings, LimitSettings
 from witan.service.parameters import Parameter, Parameters, parameters_of
-from witan.service.settings import CouncilSettings, CountingSettings, LimitSettings
+from witan.service.settings import CountingSettings
 
 Key = tuple[str, ...]
 """The place of a value: ``("limits", "call_seconds")``."""

@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from witan.deliberation.ports import Message
+from witan.service.council_settings import CouncilSettings
 from witan.service.parameters import Doc
 from witan.service.requests import (
     Category,
@@ -27,7 +28,6 @@ from witan.service.requests import (
     QuestionRequest,
     Turn,
 )
-from witan.service.settings import CouncilSettings
 from witan.service.stored_sessions import Name, Text
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "refusal": "refusal"}

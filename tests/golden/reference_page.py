@@ -142,7 +142,9 @@ def _described(schema: Any, defined: Mapping[str, Any]) -> set[str]:
 
 def _row(parameter: Parameter) -> tuple[str, ...]:
     takes = ", ".join(f"`{each}`" for each in parameter.choices) or _value(parameter)
-    bounds = [f"{_BOUNDS[name]} {bound:g}" for name, bound in parameter.bounds.items()]
+    bounds = [
+        f"{_BOUNDS[name]} {bound:g}" for name, bound in parameter.bounds.items() if name in _BOUNDS
+    ]
     takes = " ".join([takes, " and ".join(bounds)]).strip()
     if parameter.many:
         takes = f"any number of {takes}" if parameter.many == "list" else f"name and {takes}"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.errors import ConfigError
-from witan.models.local_servers import (
+from witan.models.providers import (
     LOCAL_SERVERS,
     LocalServer,
     find_local_servers,

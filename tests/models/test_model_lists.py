@@ -5,8 +5,7 @@ import pytest
 
 from model_listing import listing
 from witan.errors import ModelError
-from witan.models.connections import Connections
-from witan.models.model_lists import Listed, list_models
+from witan.models.connections import Connections, Listed, list_models
 
 
 def listed(url: str, key: str | None = None, **how: str) -> tuple[Listed, ...]:

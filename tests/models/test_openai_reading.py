@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from witan.deliberation.ports import BilledFailure, Reply, Usage
 from witan.errors import ModelError
 from witan.models.openai_replies import LONGEST_REPLY, CompletionReader, words_of
-from witan.models.secrets import Redaction
+from witan.models.providers import Redaction
 
 
 def whole(content: Any, finish: str | None = "stop", **more: Any) -> bytes:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from witan.deliberation.ports import Price
-from witan.models.prices import list_price
+from witan.models.providers import list_price
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "azure"])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.models.secrets import Redaction
+from witan.models.providers import Redaction
 
 KEY_LETTERS = st.sampled_from("abcXYZ019-_+/=.%")
 KEYS = st.text(KEY_LETTERS, min_size=4, max_size=40)

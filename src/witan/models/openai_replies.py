@@ -9,7 +9,7 @@ from witan.core.escaping import is_blank
 from witan.deliberation.money import read_cost, read_tokens
 from witan.deliberation.ports import BilledFailure, Hear, ReasoningListener, Reply, Usage
 from witan.errors import ModelError
-from witan.models.secrets import Redaction
+from witan.models.providers import Redaction
 
 _BOM = b"\xef\xbb\xbf"
 

@@ -18,7 +18,7 @@ from witan.core.escaping import is_blank
 from witan.deliberation.ports import Call, Hear, Message, Reply
 from witan.errors import InvalidParameter, ModelError
 from witan.models.loop_guard import VARIABLE, hops
-from witan.models.secrets import Redaction
+from witan.models.providers import Redaction
 
 LARGEST_REPLY_BYTES = 8_000_000
 KEPT_STDERR_BYTES = 8_192

@@ -22,9 +22,9 @@ from witan.deliberation.money import read_cost, read_tokens
 from witan.deliberation.ports import BilledFailure, Call, Hear, Message, Reply, Usage
 from witan.errors import MissingExtra, MissingKey, ModelError
 from witan.models.loop_guard import hops_header
-from witan.models.openai_failures import broken
+from witan.models.openai_compatible import broken
 from witan.models.openai_replies import is_transient, words_of
-from witan.models.secrets import Redaction
+from witan.models.providers import Redaction
 
 if TYPE_CHECKING:
     import httpx

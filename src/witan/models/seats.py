@@ -11,9 +11,14 @@ from urllib.parse import urlsplit
 
 from witan.deliberation.ports import Member, Model, Options, Price, Seat, free_name
 from witan.errors import ConfigError, MissingKey, NoCouncil, UnknownName
-from witan.models.local_servers import ollama_url
-from witan.models.prices import list_price
-from witan.models.providers import PROVIDERS, Provider, find_key, is_loopback
+from witan.models.providers import (
+    PROVIDERS,
+    Provider,
+    find_key,
+    is_loopback,
+    list_price,
+    ollama_url,
+)
 
 if TYPE_CHECKING:
     from witan.models.connections import Connections

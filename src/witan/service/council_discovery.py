@@ -13,11 +13,18 @@ import anyio
 
 from witan.deliberation.ports import Price
 from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil, Remedy, Way
-from witan.models.connections import Connections
-from witan.models.local_servers import LOCAL_SERVERS, LocalServer, find_local_servers
-from witan.models.model_lists import Listed, list_models, seems_to_chat
-from witan.models.prices import list_price
-from witan.models.providers import PROVIDERS, Provider, Reach, find_key, is_loopback
+from witan.models.connections import Connections, Listed, list_models, seems_to_chat
+from witan.models.providers import (
+    LOCAL_SERVERS,
+    PROVIDERS,
+    LocalServer,
+    Provider,
+    Reach,
+    find_key,
+    find_local_servers,
+    is_loopback,
+    list_price,
+)
 from witan.models.seats import (
     SeatSpec,
     base_url,

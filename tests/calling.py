@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 import anyio
 import numpy as np
 
-from witan.deliberation.calls import Caller, CallFailure, CallResult
+from witan.deliberation.calls import Caller, CallFailure, CallResult, Throttles
 from witan.deliberation.money import Purse
 from witan.deliberation.ports import Call, Hear, Member, Message, Price, Reply, Usage
 from witan.deliberation.procedure import Limits, Throttling
-from witan.deliberation.throttle import Throttles
 from witan.errors import ModelError
 
 __all__ = [

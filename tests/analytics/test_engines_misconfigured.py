@@ -13,7 +13,7 @@ from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.stats.sums import AnswerSums, BallotSums, StandingSums
 from witan.deliberation import events as e
-from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import Imported
 from witan.deliberation.session import Session
 from witan.history.ballots import import_sessions
 from witan.history.database import Database

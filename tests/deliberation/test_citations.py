@@ -7,9 +7,9 @@ import pytest
 
 from councils import council, member
 from markup import parsed
-from witan.deliberation.citations import CitationProblems, check_citations
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
+from witan.deliberation.texts import CitationProblems, check_citations
 from witan.service.text import Page
 from witan.service.trust import session_trust
 from witan.surfaces.report.session import legend_text, session_report

@@ -15,12 +15,12 @@ from witan.core.settings import Settings
 from witan.core.tally import tally
 from witan.deliberation import events as e
 from witan.deliberation.council import BaseCouncil
-from witan.deliberation.entries import entries_of_sessions, session_cast, session_entries
 from witan.deliberation.ports import Seat, StoredAnswer, Usage
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter
+from witan.history.counting import entries_of_sessions, session_cast, session_entries
 
 
 def seats(**sources: str) -> tuple[Seat, ...]:

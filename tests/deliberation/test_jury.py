@@ -7,11 +7,11 @@ import pytest
 from councils import QUESTION, council, member, members, says
 from juries import asked, judged, overheard, sheets
 from witan.deliberation import events as e
-from witan.deliberation.entries import session_entries
 from witan.deliberation.ports import Price
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NoCouncil, UnknownName, WitanError
+from witan.history.counting import session_entries
 from witan.models.scripted import Line
 from witan.service.trust import session_trust
 from witan.surfaces.live_board import Board

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.deliberation.masking import mask
+from witan.deliberation.texts import mask
 
 COUNCIL = ("critic", "acme-7b", "http://host/v1#house-blend-2")
 

@@ -11,12 +11,12 @@ from juries import asked, held, judged, overheard, sheets, votes
 from witan.core.gate import Verdict
 from witan.deliberation import events as e
 from witan.deliberation.council import BaseCouncil
-from witan.deliberation.entries import session_entries
 from witan.deliberation.ports import Price
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import NoCouncil, NothingToCount, OverBudget
+from witan.history.counting import session_entries
 from witan.models.scripted import Line
 from witan.service.trust import session_trust
 from witan.surfaces.web.rendering import render_session

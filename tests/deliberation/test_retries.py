@@ -9,8 +9,8 @@ import pytest
 from councils import QUESTION, council, member, members, says
 from juries import held, judged, overheard, sheets
 from witan.deliberation import events as e
+from witan.deliberation.council import plan_rejudgment
 from witan.deliberation.money import most_input_tokens
-from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.ports import Price, Spent
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.record import session_from_json, session_to_json

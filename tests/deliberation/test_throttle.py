@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from calling import LoopClock
+from witan.deliberation.calls import Throttle, Throttles
 from witan.deliberation.procedure import Throttling
-from witan.deliberation.throttle import Throttle, Throttles
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from elections import ballot
 from sessions import Story
 from witan.core.entries import AnswerEntry
-from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import Imported
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
 from witan.files.exports import write_battles, write_session_ballots, write_sessions

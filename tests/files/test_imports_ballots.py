@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from witan.core.ballot import Ballot
-from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import Imported
 from witan.files.imports import read_imports
 from witan.files.imports.reading import gather
 

@@ -13,8 +13,8 @@ from witan.analytics.sums import CachedEngine, WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.stats.sums import AnswerSums, PanelSums
 from witan.deliberation import events as e
+from witan.deliberation.council import collect_answers
 from witan.deliberation.events import BallotCast, GateVerdict, OutcomeChanged
-from witan.deliberation.opening import collect_answers
 from witan.deliberation.session import Session
 from witan.history import Imported
 from witan.history.counting import SUPERSEDED_SESSIONS

@@ -19,15 +19,15 @@ from witan.core.escaping import is_blank
 from witan.core.rubric import Rubric
 from witan.core.scale import FAILED, HOLISTIC, NATIVE, PASSED, grade_on, read_grade
 from witan.core.scale_recognition import declare_native
-from witan.deliberation.events import ReadBy
-from witan.deliberation.replies import ambiguous_keys, find_json_values, parse_json, split_reasoning
-from witan.deliberation.review_notes import (
+from witan.deliberation.events import (
     NOT_GRADED,
     NOT_ON_SHEET,
     NOT_RANKED,
+    ReadBy,
     judges_only,
     name_candidates,
 )
+from witan.deliberation.replies import ambiguous_keys, find_json_values, parse_json, split_reasoning
 from witan.errors import InvalidBallot
 
 Grades = Mapping[str, Grade | Mapping[str, Grade]]

@@ -4,10 +4,11 @@ A `Caller` sees each call of a session through to a reply or to the reason why t
 `Attempt` is one request in its provider's limits, and a second one if the first stalls.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from weakref import ref
 
 import anyio
@@ -15,6 +16,8 @@ import numpy as np
 from anyio.abc import TaskGroup
 
 from witan.core.escaping import is_blank
+from witan.core.gate import SafetyCheck
+from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.money import NOTHING, Purse, Reservation, check_bill
 from witan.deliberation.ports import (
     BilledFailure,
@@ -22,16 +25,104 @@ from witan.deliberation.ports import (
     Clock,
     Hear,
     Member,
+    Message,
     Reply,
     Spent,
     Stage,
     ignore_text,
 )
-from witan.deliberation.procedure import Limits
-from witan.deliberation.recorder import FailureNote
+from witan.deliberation.procedure import Limits, Procedure, Throttling
+from witan.deliberation.recorder import FailureNote, Recorder
 from witan.deliberation.replies import ReasoningFilter, split_reasoning
-from witan.deliberation.throttle import Throttle, Throttles
+from witan.deliberation.session import Authorship
+from witan.deliberation.texts import masked_names
 from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
+
+BURST_SECONDS = 1.0
+"""Calls in a full bucket: those of one second, and at least one.
+
+Enough for a council that begins all at once, too little to bring a minute's calls together.
+"""
+
+
+class Throttle:
+    """Rate limits of one provider: calls in flight, calls per minute."""
+
+    def __init__(self, throttling: Throttling, clock: Clock) -> None:
+        self._clock = clock
+        # Fast: where nobody waits, taking either does not cost a turn of the event loop.
+        self._turn = anyio.Lock(fast_acquire=True)
+        self._free = anyio.Semaphore(throttling.concurrency, fast_acquire=True)
+        rate = throttling.per_minute
+        self._interval = 0.0 if rate is None else 60.0 / rate
+        self._ahead = max(0.0, BURST_SECONDS - self._interval)
+        self._due = -inf
+        self._paused_until = -inf
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold a slot for one call, first come, first served."""
+        with ExitStack() as place:
+            async with self._turn:
+                await self._free.acquire()
+                place.callback(self._free.release)
+                await self.until_due()
+            yield
+
+    @contextmanager
+    def spare_slot(self) -> Iterator[bool]:
+        """Hold a slot if one is free now; yield True if so."""
+        try:
+            self._free.acquire_nowait()
+        except anyio.WouldBlock:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self._free.release()
+
+    def pause(self, seconds: float) -> None:
+        """Begin no call for this long, as the provider asks."""
+        self._paused_until = max(self._paused_until, self._clock.seconds() + seconds)
+
+    async def until_due(self) -> None:
+        """Wait for a token and for the end of every pause.
+
+        The bucket is kept as the time at which it will be full again: one number, that gathers no
+        rounding errors as a count of fractional tokens does.
+        """
+        while (wait := self._begins() - self._clock.seconds()) > 0:  # noqa: ASYNC110 - time passes
+            await anyio.sleep(wait)
+        self._due = max(self._due, self._clock.seconds()) + self._interval
+
+    def _begins(self) -> float:
+        return max(self._due - self._ahead, self._paused_until)
+
+
+class Throttles:
+    """The throttle of every provider, made when its first call is.
+
+    Attributes
+    ----------
+    closes_alone
+        Model, by provider, source and address → whether it ended reasoning with a closing tag
+        alone; what did once is taken to do so again.
+    """
+
+    def __init__(self, providers: Mapping[str, Throttling], clock: Clock) -> None:
+        self._providers = providers
+        self._clock = clock
+        self._throttles: dict[str, Throttle] = {}
+        self.closes_alone: dict[str, bool] = {}
+
+    def __getitem__(self, provider: str) -> Throttle:
+        """The throttle shared by all calls to this provider."""
+        if provider not in self._throttles:
+            throttling = self._providers.get(provider, Throttling())
+            self._throttles[provider] = Throttle(throttling, self._clock)
+        return self._throttles[provider]
+
 
 GATEWAY_TIMEOUTS = (408, 504, 524)
 """Statuses of a gateway that gave up: the model behind may have worked, and be billed."""
@@ -532,3 +623,95 @@ class Caller:
         whose = f"{pending.call.stage} {pending.member.name}".encode()
         rng = np.random.default_rng([self._seed, attempt, *whose])
         return float(rng.uniform(0.0, longest))
+
+
+(
+    ANSWER_FENCES,
+    DEBATE_SHEETS,
+    REVIEW_SHEETS,
+    MIRRORED_SHEETS,
+    SYNTHESIS_LABELS,
+    RETRY_WAITS,
+) = range(6)
+"""Numbers of a session's random draws; each is seeded by the session's seed and its number."""
+
+
+def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Drop the events of failed resumes."""
+    standing: list[Event] = []
+    for event in events:
+        if isinstance(event, FruitlessResume):
+            standing = [before for before in standing if before.seq <= event.since]
+        standing.append(event)
+    return tuple(standing)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """State of one session, shared by all stages.
+
+    Parameters
+    ----------
+    members
+        Members to be called for answers; none where answers are stored.
+    reviewers
+        Members or jurors to be called for ballots.
+    earlier
+        Events of the interrupted session that is resumed.
+    deadline
+        End of the session's time, in the clock's seconds.
+    reserve
+        Events of the parent that are restored if every retried seat fails again.
+    final
+        The number of the last event that stands as it was there; a failure among those is final.
+    """
+
+    opened: SessionOpened
+    members: tuple[Member, ...]
+    reviewers: tuple[Member, ...]
+    chairmen: tuple[Member, ...]
+    authorship: Authorship
+    recorder: Recorder
+    caller: Caller
+    check: SafetyCheck
+    clock: Clock
+    deadline: float
+    earlier: tuple[Event, ...] = ()
+    reserve: tuple[Event, ...] = ()
+    final: int = 0
+
+    @property
+    def procedure(self) -> Procedure:
+        """The procedure of the council."""
+        return self.opened.procedure
+
+    @property
+    def limits(self) -> Limits:
+        """Time, attempts and money."""
+        return self.procedure.limits
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of seats and models, to be masked in answers."""
+        return masked_names((*self.opened.seats, *self.reviewers))
+
+    @property
+    def retries(self) -> bool:
+        """True if this session retries another: then every seat is awaited."""
+        return self.opened.relation == "retried"
+
+    def seconds_left(self) -> float:
+        """Seconds for a stage beginning now."""
+        return max(0.0, min(self.limits.stage_seconds, self.deadline - self.clock.seconds()))
+
+    def out_of_time(self) -> str:
+        """Reason of a stage ended by its deadline."""
+        if self.clock.seconds() >= self.deadline:
+            return f"the session's {self.limits.session_seconds:g} s were up"
+        return f"did not finish within the stage's {self.limits.stage_seconds:g} s"
+
+    def call(self, stage: Stage, member: Member, messages: tuple[Message, ...]) -> Call:
+        """A call of one member in its own options."""
+        own = member.options.max_tokens
+        most = self.limits.max_tokens if own is None else own
+        return Call(stage, messages, most, member.options)

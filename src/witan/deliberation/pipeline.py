@@ -1,18 +1,377 @@
 """Run a question through all stages; list what the session lacks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from witan.core.outcome import join_names
+import anyio
+
+from witan.core.blinding import draw_nonce, draw_sheets, label_map
+from witan.core.outcome import Outcome, join_names
 from witan.deliberation import events as e
-from witan.deliberation.answers import answer, gate
-from witan.deliberation.context import SessionContext
-from witan.deliberation.counting import RunningCount
-from witan.deliberation.duplicates import DuplicateGroups, are_identical, group_duplicates
-from witan.deliberation.masking import mask
+from witan.deliberation.calls import (
+    ANSWER_FENCES,
+    DEBATE_SHEETS,
+    SYNTHESIS_LABELS,
+    CallResult,
+    SessionContext,
+)
+from witan.deliberation.money import worst_usd
+from witan.deliberation.ports import Call, Member, Message, Spent
+from witan.deliberation.prompts import (
+    answer_messages,
+    debate_messages,
+    read_verdict,
+    synthesis_messages,
+)
 from witan.deliberation.retries import restore_reserve
-from witan.deliberation.reviews import review
+from witan.deliberation.reviews import RunningCount, review
 from witan.deliberation.session import Session
-from witan.deliberation.synthesis import synthesize
+from witan.deliberation.texts import DuplicateGroups, are_identical, group_duplicates, mask
+
+PromptBuilder = Callable[[Member], tuple[Message, ...]]
+
+
+async def answer(context: SessionContext) -> dict[str, str]:
+    """Collect all members' answers by seat, debate included, in seat order.
+
+    Answers of an earlier session are taken as they are; nobody is called.
+    """
+    if context.opened.answers:
+        return {stored.seat: stored.text for stored in context.opened.answers}
+    verdict = context.procedure.mode == "verdict"
+    nonce = draw_nonce((context.opened.seed, ANSWER_FENCES))
+
+    def first(member: Member) -> tuple[Message, ...]:
+        return answer_messages(
+            context.opened.question,
+            conversation=context.opened.conversation,
+            files=context.opened.files,
+            system=member.options.system,
+            verdict=verdict,
+            nonce=nonce,
+        )
+
+    most = len(context.members)
+    enough = most if context.retries else context.procedure.enough or most
+    answers = await _Round(context, 1, enough).run(context.members, first)
+    for number in range(2, context.procedure.debate_rounds + 2):
+        if len(answers) < 2:
+            break
+        answers |= await _debate(context, number, answers)
+    return answers
+
+
+async def _debate(
+    context: SessionContext, number: int, answers: Mapping[str, str]
+) -> dict[str, str]:
+    """Hold a round of revisions with the others' answers in view."""
+    present = [member for member in context.members if member.name in answers]
+    seats = [member.name for member in present]
+    masked = {seat: mask(answers[seat], context.opened.question, context.names) for seat in seats}
+    sheets = draw_sheets(
+        seats,
+        seats,
+        (context.opened.seed, DEBATE_SHEETS, number),
+        hidden={seat: seat for seat in seats},
+    )
+
+    def again(member: Member) -> tuple[Message, ...]:
+        return debate_messages(
+            context.opened.question,
+            conversation=context.opened.conversation,
+            files=context.opened.files,
+            system=member.options.system,
+            own=answers[member.name],
+            sheet=sheets[member.name],
+            answers=masked,
+            verdict=context.procedure.mode == "verdict",
+        )
+
+    return await _Round(context, number, len(present)).run(present, again)
+
+
+def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Run the safety gate on every answer; return flags by failed seat.
+
+    Verdicts of an earlier session stand and are not recorded again.
+    """
+    failed = {stored.seat: stored.flags for stored in context.opened.answers if stored.flags}
+    if not context.procedure.safety:
+        return failed
+    judged = {stored.seat for stored in context.opened.answers if stored.flags is not None}
+    recorded = {event.seat for event in context.earlier if isinstance(event, e.GateVerdict)}
+    for seat, text in answers.items():
+        if seat in judged:
+            continue
+        verdict = context.check(text)
+        if seat not in recorded:
+            context.recorder.emit(e.GateVerdict, seat=seat, flags=verdict.flags)
+        if not verdict.passed:
+            failed[seat] = verdict.flags
+    return failed
+
+
+class _Round:
+    """One round of answers, until all are done or time is up.
+
+    Once enough have answered, the others get the grace period.
+    """
+
+    def __init__(self, context: SessionContext, number: int, enough: int) -> None:
+        self.context = context
+        self.number = number
+        self.enough = enough
+        self.answers = {
+            event.seat: event.text
+            for event in context.earlier
+            if isinstance(event, e.AnswerDone) and event.round == number
+        }
+        self.failed = {
+            event.seat
+            for event in context.earlier
+            if isinstance(event, e.AnswerFailed)
+            and event.round == number
+            and event.seq <= context.final
+        }
+
+    async def run(self, members: Sequence[Member], build_prompt: PromptBuilder) -> dict[str, str]:
+        """Call members without an answer; record an end for every seat."""
+        closed = any(isinstance(event, e.SheetDrawn) for event in self.context.earlier)
+        settled = {*self.answers, *self.failed}
+        waiting = [m for m in members if m.name not in settled and not closed]
+        grace_ran_out = False
+        with anyio.move_on_after(self.context.seconds_left()):
+            async with anyio.create_task_group() as group:
+                self.scope = group.cancel_scope
+                self._begin_grace()
+                for member in waiting:
+                    # Told before it runs: a scheduler may start tasks in any order.
+                    call = self.context.call("answer", member, build_prompt(member))
+                    self.context.recorder.emit(
+                        e.AnswerStarted,
+                        seat=member.name,
+                        round=self.number,
+                        worst_usd=worst_usd(member, call),
+                    )
+                    group.start_soon(self._seat, member, call, name=f"answer:{member.name}")
+            grace_ran_out = group.cancel_scope.cancelled_caught
+        for member in waiting:
+            if member.name not in self.answers and member.name not in self.failed:
+                self._give_up(member, grace_ran_out)
+        return {m.name: self.answers[m.name] for m in members if m.name in self.answers}
+
+    async def _seat(self, member: Member, call: Call) -> None:
+        context, recorder = self.context, self.context.recorder
+
+        def on_text(text: str) -> None:
+            recorder.emit(e.AnswerDelta, seat=member.name, round=self.number, text=text)
+
+        result = await context.caller.call(member, call, on_text)
+        if not isinstance(result, CallResult):
+            self.failed.add(member.name)
+            self._fail(
+                member,
+                result.reason,
+                over_budget=result.over_budget,
+                misconfigured=result.misconfigured,
+            )
+            return
+        self.answers[member.name] = result.text
+        recorder.emit(
+            e.AnswerDone,
+            seat=member.name,
+            round=self.number,
+            text=result.text,
+            cut=result.reply.cut,
+            notes=result.reply.notes,
+            reasoning=result.reasoning,
+            spent=context.caller.collect_spent(member.name),
+        )
+        self._begin_grace()
+
+    def _begin_grace(self) -> None:
+        if len(self.answers) >= self.enough:
+            grace = anyio.current_time() + self.context.limits.grace_seconds
+            self.scope.deadline = min(self.scope.deadline, grace)
+
+    def _give_up(self, member: Member, grace_ran_out: bool) -> None:
+        reason = self.context.out_of_time()
+        if grace_ran_out:
+            waited = self.context.limits.grace_seconds
+            reason = f"did not finish within {waited:g} s of the {self.enough} answers awaited"
+        self._fail(member, reason)
+
+    def _fail(self, member: Member, reason: str, **flags: bool) -> None:
+        self.context.recorder.emit(
+            e.AnswerFailed,
+            seat=member.name,
+            round=self.number,
+            reason=reason,
+            spent=self.context.caller.collect_spent(member.name),
+            **flags,
+        )
+
+
+async def synthesize(
+    context: SessionContext,
+    answers: Mapping[str, str],
+    masked: Mapping[str, str],
+    outcome: Outcome | None,
+) -> None:
+    """Have a chairman write the final answer, else take the best answer.
+
+    `answers` are those that may be built upon: what the safety gate failed is not among them.
+    `masked` are the same, and others, as a chairman may see them.
+    """
+    if any(isinstance(event, e.SynthesisDone) for event in context.earlier):
+        return
+    await _Synthesis(context, answers, masked, outcome).run()
+
+
+class _Synthesis:
+    """The chairmen one after the other, until one writes the final answer."""
+
+    def __init__(
+        self,
+        context: SessionContext,
+        answers: Mapping[str, str],
+        masked: Mapping[str, str],
+        outcome: Outcome | None,
+    ) -> None:
+        self.context = context
+        self.answers = answers
+        self.masked = masked
+        self.outcome = outcome
+        self.sheet = label_map("chairman", list(answers), (context.opened.seed, SYNTHESIS_LABELS))
+        self.labels = dict(zip(self.sheet.labels, self.sheet.candidates, strict=True))
+
+    async def run(self) -> None:
+        """Try each chairman; if all fail, take the best answer."""
+        mode = self.context.procedure.mode
+        # One answer for all needs no chairman to merge it, but a verdict needs one to approve it.
+        agreed = mode != "verdict" and self.outcome is None and are_identical(self.answers)
+        chain = [] if agreed or mode == "best" else self._chain()
+        tried = None
+        with anyio.move_on_after(self.context.seconds_left()):
+            for place, tried in enumerate(chain):
+                following = chain[place + 1].name if place + 1 < len(chain) else None
+                if await self._ask_chairman(tried, following):
+                    return
+            tried = None
+        if tried is not None:
+            self.context.recorder.emit(
+                e.SynthesisFailedOver,
+                chairman=tried.name,
+                reason=self.context.out_of_time(),
+                next=None,
+                spent=self.context.caller.collect_spent(tried.name),
+            )
+        self._take_best_answer()
+
+    def _chain(self) -> list[Member]:
+        """Chairmen, then the best-ranked member, without earlier failures."""
+        chain = list(self.context.chairmen)
+        best = self._best_ranked()
+        if best.name not in {chairman.name for chairman in chain}:
+            chain.append(best)
+        failed = {
+            event.chairman
+            for event in self.context.earlier
+            if isinstance(event, e.SynthesisFailedOver) and event.seq <= self.context.final
+        }
+        return [chairman for chairman in chain if chairman.name not in failed]
+
+    def _best_ranked(self) -> Member:
+        """The author of the best answer, else the first member.
+
+        Jurors may have written some of the answers of an earlier session.
+        """
+        context = self.context
+        own = {member.name: (member.name,) for member in context.members}
+        wrote = own or context.authorship.own
+        authors = context.members or context.reviewers
+        for candidate in self._ranked_names():
+            for author in authors:
+                if candidate in wrote[author.name]:
+                    return author
+        return authors[0]
+
+    def _ranked_names(self) -> Sequence[str]:
+        if self.outcome is None:
+            return tuple(self.answers)
+        lines = self.outcome.standings
+        return [line.candidate for line in lines if line.candidate in self.answers]
+
+    async def _ask_chairman(self, chairman: Member, following: str | None) -> bool:
+        """Call one chairman; return True if it wrote the final answer."""
+        context, recorder = self.context, self.context.recorder
+        mode = context.procedure.mode
+        call = context.call("synthesis", chairman, self._messages(chairman))
+        worst = worst_usd(chairman, call)
+        recorder.emit(e.SynthesisStarted, chairman=chairman.name, mode=mode, worst_usd=worst)
+
+        def on_text(text: str) -> None:
+            recorder.emit(e.SynthesisDelta, chairman=chairman.name, text=text)
+
+        result = await context.caller.call(chairman, call, on_text)
+        if not isinstance(result, CallResult):
+            recorder.emit(
+                e.SynthesisFailedOver,
+                chairman=chairman.name,
+                reason=result.reason,
+                next=following,
+                over_budget=result.over_budget,
+                spent=context.caller.collect_spent(chairman.name),
+            )
+            return False
+        recorder.emit(
+            e.SynthesisDone,
+            chairman=chairman.name,
+            mode=mode,
+            text=result.text,
+            labels=self.labels,
+            approved=read_verdict(result.text) if mode == "verdict" else None,
+            cut=result.reply.cut,
+            notes=result.reply.notes,
+            reasoning=result.reasoning,
+            spent=context.caller.collect_spent(chairman.name),
+        )
+        return True
+
+    def _messages(self, chairman: Member) -> tuple[Message, ...]:
+        context = self.context
+        return synthesis_messages(
+            context.opened.question,
+            conversation=context.opened.conversation,
+            files=context.opened.files,
+            system=chairman.options.system,
+            sheet=self.sheet,
+            answers={seat: self.masked[seat] for seat in self.answers},
+            outcome=self.outcome,
+            mode=context.procedure.mode,
+            votes={seat: read_verdict(text) for seat, text in self.answers.items()},
+        )
+
+    def _take_best_answer(self) -> None:
+        """Let the leader's answer stand, or all those tied for best."""
+        mode = self.context.procedure.mode
+        self.context.recorder.emit(e.SynthesisStarted, chairman=None, mode=mode, worst_usd=0.0)
+        tied = self.outcome.tied_for_best if self.outcome else ()
+        best = [name for name in self._ranked_names() if name in tied] or list(self._ranked_names())
+        others = {name for group in group_duplicates(self.answers) for name in group[1:]}
+        best = [name for name in best if name not in others] or best[:1]
+        leaders = {label: seat for label, seat in self.labels.items() if seat in best}
+        texts = [f"[{label}]\n{self.answers[seat]}" for label, seat in leaders.items()]
+        text = self.answers[best[0]] if len(best) == 1 else "\n\n".join(texts)
+        self.context.recorder.emit(
+            e.SynthesisDone,
+            chairman=None,
+            mode=mode,
+            text=text,
+            labels=leaders,
+            approved=read_verdict(text) if mode == "verdict" and len(best) == 1 else None,
+            cut=False,
+            spent=Spent(cost_usd=0.0, calls=0),
+        )
 
 
 async def run_stages(context: SessionContext) -> Session:

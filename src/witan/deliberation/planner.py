@@ -12,8 +12,6 @@ from witan.core.scale import HOLISTIC
 from witan.core.stats.priors import prior_of, rho_of
 from witan.core.stats.separation import Separation, separation
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.jury import Authorship, is_author
-from witan.deliberation.masking import list_names, mask
 from witan.deliberation.money import most_input_tokens, sum_known
 from witan.deliberation.plan import BYTES_A_TOKEN, TYPICAL, Lengths, Plan, PlanLine
 from witan.deliberation.ports import Member, Message, Seat, Stage
@@ -28,6 +26,8 @@ from witan.deliberation.prompts import (
     review_schema,
     synthesis_messages,
 )
+from witan.deliberation.session import Authorship, is_author
+from witan.deliberation.texts import mask, masked_names
 
 SeatLike = Member | Seat
 
@@ -472,7 +472,7 @@ def plan_session(opened: SessionOpened) -> Plan:
 
 def plan_stored_answers(opened: SessionOpened, answers: Mapping[str, str]) -> Plan:
     """Plan a session with stored answers; seats without one review none."""
-    names = list_names((*opened.seats, *opened.jury))
+    names = masked_names((*opened.seats, *opened.jury))
     members = [seat for seat in opened.seats if seat.name in answers]
     own = Authorship.of(opened).own
     if opened.procedure.self_review and not opened.jury:

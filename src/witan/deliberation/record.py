@@ -7,8 +7,8 @@ session prints as the live one did.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from math import isfinite
@@ -17,10 +17,10 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from witan.core.ballot import Ballot
+from witan.core.entries import AnswerEntry, Entries
 from witan.core.escaping import escape_json
 from witan.core.scale_recognition import drop_native
-from witan.deliberation.events import EVENTS, Event
-from witan.deliberation.review_notes import drop_sheet_labels
+from witan.deliberation.events import EVENTS, Event, drop_sheet_labels
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount, SessionFileError, WitanError
 
@@ -316,11 +316,11 @@ def _ballot(ballot: Ballot) -> dict[str, Any]:
     """A ballot as in ballot files, without fields at their default."""
     ballot = drop_native(ballot)
     record = {"session": ballot.session, "reviewer": ballot.reviewer, "ranking": ballot.groups}
-    for field in fields(ballot):
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        value = getattr(ballot, field.name)
-        if field.name != "groups" and value != default:
-            record[field.name] = value
+    for each in fields(ballot):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        value = getattr(ballot, each.name)
+        if each.name != "groups" and value != default:
+            record[each.name] = value
     return record if ballot.groups else {k: v for k, v in record.items() if k != "ranking"}
 
 
@@ -376,3 +376,78 @@ def _loads(text: str, source: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise SessionFileError(source, "is no JSON object; expected {…} with one session")
     return record
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One session of a file.
+
+    Parameters
+    ----------
+    session
+        Its name; unique in a history.
+    at
+        Time of the question; None: the file does not say, and the time of the import stands for it.
+    answers, lengths
+        Candidate to its text, and to the number of its characters where only that is known.
+    session_record
+        A whole council session with its events; ballots and answers are then read off it.
+    simulated
+        Some seat plays a script.
+    closing
+        The text that the council closed with.
+    question, category
+        What was asked, and its kind, as far as the file says.
+    ballots
+        The ballots of models and people.
+    models
+        Candidate to the model behind it.
+    kept
+        Reviewer to pairs judged alike in both orders, and pairs judged in both.
+    repaired
+        Reviewers whose reviews needed a repair.
+    took
+        Cost and time of answers.
+    entries
+        The rows that it leaves, where they are counted already; else they are counted here.
+    """
+
+    session: str
+    at: datetime | None = None
+    question: str = ""
+    category: str | None = None
+    ballots: tuple[Ballot, ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    session_record: Session | None = None
+    simulated: bool = False
+    closing: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    repaired: Collection[str] = ()
+    took: tuple[AnswerEntry, ...] = ()
+    entries: Entries | None = None
+
+
+ImportRedactor = Callable[[Imported], tuple[Imported, Mapping[str, str]]]
+"""Redacts an import for a reader; also maps names that are not shown whole to what is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCounts:
+    """Counts of what an import added.
+
+    Parameters
+    ----------
+    sessions
+        Those that are new.
+    already
+        Those that were there; votes on them may still be new.
+    ballots, by_people
+        New ballots, and how many of them people cast.
+    """
+
+    sessions: int
+    already: int
+    ballots: int
+    by_people: int = 0

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from witan.deliberation import events as e
-from witan.deliberation.context import SessionContext, drop_fruitless_resumes
+from witan.deliberation.calls import SessionContext, drop_fruitless_resumes
 from witan.deliberation.plan import Plan, PlanLine
 from witan.deliberation.planner import plan_session, plan_stored_answers, sum_lines
 from witan.deliberation.ports import Spent, Stage

@@ -13,9 +13,8 @@ from witan.core.ballot import Ballot
 from witan.core.ballot_records import mark_simulated, to_record
 from witan.core.entries import AnswerEntry
 from witan.core.escaping import escape_json
-from witan.deliberation.imported_session import Imported
 from witan.deliberation.learning import model_of
-from witan.deliberation.record import session_to_json
+from witan.deliberation.record import Imported, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
 from witan.files.ballots import write_ballots

@@ -28,9 +28,9 @@ from witan.core.escaping import is_blank
 from witan.core.settings import Settings
 from witan.core.stats.audit import PEOPLE
 from witan.core.tally import tally_sessions
-from witan.deliberation.imported_session import ImportCounts, Imported
-from witan.deliberation.masking import list_names, mask
+from witan.deliberation.record import ImportCounts, Imported
 from witan.deliberation.session import Session
+from witan.deliberation.texts import mask, masked_names
 from witan.errors import (
     HistoryConflict,
     HistoryError,
@@ -61,7 +61,7 @@ from witan.history.rows import (
 )
 
 if TYPE_CHECKING:
-    from witan.deliberation.imported_session import ImportRedactor
+    from witan.deliberation.record import ImportRedactor
     from witan.history import History
 
 
@@ -214,7 +214,7 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     record = stored.session_record
     names: Sequence[str] = sorted({*candidates, *answers})
     if record is not None:
-        names = list_names((*record.opened.seats, *record.opened.jury))
+        names = masked_names((*record.opened.seats, *record.opened.jury))
     sheet = voting_sheet(session, person, list(answers))
     return Paper(
         session=session,

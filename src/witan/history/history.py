@@ -9,9 +9,9 @@ from typing import Self
 
 from witan.core.ballot import Ballot
 from witan.core.stats.learning import Learned
-from witan.deliberation.imported_session import ImportCounts, Imported
 from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Clock, SystemClock
+from witan.deliberation.record import ImportCounts, Imported
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, Remedy, Way
 from witan.history import counting, learning, reading

@@ -14,7 +14,7 @@ from witan.core.ballot_records import read_record
 from witan.core.casts import Cast, Named
 from witan.core.entries import AnswerEntry
 from witan.core.scale_recognition import declare_native
-from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import Imported
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName
 from witan.history.database import Database, blocks, in_list, is_running

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 import anyio
 
 from witan.core.rules import RULES
-from witan.deliberation.context import SessionContext
-from witan.deliberation.council import BaseCouncil
+from witan.deliberation.calls import SessionContext, Throttles
+from witan.deliberation.council import BaseCouncil, plan_rejudgment
 from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
 from witan.deliberation.ports import Member, Message, Model, Price, SystemClock, Teacher
 from witan.deliberation.procedure import Procedure, Throttling
 from witan.deliberation.recorder import Listener
 from witan.deliberation.retries import plan_retry
 from witan.deliberation.session import Session
-from witan.deliberation.throttle import Throttles
 from witan.errors import ConfigError, InvalidParameter, NoCouncil, UnknownName
 from witan.models.providers import find_key
 from witan.models.scripted import Scripted

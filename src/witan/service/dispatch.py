@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.from_thread
 
-from witan.deliberation.imported_session import ImportRedactor
+from witan.deliberation.record import ImportRedactor
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, MissingParameter
 from witan.history import History

@@ -10,7 +10,7 @@ from witan.errors import SessionFileError, UnknownName
 from witan.service.parameters import MOMENT, Constraint, Doc, Parameters
 
 if TYPE_CHECKING:
-    from witan.deliberation.imported_session import ImportRedactor
+    from witan.deliberation.record import ImportRedactor
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.session_records import CouncilSession

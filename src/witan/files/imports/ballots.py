@@ -15,7 +15,7 @@ from witan.core.ballot_records import (
     session_name,
     unmark_simulated,
 )
-from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import Imported
 from witan.files.ballots.cells import Rows, number
 from witan.files.ballots.columns import (
     ALIASES,

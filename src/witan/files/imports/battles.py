@@ -10,7 +10,7 @@ from typing import Any
 
 from witan.core.ballot import Ballot, Groups
 from witan.core.ballot_records import KINDS, Unreadable, check_years, moment, session_name, weight
-from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import Imported
 from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.columns import ALIASES, Cell, Header, fold_name
 from witan.files.ballots.formats import Records

@@ -17,7 +17,7 @@ from witan.core.ballot import Ballot
 from witan.core.ballot_records import Unreadable, check_years, session_name
 from witan.core.blinding import Sheet
 from witan.deliberation.ballots import read_review
-from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import Imported
 from witan.errors import InvalidBallot
 from witan.files.ballots.jsonl import objects
 from witan.files.ballots.opening import OpenedFile

@@ -12,7 +12,7 @@ from typing import Any
 
 from witan.core.ballot import Ballot, Grade
 from witan.core.ballot_records import Unreadable, check_years, session_name
-from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import Imported
 from witan.files.ballots.formats import Records
 from witan.files.ballots.problems import ProblemReport
 

@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import Unreadable, session_name
 from witan.core.scale import Scale
-from witan.deliberation.imported_session import Imported
+from witan.deliberation.record import Imported
 from witan.errors import BallotFileError, InvalidParameter
 from witan.files.ballots.columns import check_columns
 from witan.files.ballots.formats import Content, check_format, content_of, refuse_columns

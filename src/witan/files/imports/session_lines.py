@@ -16,8 +16,7 @@ from witan.core.ballot_records import (
     session_name,
 )
 from witan.core.entries import AnswerEntry
-from witan.deliberation.imported_session import Imported
-from witan.deliberation.record import session_from_json
+from witan.deliberation.record import Imported, session_from_json
 from witan.errors import SessionFileError
 from witan.files.ballots.opening import OpenedFile
 from witan.files.ballots.problems import ProblemReport

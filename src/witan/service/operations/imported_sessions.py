@@ -18,7 +18,7 @@ from witan.service.parameters import Doc
 from witan.service.trust import trust_line
 
 if TYPE_CHECKING:
-    from witan.deliberation.imported_session import Imported, ImportRedactor
+    from witan.deliberation.record import Imported, ImportRedactor
     from witan.history import History, SessionSummary
 
 AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
@@ -32,7 +32,7 @@ def as_it_came(imported: "Imported") -> "tuple[Imported, Mapping[str, str]]":
 @cache
 def _import_record() -> Any:
     """The fields of an imported session in JSON."""
-    from witan.deliberation.imported_session import Imported
+    from witan.deliberation.record import Imported
     from witan.deliberation.session import State
 
     optional = ("at", "category", "lengths", "closing", "models", "kept", "repaired", "took")

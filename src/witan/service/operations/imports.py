@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from witan.core.scale import Scale
-from witan.deliberation.imported_session import ImportCounts, Imported
+from witan.deliberation.record import ImportCounts, Imported
 from witan.files.ballots.problems import LineProblem
 from witan.files.imports.reading import digest_of, read_imports, rereadable_file
 

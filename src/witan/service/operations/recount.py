@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
-from witan.deliberation.imported_session import ImportRedactor
 from witan.deliberation.learning import describe_unlearned, learn_for_recount
+from witan.deliberation.record import ImportRedactor
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NothingToCount
 from witan.history import History

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from witan.deliberation.council import make_seat
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.opening import make_seat
 from witan.deliberation.ports import Member, Seat
 from witan.deliberation.procedure import Procedure, with_ceiling
 from witan.deliberation.session import Session

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
+from witan.deliberation.council import plan_rejudgment
 from witan.deliberation.events import Event
-from witan.deliberation.opening import plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Plan, WrittenAnswers, least_call_usd
 from witan.deliberation.ports import Message, SystemClock
 from witan.deliberation.procedure import with_ceiling

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from witan.core.rubric import Rubric
     from witan.core.scale import Scale
     from witan.core.settings import Settings
-    from witan.deliberation.imported_session import Imported
+    from witan.deliberation.record import Imported
     from witan.files.ballots import LineProblem
 
 

@@ -17,7 +17,7 @@ from witan.service.text import clean
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.deliberation.imported_session import Imported
+    from witan.deliberation.record import Imported
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.config.configuration import Config

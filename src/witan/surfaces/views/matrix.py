@@ -8,8 +8,7 @@ from markupsafe import Markup
 from witan.core.ballot import Ballot
 from witan.core.outcome import BallotNote
 from witan.deliberation import events as e
-from witan.deliberation.jury import Authorship
-from witan.deliberation.session import Session
+from witan.deliberation.session import Authorship, Session
 from witan.service.text import counted, number, readable
 from witan.surfaces.report.session import overall_grade
 from witan.surfaces.views.naming import Naming

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from witan.core.blinding import label_map
 from witan.core.outcome import Outcome
-from witan.deliberation.context import SYNTHESIS_LABELS
+from witan.deliberation.calls import SYNTHESIS_LABELS
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.masking import list_names, mask
 from witan.deliberation.session import Session
+from witan.deliberation.texts import mask, masked_names
 from witan.service.text import MANY_NAMES, clean, listed
 from witan.surfaces.report.outcome import CandidateNames
 
@@ -159,7 +159,7 @@ class Naming(CandidateNames):
         return rf"(?:{'|'.join(map(re.escape, names))})(?![\w-])"
 
     def _models(self) -> tuple[str, ...]:
-        return tuple(list_names((*self._council.seats, *self._council.called)))
+        return tuple(masked_names((*self._council.seats, *self._council.called)))
 
     @property
     def _council(self) -> SessionOpened:

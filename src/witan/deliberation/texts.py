@@ -1,0 +1,473 @@
+"""Texts of answers: masked names, identical answers, and citations in the final answer."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from witan.core.ballot import Ballot
+from witan.deliberation.ports import Member, Seat
+
+MODEL, VENDOR = "[model]", "[vendor]"
+
+_START, _END = r"(?<![\w-])", r"(?!\w)"
+
+_TAIL = r"(?:[-:.]\w{1,20}){0,8}"
+"""Endings of full names: -mini, -2024-08-06, .1, :8b."""
+
+_TIER = r"(?: (?:mini|nano|turbo|pro|plus|max|lite|flash|fast|ultra|high|instruct|preview)\b){0,3}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name without another meaning; one of `words` stands in each match."""
+
+    words: tuple[str, ...]
+    mask: str
+    pattern: re.Pattern[str]
+
+
+def _name(words: str, mask: str, pattern: str) -> _Name:
+    whole = re.compile(f"{_START}(?:{pattern}){_END}", re.IGNORECASE)
+    return _Name(tuple(words.split()), mask, whole)
+
+
+_NAMES = (
+    _name("chatgpt", MODEL, f"ChatGPT(?:[- ]?[345]o?{_TAIL})?{_TIER}"),
+    _name("gpt", MODEL, rf"GPT(?:[- ]?\dv?o?|-oss){_TAIL}{_TIER}"),
+    _name("o1 o3 o4", MODEL, "o[134]-(?:mini|preview|pro)"),
+    _name("claude", MODEL, rf"Claude[- ]?v?[1-9](?:\.\d)?{_TAIL}(?: (?:Opus|Sonnet|Haiku)\b)?"),
+    _name("claude", MODEL, rf"Claude[- ](?:Opus|Sonnet|Haiku)(?:[- ]\d(?:\.\d)?\b)?{_TAIL}"),
+    _name("sonnet opus haiku", MODEL, r"(?:Sonnet|Opus|Haiku)[- ][345]\.\d"),
+    # Gemini 4 flew in 1965; only with a tier or a decimal is it a model.
+    _name(
+        "gemini", MODEL, rf"Gemini[- ](?:\d(?:\.\d)?[- ])?(?:Pro|Flash|Ultra|Nano)\b{_TAIL}{_TIER}"
+    ),
+    _name("gemini", MODEL, rf"Gemini[- ]\d\.\d{_TAIL}"),
+    _name("llama", MODEL, rf"(?:(?-i:Llama|LLaMA)[- ]?[1-9]|Llama-?[1-9]|Code ?Llama){_TAIL}"),
+    _name("grok", MODEL, f"Grok[- ]?[1-9]{_TAIL}{_TIER}"),
+    _name("mistral", MODEL, rf"Mistral[- ](?:Large|Medium|Small|Nemo|\d{{1,3}}B)\b{_TAIL}"),
+    _name("mixtral", MODEL, f"Mixtral{_TAIL}"),
+    _name("codestral ministral devstral", MODEL, f"(?:Code|Mini|Dev)stral{_TAIL}"),
+    _name("deepseek", MODEL, rf"DeepSeek[- ]?(?:[VR]\d|Chat\b|Coder\b|Reasoner\b){_TAIL}"),
+    _name("qwen qwq", MODEL, rf"(?:Qwen[- ]?\d?|QwQ){_TAIL}{_TIER}"),
+    _name("kimi", MODEL, rf"Kimi[- ]K\d{_TAIL}"),
+    _name("gemma", MODEL, f"Gemma[- ]?[1-9]{_TAIL}"),
+    _name("amazon", MODEL, r"Amazon Nova(?: (?:Pro|Lite|Micro|Premier)\b)?"),
+    _name("command", MODEL, rf"Command(?: R\+|-r-plus{_TAIL})"),
+    _name("openai", VENDOR, "OpenAI"),
+    # Cosmology has an anthropic principle.
+    _name("anthropic", VENDOR, "(?-i:Anthropic)(?! (?:principle|reasoning|argument|bias))"),
+    _name("deepseek", VENDOR, "DeepSeek"),
+    # XAI is explainable AI.
+    _name("xai", VENDOR, "(?-i:xAI)"),
+    _name("mistral", VENDOR, "Mistral AI"),
+    _name("moonshot", VENDOR, "Moonshot AI"),
+    _name("zhipu", VENDOR, "Zhipu AI"),
+    _name("deepmind", VENDOR, "(?:Google )?DeepMind"),
+    _name("meta", VENDOR, "(?-i:Meta AI)"),
+)
+
+_NAME_WORDS = tuple(dict.fromkeys(word for name in _NAMES for word in name.words))
+
+_MODEL_WORDS = (
+    "Bard", "Claude", "Command", "Copilot", "Ernie", "Falcon", "GLM", "GPT", "Gemini", "Gemma",
+    "Granite", "Grok", "Haiku", "Jamba", "Kimi", "Llama", "Mistral", "Nova", "Opus", "Phi",
+    "Sonnet",
+)  # fmt: skip
+_VENDOR_WORDS = (
+    "Alibaba", "Amazon", "Baidu", "ByteDance", "Cohere", "Databricks", "Google", "IBM", "Meta",
+    "Microsoft", "Mistral", "NVIDIA", "Perplexity", "Tencent",
+)  # fmt: skip
+
+_I_AM = r"I(?: am|['’]m)"
+_ADJECTIVES = r"(?: (?:[\w'’-]{1,20}|\[model\])){0,8}?"
+_MADE = r"(?:made|built|created|developed|designed|trained|produced|released|provided)"
+
+
+def masked_names(council: Iterable[Member | Seat]) -> tuple[str, ...]:
+    """Names of these seats and of their models, to be masked."""
+    seats = list(council)
+    models = [_model_in(seat.source) for seat in seats if not seat.simulated]
+    return tuple(dict.fromkeys(n for n in (*models, *(seat.name for seat in seats)) if n))
+
+
+def _model_in(source: str) -> str:
+    """The model of a source, behind its server or provider."""
+    server, _, model = source.rpartition("#")
+    if "://" in server:
+        return model
+    provider, _, model = source.partition(":")
+    return "" if provider in ("cmd", "script") else model
+
+
+def mask(text: str, question: str, names: Sequence[str]) -> str:
+    """Mask everything in a text revealing its author.
+
+    `names` are those of the council's own models. Masking a masked text changes nothing.
+    """
+    question_words, lower = question.casefold(), text.casefold()
+    present = {word for word in _NAME_WORDS if word in lower}
+    for name in _NAMES if present else ():
+        if not present.isdisjoint(name.words) and not _among(name.words, question_words):
+            text = name.pattern.sub(name.mask, text)
+    unique, words = _own_names(tuple(names))
+    for own, digits, pattern in unique:
+        if digits in text and not _among((own,), question_words):
+            text = pattern.sub(MODEL, text)
+    here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
+    if all(_among((word,), question_words) for word in here):
+        return text  # most answers name nobody, and the search is the dear part
+    models = tuple(word for word in (*_MODEL_WORDS, *words) if not _among((word,), question_words))
+    vendors = tuple(word for word in _VENDOR_WORDS if not _among((word,), question_words))
+    of_model, of_vendor = _self_reference(models, vendors)
+    text = of_model.sub(rf"\g<lead>{MODEL}", text)
+    return of_vendor.sub(rf"\g<lead>{VENDOR}", text)
+
+
+def _among(words: Sequence[str], question: str) -> bool:
+    """True if the question has one of the words.
+
+    GPT4 has GPT in it; metadata has no Meta.
+    """
+    return any(
+        word.casefold() in question
+        and re.search(rf"(?<![^\W\d_]){re.escape(word.casefold())}(?![^\W\d_])", question)
+        for word in words
+    )
+
+
+@lru_cache(maxsize=64)
+def _own_names(
+    names: tuple[str, ...],
+) -> tuple[tuple[tuple[str, str, re.Pattern[str]], ...], tuple[str, ...]]:
+    """Split the council's names into unmistakable ones and common words.
+
+    The former with digits that stand in all that their patterns match, for a quick look.
+    """
+    unique, words = [], []
+    for name in dict.fromkeys(part for each in names for part in _parts(each)):
+        digits = re.search(r"\d+", name)
+        if len(name) >= 4 and digits is not None:
+            spelled = r"[-_ ]?".join(re.escape(part) for part in re.split(r"[-_\s]+", name))
+            pattern = re.compile(f"{_START}{spelled}{_TAIL}{_END}", re.IGNORECASE)
+            unique.append((name, digits[0], pattern))
+        else:
+            words.append(name)
+    return tuple(unique), tuple(words)
+
+
+def _parts(name: str) -> Iterator[str]:
+    for part in (name.strip(), re.split(r"[/#]", name)[-1].strip()):
+        if re.search(r"[^\W\d_]", part):
+            yield part
+
+
+@lru_cache(maxsize=64)
+def _self_reference(
+    models: tuple[str, ...], vendors: tuple[str, ...]
+) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a text naming its own model or vendor."""
+    model, vendor = _any_of(models), _any_of(vendors)
+    who = rf"(?:{vendor}(?:['’]s)? )?{model}(?: R\+?| \d(?:\.\d)?)?{_END}"
+    by_name = rf"(?:{_I_AM}(?: called| named)?|my name is|call me) (?={who}(?!(?-i: [A-Z][a-z])))"
+    by_role = rf"as (?:an AI(?: assistant| model)?,? )?(?={who},? (?:I\b|my\b|an? ))"
+    by_kind = rf"(?:{_I_AM}|as) an?{_ADJECTIVES} (?:named|called|known as) "
+    of_model = rf"\b(?P<lead>{by_name}|{by_role}|{by_kind}|I, (?={who},)){who}"
+    made = rf"{_MADE}(?: and {_MADE})? by (?:the \w{{1,20}} (?:at|of) )?"
+    kind = rf"an?{_ADJECTIVES} (?:AI|model|assistant|chatbot){_ADJECTIVES}"
+    i_was = (
+        rf"I(?: am|['’]m| was|['’]ve been| have been)(?: \[model\])?,?"
+        rf"(?: an?{_ADJECTIVES})?,?(?: and)?(?: that| who| which)?(?: was| is)? {made}"
+    )
+    as_made = rf"as {kind},? {made}(?={vendor}{_END},? (?:I\b|my\b))"
+    makers = r"my (?:developers?|creators?|makers?|trainers?|training)(?:,| at| is| are| by) "
+    owner = rf"(?:{_I_AM}|as) (?={vendor}(?:['’]s)? \[model\])"
+    of_vendor = rf"\b(?P<lead>{i_was}|{as_made}|{makers}|{owner}){vendor}{_END}"
+    return re.compile(of_model, re.IGNORECASE), re.compile(of_vendor, re.IGNORECASE)
+
+
+def _any_of(words: Sequence[str]) -> str:
+    return f"(?-i:{'|'.join(re.escape(word) for word in words)})" if words else r"(?!)"
+
+
+def group_duplicates(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+    """Group candidates with one answer, ignoring trailing and outer white space.
+
+    Indentation counts: it changes what a program does.
+    """
+    groups: dict[str, list[str]] = {}
+    for candidate, text in texts.items():
+        lines = "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+        groups.setdefault(lines, []).append(candidate)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def are_identical(texts: Mapping[str, str]) -> bool:
+    """True if all answers are equal and need no review."""
+    same = group_duplicates(texts)
+    return bool(same) and len(same[0]) == len(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateGroups:
+    """Groups of identical answers; the first of each stands on sheets."""
+
+    groups: tuple[tuple[str, ...], ...] = ()
+
+    def representatives(self, candidates: Collection[str]) -> list[str]:
+        """Candidates on sheets."""
+        others = {candidate for group in self.groups for candidate in group[1:]}
+        return [candidate for candidate in candidates if candidate not in others]
+
+    def with_duplicates(self, candidates: Collection[str]) -> tuple[str, ...]:
+        """Candidates and all their duplicates."""
+        same = {c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group}
+        return tuple(dict.fromkeys((*candidates, *sorted(same))))
+
+    def expand(self, ballot: Ballot, own: Collection[str]) -> Ballot:
+        """Give every duplicate the place and grades of its representative.
+
+        A reviewer that wrote one of a group judged none of it, and need not have.
+        """
+        if not self.groups:
+            return ballot
+        others = {group[0]: group[1:] for group in self.groups}
+        ranking = tuple(
+            tuple(each for name in place for each in (name, *others.get(name, ())))
+            for place in ballot.groups
+        )
+        grades, positions = dict(ballot.grades or {}), dict(ballot.positions or {})
+        for first, rest in others.items():
+            if first in grades:
+                grades |= dict.fromkeys(rest, grades[first])
+            if first in positions:
+                positions |= dict.fromkeys(rest, positions[first])
+        unseen = {*self.with_duplicates(own)} - {*own}
+        roster = (
+            None
+            if ballot.candidates is None
+            else tuple(name for name in ballot.candidates if name not in unseen)
+        )
+        return replace(
+            ballot, groups=ranking, grades=grades, positions=positions or None, candidates=roster
+        )
+
+
+MOST_NAMED = 20
+
+_BRACKETS = re.compile(r"(?<![!\\])\[([^\[\]\n]{1,80})\](?![(\w])")
+_CALLED = re.compile(r"(?:answer|response|candidate|option|member)s?\s+", re.IGNORECASE)
+_CALLED_LABEL = re.compile(
+    r"\b(?:answer|response|candidate|member)s?[ \t]+[A-Z]{1,2}\d{0,3}\b", re.IGNORECASE
+)
+_BRACKETED_LABEL = re.compile(r"\[([A-Z]{1,2}\d{0,3})\]")
+_LONE_LABEL = re.compile(r"(?<![\w\[.'’-])([A-Z]{1,2}\d{0,3})(?![\w\]'’]|\.\w)")
+_GOES_ON = re.compile(r"[*_]{0,3}[ \t]+(?!(?:and|or|but|while|whereas)\b)[^\WA-Z]")
+_APART = re.compile(r"\s*(?:[,;/&+]|\band\b|\bor\b)\s*")
+_LABEL = re.compile(r"[A-Z]\d{0,3}")
+_LONG_LABEL = re.compile(r"[A-Z]{1,2}\d{0,3}")
+
+_FENCED = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
+_SPAN = re.compile(r"(?<!`)(?P<ticks>`{1,4})(?!`)[^\n]{0,1000}?(?<!`)(?P=ticks)(?!`)")
+_FORMULA = re.compile(r"\$\$.{0,1000}?\$\$|\\\[.{0,1000}?\\\]|\\\(.{0,1000}?\\\)", re.DOTALL)
+_TASK = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[xX ]\]", re.MULTILINE)
+_DEFINITION = re.compile(r"^[ \t]*\[[^\[\]\n]+\]:[ \t]*\S+:\S*", re.MULTILINE)
+_NO_PROSE = (_FENCED, _SPAN, _FORMULA, _TASK, _DEFINITION)
+
+
+_BESIDE = re.compile(r"[ \t]*(?:[,;/&+]|and|or)?[ \t]*", re.IGNORECASE)
+_BEGINS = re.compile(r"[ \t>*_#]*(?:[-+]|\d{1,9}[.)])?[ \t*_]*")
+_QUOTED = re.compile(r"\b(?:according to|in the words of)[ \t]+[*_]{0,3}\Z", re.IGNORECASE)
+_SPEAKS = re.compile(
+    r"[*_]{0,3}[ \t]+(?:says|said|states|argues|claims|notes|points out|holds that|suggests|writes|"
+    r"agrees|disagrees|errs|warns|recommends|proposes|observes|concludes|thinks|believes|reports|"
+    r"contends|objects|explains|adds that)\b"
+)
+_NAMED_BEFORE = re.compile(
+    r"\b(?:options?|choices?|variants?|matri(?:x|ces)|vectors?|tensors?|vitamins?|keys?|buttons?|"
+    r"(?:foot)?notes?|figures?|tables?|appendix|appendices|variables?|parameters?|symbols?|letters?|"
+    r"columns?|rows?|cells?|drives?|pins?|registers?|nodes?|groups?|class(?:es)?|types?|"
+    r"categor(?:y|ies)|sets?|scenarios?|hypothes[ie]s|equations?|theorems?|lemmas?)"
+    r"[*_\"'”’]{0,3}[ \t]+[*_\"'“‘]{0,3}\Z",
+    re.IGNORECASE,
+)
+_LOOK_BACK = 40
+
+
+class CitationProblems(NamedTuple):
+    """Bracketed labels without an answer: certain or doubtful citations."""
+
+    unresolved: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
+
+
+class _Citation(NamedTuple):
+    """A pair of brackets: its place in the text and its labels.
+
+    Parameters
+    ----------
+    run
+        Number of the row of adjacent brackets it belongs to.
+    joined
+        It follows a word or brackets without a space, as an index does.
+    goes_on
+        The sentence goes on behind it.
+    begins
+        It begins a line.
+    speaks
+        It is quoted as saying something.
+    is_name
+        The word before it is one that a letter names further.
+    called
+        It is called an answer.
+    sound
+        It names an answer, at least one of its labels.
+    unknown
+        Labels in it that name none.
+    """
+
+    run: int
+    joined: bool
+    goes_on: bool
+    begins: bool
+    speaks: bool
+    is_name: bool
+    called: bool
+    sound: bool
+    unknown: tuple[str, ...]
+
+
+def check_citations(
+    text: str, labels: Collection[str], known: Iterable[str] = ()
+) -> CitationProblems:
+    """Find bracketed labels without an answer, each once.
+
+    Such a label is cited if it is called an answer, stands side by side with citations, is quoted
+    as saying something, or stands where citations stand; it is doubtful if the letter, or the word
+    before it, names something else. Brackets in code, links, formulas, lists of tasks and
+    definitions are no citations; nor is what joins the word before it, as an index does, unless
+    citations that name an answer do so, too.
+
+    Parameters
+    ----------
+    labels
+        Those that name answers.
+    known
+        Texts that were there before, such as the question: brackets that stand in one of them are
+        its own, and a letter that stands alone in one is a name of something.
+    """
+    for other in _NO_PROSE:
+        text = other.sub(" ", text)
+    text = _INDENTED.sub(_drop_code, text)
+    cited = list(_find_citations(text, labels))
+    if not any(each.unknown for each in cited):
+        return CitationProblems()
+    texts = list(known)
+    own = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
+    elsewhere = {label for one in texts for label in _labels_alone(one)}
+    sound = {each.run for each in cited if each.sound}
+    foreign = {each.run for each in cited if not own.isdisjoint(each.unknown)} - sound
+    cited = [each for each in cited if each.run not in foreign and own.isdisjoint(each.unknown)]
+    pattern = _Pattern(
+        joins=any(each.joined for each in cited if each.sound),
+        amid=any(each.goes_on and not each.speaks for each in cited if each.sound),
+        begins=any(each.begins for each in cited if each.sound),
+    )
+    unresolved: dict[str, None] = {}
+    doubtful: dict[str, None] = {}
+    for each in cited:
+        certain = pattern.is_cited(each, beside=each.run in sound)
+        for label in each.unknown if certain is not None else ():
+            alone = not each.called and label in elsewhere
+            (doubtful if alone or not certain else unresolved)[label] = None
+    named = _labels_alone(text) | (set() if pattern.begins else _labels_at_start(cited))
+    surely = {x for each in cited if each.called or each.run in sound for x in each.unknown}
+    named -= surely
+    doubtful |= dict.fromkeys(x for x in unresolved if x in named)
+    first = (label for label in unresolved if label not in doubtful)
+    return CitationProblems(tuple(islice(first, MOST_NAMED)), tuple(islice(doubtful, MOST_NAMED)))
+
+
+class _Pattern(NamedTuple):
+    """The places in a text where citations stand."""
+
+    joins: bool
+    amid: bool
+    begins: bool
+
+    def is_cited(self, each: _Citation, *, beside: bool) -> bool | None:
+        """Judge brackets: a citation (True), doubtful (False), or neither (None)."""
+        if each.joined and not (self.joins or each.called):
+            return None
+        if each.called or beside or (each.speaks and not each.is_name):
+            return True
+        if each.goes_on and not self.amid:
+            return None
+        return not each.is_name
+
+
+def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
+    """Read all brackets containing only labels."""
+    run, end, joined = 0, -1, False
+    for match in _BRACKETS.finditer(text):
+        between = text[end : match.start()] if end >= 0 else "\n"
+        if len(between) > _LOOK_BACK or _BESIDE.fullmatch(between) is None:
+            run += 1
+        if match.start() != end:
+            last = text[match.start() - 1 : match.start()]
+            joined = last.isalnum() or last in ("_", "]")
+        end = match.end()
+        before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
+        line = before.rpartition("\n")[2]
+        begins = len(line) < _LOOK_BACK and _BEGINS.fullmatch(line) is not None
+        called, sound, unknown = _read_brackets(match[1], labels)
+        yield _Citation(
+            run=run,
+            joined=joined,
+            goes_on=_GOES_ON.match(text, end) is not None,
+            begins=begins,
+            speaks=bool(_SPEAKS.match(text, end) or _QUOTED.search(before)),
+            is_name=_NAMED_BEFORE.search(before) is not None,
+            called=called,
+            sound=sound,
+            unknown=unknown,
+        )
+
+
+def _labels_at_start(cited: Iterable[_Citation]) -> set[str]:
+    return {label for each in cited if each.begins for label in each.unknown}
+
+
+def _labels_alone(text: str) -> set[str]:
+    return set(_LONE_LABEL.findall(_CALLED_LABEL.sub(" ", text))) - {"I"}
+
+
+def _drop_code(match: re.Match[str]) -> str:
+    line: str = match[0]
+    return line if re.match(r"\s*(?:[-*+]|\d{1,9}[.)])\s", line) else " "
+
+
+def _read_brackets(inside: str, labels: Collection[str]) -> tuple[bool, bool, tuple[str, ...]]:
+    """Read brackets: explicit citations, valid labels and unknown ones."""
+    bare = _CALLED.sub("", inside.strip(), count=1)
+    parts = [_CALLED.sub("", part) for part in _APART.split(bare)]
+    form = _LONG_LABEL if any(len(label) > 1 for label in labels) else _LABEL
+    if not all(part in labels or form.fullmatch(part) for part in parts):
+        return False, False, ()
+    unknown = tuple(_list_unknown(parts, labels))
+    named = len(unknown) < len(parts)
+    is_called = bare != inside.strip()
+    if len(parts) > 1 and not named and not is_called:
+        return False, False, ()  # a list of other things, such as variables
+    return is_called, named, unknown
+
+
+def _list_unknown(parts: Iterable[str], labels: Collection[str]) -> Iterator[str]:
+    return (part for part in parts if part not in labels)

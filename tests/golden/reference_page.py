@@ -19,6 +19,12 @@ below under these names; an option of a command has dashes for underscores. An e
 the value to the [configuration](configuration.md#settings) or to the rule. This page is made from
 the declarations."""
 
+_TYPES = """\
+## Types
+
+`?` marks what may be null (unknown, or none), `[]` a list, `{}` an object from names to such
+values."""
+
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 _TITLES = {
@@ -36,6 +42,19 @@ _FEWEST_SHARED = 9
 """Cells of a table: rows times the operations that take them. Smaller tables are repeated."""
 
 
+_MEASURED = {
+    "ReviewerAudit": "audit.md#one-reviewer",
+    "GradingAudit": "audit.md#criterion-by-criterion",
+    "PanelAudit": "audit.md#the-panel",
+    "CriterionAudit": "audit.md#the-panel",
+    "LengthAudit": "audit.md#one-reviewer",
+}
+"""Types of measures that a page explains with their formulas."""
+
+_FEWEST_EVENTS = 10
+"""A choice of so many types is one of events."""
+
+
 def reference_page() -> str:
     """Write the page in Markdown."""
     operations = [find_operation(name) for name in CATALOGUE]
@@ -44,7 +63,7 @@ def reference_page() -> str:
     takers: dict[tuple[Row, ...], str] = {}
     sections = [_section(each, groups, types, takers) for each in operations]
     shared = [f"## {_heading(rows)}\n\n{_rows(rows)}" for rows in groups.values()]
-    described = ["## Types", *(_type(name, types[name]) for name in sorted(types))]
+    described = [_TYPES, *(_type(name, types[name]) for name in sorted(types))]
     return "\n\n".join([_HEAD, *sections, *shared, *described]) + "\n"
 
 
@@ -171,7 +190,11 @@ def _value(parameter: Parameter) -> str:
 
 def _type(name: str, schema: Mapping[str, Any]) -> str:
     parts = [f"### {name}", schema.get("description", "")]
-    if fields := schema.get("properties", {}):
+    fields = schema.get("properties", {})
+    if name in _MEASURED:
+        names = ", ".join(f"`{each}`" for each in fields)
+        parts.append(f"[The audit]({_MEASURED[name]}) explains its measures: {names}.")
+    elif fields:
         parts.append("\n".join(_fields(fields)))
     elif "enum" in schema:
         parts.append(" · ".join(f"`{each}`" for each in schema["enum"]))
@@ -184,7 +207,9 @@ def _fields(fields: Mapping[str, Any]) -> Iterable[str]:
         named = dict(group)
         kinds = ", ".join(dict.fromkeys(_kind(schema) for schema in named.values()))
         names = ", ".join(f"`{name}`" for name in named)
-        yield f"- {names} ({kinds})" + ("" if meaning in named else f": {meaning}")
+        yield f"- {names} ({kinds})" + (
+            "" if meaning in named else f": {meaning.replace('``', '`')}"
+        )
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -194,26 +219,30 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _kind(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 - a shape each
-    """Name the type of a field; types of ours link to their table."""
+    """Write the type of a field; types of ours link to their section."""
     match schema:
         case {"$ref": str(ref)}:
             name = ref.rpartition("/")[2]
-            return f"[`{name}`](#{name.lower()})"
-        case {"anyOf": [{"$ref": _}, {"$ref": _}, {"$ref": _}, *_]}:
-            return "one of the events of a session"
+            return f"[{name}](#{name.lower()})"
         case {"anyOf": [*kinds]}:
-            return " or ".join(_kind(each) for each in kinds)
+            return _either(kinds)
         case {"enum": [*values]}:
-            return ", ".join(f"`{each}`" for each in values)
+            return "|".join(f"`{each}`" for each in values)
         case {"const": value}:
             return f"`{value}`"
         case {"type": "array", "items": items}:
-            return f"list of {_kind(items)}"
+            return f"{_kind(items)}[]"
         case {"type": "array"}:
             return "list"
         case {"type": "object", "additionalProperties": dict(values)}:
-            return f"name to {_kind(values)}"
+            return f"{{{_kind(values)}}}"
         case {"format": "date-time"}:
             return "time"
         case _:
             return str(schema.get("type", "any"))
+
+
+def _either(kinds: Sequence[Mapping[str, Any]]) -> str:
+    names = [_kind(each) for each in kinds if each != {"type": "null"}]
+    either = "event" if len(names) >= _FEWEST_EVENTS else "|".join(names)
+    return either if len(names) == len(kinds) else f"{either}?"

@@ -13,7 +13,7 @@ from witan.service.catalogue import CATALOGUE, find_operation, operation, redact
 from witan.service.operations.rules import RuleList
 from witan.service.parameters import Parameters, adapter_of, parameters_of
 from witan.surfaces.cli.app import cli
-from witan.surfaces.cli.generated import with_options
+from witan.surfaces.cli.commands import with_options
 from witan.surfaces.http.openapi import describe_fields
 from witan.surfaces.mcp.tools import TOOLS, list_tools
 

@@ -1,10 +1,14 @@
 """Start sessions: ask a question, resume, retry and rejudge a session."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from witan.service.catalogue import operation
 from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeRequest, RetryRequest
-from witan.service.sessions import Client, RunningSession, Service
+
+# Loading these takes longer than a command has until its view is drawn.
+if TYPE_CHECKING:
+    from witan.service.sessions import Client, RunningSession, Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +21,13 @@ class ClientService:
         The servers that the request came through.
     """
 
-    service: Service
-    client: Client
+    service: "Service"
+    client: "Client"
     hops: tuple[str, ...] = ()
 
 
 @operation("ask", post="/sessions", tag="sessions", kind="session", changes=True)
-async def ask(service: ClientService, request: QuestionRequest) -> RunningSession:
+async def ask(service: ClientService, request: QuestionRequest) -> "RunningSession":
     """Put a question to several models: each answers, then reviews the others' answers blind.
 
     The ballots are counted, and a chairman writes the final answer from the answers that stood up.
@@ -37,8 +41,13 @@ async def ask(service: ClientService, request: QuestionRequest) -> RunningSessio
 @operation(
     "resume", post="/sessions/{session}/resume", tag="sessions", kind="session", changes=True
 )
-async def resume(service: ClientService, request: ResumeRequest) -> RunningSession:
-    """Go on with an interrupted session at its last finished seat; what is paid is not repeated."""
+async def resume(service: ClientService, request: ResumeRequest) -> "RunningSession":
+    """Go on with an interrupted session at its last finished seat; what is paid is not repeated.
+
+    The seats, the procedure and the seed are those of the session; keys are those of today. Where
+    no answer, ballot or final answer is added, the session stays interrupted, and its record says
+    that it was tried.
+    """
     return await service.service.resume(
         request.session,
         take_over=request.take_over,
@@ -48,8 +57,15 @@ async def resume(service: ClientService, request: ResumeRequest) -> RunningSessi
 
 
 @operation("retry", post="/sessions/{session}/retry", tag="sessions", kind="session", changes=True)
-async def retry(service: ClientService, request: RetryRequest) -> RunningSession:
-    """Ask the seats of a session that failed again, in a session of its own."""
+async def retry(service: ClientService, request: RetryRequest) -> "RunningSession":
+    """Ask the seats of a session that failed again, in a session of its own.
+
+    Without `seats`, every seat that failed or abstained. What does not depend on them is kept:
+    after a review the ballots are counted and the final answer is written again; after an answer
+    all reviews are made again as well; after a chairman's failure only the final answer. The new
+    session names the other as its parent, which stays as it was; its cost is that of the new calls
+    alone.
+    """
     return await service.service.retry(
         request.session, request.seats, max_cost_usd=request.max_cost_usd, client=service.client
     )
@@ -58,8 +74,12 @@ async def retry(service: ClientService, request: RetryRequest) -> RunningSession
 @operation(
     "rejudge", post="/sessions/{session}/rejudge", tag="sessions", kind="session", changes=True
 )
-async def rejudge(service: ClientService, request: RejudgeRequest) -> RunningSession:
-    """Put the stored answers of a session before another jury, in a session of its own."""
+async def rejudge(service: ClientService, request: RejudgeRequest) -> "RunningSession":
+    """Put the stored answers of a session before another jury, in a session of its own.
+
+    The jury answers nothing itself. The new session names the other as its parent, which stays as
+    it was.
+    """
     return await service.service.rejudge(
         request.session, request, client=service.client, hops=service.hops
     )

@@ -58,9 +58,9 @@ def forget(store: SessionStore, parameters: ForgetParameters) -> Deletion:
     """Delete a session with its answers, ballots and numbers. It cannot be undone.
 
     Records of it that were set aside when it was interrupted are deleted, too. What is left is
-    what lies elsewhere: saved files, exports, lakes, backups of the history. A session that came
-    of it, judged again or continued, holds its text and stays; it is named, and goes too with
-    `with_children`.
+    what lies elsewhere: saved files, exports, lakes, backups and damaged copies of the history. A
+    session that came of it, judged again or continued, holds its text and stays; it is named, and
+    goes too with `with_children`.
     """
     return delete_sessions(
         store, [store.whole_name(parameters.session)], with_children=parameters.with_children

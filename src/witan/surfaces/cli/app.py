@@ -21,37 +21,34 @@ from witan.version import __version__
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """The errors of a stream that a disk, and not its user, fails."""
 
-COMMANDS: Mapping[str, str] = MappingProxyType(
+BY_HAND: Mapping[str, str] = MappingProxyType(
     {
-        "ask": "ask",
-        "demo": "demo",
-        "plan": "plan",
-        "show": "show",
-        "recount": "tally",
-        "resume": "resume",
-        "retry": "resume",
-        "rejudge": "ask",
-        "sessions": "value_commands",
-        "import": "import_",
-        "export": "export",
-        "vote": "vote",
-        "forget": "forget",
-        "leaderboard": "value_commands",
-        "audit": "value_commands",
-        "init": "init",
-        "doctor": "doctor",
-        "serve": "serve",
-        "mcp": "mcp",
-        "tally": "tally",
-        "compare": "tally",
-        "explain": "tally",
-        "rules": "value_commands",
-        "rubrics": "value_commands",
-        "profiles": "value_commands",
-        "convert": "convert",
+        "demo": "Watch a session of scripted members.",
+        "import": "Take sessions from files into the history.",
+        "export": "Write sessions of the history to a file.",
+        "init": "Write a configuration, step by step.",
+        "doctor": "Say whether a council could sit, and what is configured.",
+        "serve": "Serve the council: page, HTTP, MCP.",
+        "mcp": "Serve the council over MCP, on stdin and stdout.",
+        "convert": "Write ballots in another format.",
     }
 )
-"""Each command, and the module beside this one that makes it, in the order of help."""
+"""Commands that are no operations, and their summaries."""
+
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {**{row.name: row.summary for row in CATALOGUE.values() if row.command == ""}, **BY_HAND}
+)
+"""Each command and its summary, in the order of help."""
+
+MODULES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("ask", "rejudge", "plan", "resume", "retry", "demo"), "ask"),
+        **dict.fromkeys(("tally", "compare", "explain", "recount"), "tally"),
+        **{name: name for name in ("show", "vote", "forget", *BY_HAND) if name != "demo"},
+        "import": "import_",
+    }
+)
+"""The module beside this one that makes a command; of others `reports` does."""
 
 
 EXAMPLES = """\b
@@ -77,19 +74,21 @@ class _LazyGroup(click.Group):
     ) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"witan.surfaces.cli.{COMMANDS[cmd_name]}")
-        command: click.Command | Callable[[], click.Command]
-        command = getattr(module, f"{cmd_name}_command")
-        return command if isinstance(command, click.Command) else command()
+        module = import_module(f"witan.surfaces.cli.{MODULES.get(cmd_name, 'reports')}")
+        make: Callable[[], click.Command] | None = getattr(module, f"{cmd_name}_command", None)
+        if isinstance(make, click.Command):
+            return make
+        command: click.Command = module.operation_command(cmd_name) if make is None else make()
+        return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands; what the catalogue sums up needs no module loaded."""
-        summaries = {name: row.summary for name, row in CATALOGUE.items()}
-        for name in COMMANDS:
-            if name not in summaries and (command := self.get_command(ctx, name)) is not None:
-                summaries[name] = command.get_short_help_str(limit=100)
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """List the commands; no module is loaded for that."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summaries[name]) for name in COMMANDS])
+            formatter.write_dl([*COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -161,7 +160,7 @@ def _run(args: Sequence[str] | None) -> int:
             echo(f"witan: {clean(error.format_message())}", err=True)
         return error.exit_code
     except WitanError as error:
-        from witan.surfaces.cli.generated import word_problem
+        from witan.surfaces.cli.commands import word_problem
 
         echo(f"witan: {clean(word_problem(error))}", err=True)
         return status_of(error)

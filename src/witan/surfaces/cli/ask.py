@@ -1,28 +1,37 @@
-"""Put a question or stored answers to a council: ``witan ask`` and ``rejudge``."""
+"""Sessions of a council: ``witan ask``, ``plan``, ``rejudge``, ``retry``, ``resume``, ``demo``."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.requests import RejudgeRequest
+from witan.errors import UnknownName, WitanError
+from witan.service.catalogue import find_operation
+from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeRequest, RetryRequest
+from witan.service.text import clean
+from witan.surfaces.cli.commands import command, parameter_options, print_result, take_parameters
 from witan.surfaces.cli.council_options import (
     council_options,
     jury_options,
+    output_options,
     say_separation,
     session_options,
     take_question,
 )
-from witan.surfaces.cli.generated import take_parameters
-from witan.surfaces.cli.options import SectionedCommand, open_record
-from witan.surfaces.cli.plan import (
-    check_planned,
-    plan_option,
-    planned_councils,
-    print_plan,
+from witan.surfaces.cli.options import (
+    config_option,
+    history_option,
+    json_option,
+    open_record,
+    recording_options,
+    section,
 )
 from witan.surfaces.cli.session import (
+    Say,
     SessionOutput,
     SessionStart,
     read_earlier,
@@ -31,109 +40,359 @@ from witan.surfaces.cli.session import (
     read_turns,
     run_session,
 )
+from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
+    from witan.deliberation.ports import Seat
     from witan.deliberation.session import Session
+    from witan.history import History
+    from witan.service.history_access import RecordingPlace
+    from witan.service.local_councils import LocalCouncils
+    from witan.service.operations.plan import PlanSummary
     from witan.surfaces.cli.live_session import LiveSession
 
 
-ASK_EXAMPLES = """\b
-Examples:
-  witan ask "Is a hash map always faster than a sorted array?"
-  git diff | witan ask "Is this change safe?" -f - --mode verdict
-  witan ask "Which?" --member openai:gpt-5 --member ollama:qwen3 --save session.json
-"""
+STATUSES = "Exit status: as for witan ask."
 
 
-@click.command(
-    "ask", cls=SectionedCommand, short_help="Put a question to the council.", epilog=ASK_EXAMPLES
+@command(
+    "ask",
+    'ask "Is a hash map always faster than a sorted array?"',
+    'git diff | witan ask "Is this change safe?" -f - --mode verdict',
+    'ask "Which?" --member openai:gpt-5 --member ollama:qwen3 --save session.json',
+    notes="""Without QUESTION, or with -, the question is read from standard input. Ctrl-C keeps
+what came in, and says how to go on. Exit status: 0 answered, 1 not approved (--mode verdict),
+2 misuse, 3 no quorum, 4 over budget, 5 tied under --require-winner, 6 not kept by the history,
+7 not written to standard output, 130 interrupted, 141 the reader of standard output has left.""",
 )
 @council_options
 @session_options
 def ask_command(**options: Any) -> int:
-    """Put QUESTION to the council; print the final answer, and how far to trust it.
-
-    Without QUESTION, or with -, the question is read from standard input. Ctrl-C keeps what came
-    in, and says how to go on. Exit status: 0 answered, 1 not approved (--mode verdict), 2 misuse,
-    3 no quorum, 4 over budget, 5 tied under --require-winner, 6 not kept by the history,
-    7 not written to standard output, 130 interrupted, 141 the reader of standard output has left.
-    """
+    """Ask a question before the eyes of the user."""
     output = SessionOutput.of(options)
-    earlier = options["parent"]
-    inputs = (*options["files"], earlier, options["conversation"])
-    question = read_question(options["question"], inputs)
-    files, turns = read_files(options["files"]), read_turns(options)
+    read = _question_reader(options)
 
     def prepare(live: "LiveSession") -> SessionStart:
-        from witan.service.operations.ask import ask
-
-        before = read_earlier(earlier, options["config"], options["history"])
-        request = take_question(options, question, turns, files, before)
+        request, before = read()
         councils = live.councils(options["config"], dict(options["prices"]))
         council = councils.council(request)
         if not output.quiet:
             say_separation(council, live.say, live.place)
-        return SessionStart(ask, request, councils, () if before is None else (before,))
+        return SessionStart(find_operation("ask"), request, councils, before)
 
     return run_session(output, partial(open_record, options), prepare)
 
 
-REJUDGE_EXAMPLES = """\b
-Examples:
-  witan rejudge last --member openai:gpt-5 --member anthropic:claude-opus-4
-  witan rejudge session.json --rubric coding --mirrored --save again.json
-  witan rejudge last --rubric coding --plan
-"""
+def _question_reader(
+    options: Mapping[str, Any],
+) -> "Callable[[], tuple[QuestionRequest, tuple[Session, ...]]]":
+    """Read question, files and conversation; return what makes the request of them."""
+    inputs = (*options["files"], options["parent"], options["conversation"])
+    question = read_question(options["question"], inputs)
+    files, turns = read_files(options["files"]), read_turns(options)
+
+    def read() -> "tuple[QuestionRequest, tuple[Session, ...]]":
+        before = read_earlier(options["parent"], options["config"], options["history"])
+        request = take_question(options, question, turns, files, before)
+        return request, () if before is None else (before,)
+
+    return read
 
 
-@click.command(
+@command(
+    "plan",
+    'plan "Is this contract fair?" -f contract.txt',
+    'plan "Which?" --member openai:gpt-5 --member anthropic:claude-opus-4 --json',
+    notes="No key is needed.",
+)
+@council_options
+@history_option
+@json_option
+def plan_command(as_json: bool, **options: Any) -> None:
+    """Plan a question."""
+    read = _question_reader(options)
+    from witan.service.history_access import configured
+    from witan.surfaces.cli.stored_sessions import open_history_if_any
+
+    request, before = read()
+    with open_history_if_any(configured(options["config"], options["history"])) as history:
+        councils = _planned_councils(options, history)
+        councils.council(request)
+        _print_plan("plan", request, councils, before, as_json=as_json)
+
+
+plan_option = section(
+    "Time and money",
+    click.option(
+        "--plan", is_flag=True, help="Print the calls and the highest cost; make no call."
+    ),
+)
+
+
+def _planned_councils(
+    options: Mapping[str, Any], history: "History | None" = None
+) -> "LocalCouncils":
+    """Make the councils that options mean, which need no key as they are not asked."""
+    from witan.service.local_councils import LocalCouncils
+
+    return LocalCouncils(
+        options["config"],
+        dict(options.get("prices", ())),
+        history=history,
+        say=lambda note: echo(clean(note), err=True),
+        planning=True,
+    )
+
+
+def _print_plan(
+    operation: str,
+    request: QuestionRequest | RetryRequest | RejudgeRequest,
+    councils: "LocalCouncils",
+    sessions: "Sequence[Session]",
+    *,
+    as_json: bool,
+) -> None:
+    """Do the operation of that name and print its plan."""
+    import anyio
+
+    from witan.service.operations.plan import Planner
+    from witan.service.sessions import LOCAL, Service
+
+    async def plan() -> "PlanSummary":
+        async with Service.open(councils, local=True, sessions=sessions) as service:
+            found: PlanSummary = await find_operation(operation).handler(
+                Planner(service, LOCAL), request
+            )
+        return found
+
+    print_result(anyio.run(plan), as_json=as_json)
+
+
+@command(
     "rejudge",
-    cls=SectionedCommand,
-    short_help="Put a session's answers before another jury.",
-    epilog=REJUDGE_EXAMPLES,
+    "rejudge last --member openai:gpt-5 --member anthropic:claude-opus-4",
+    "rejudge session.json --rubric coding --mirrored --save again.json",
+    "rejudge last --rubric coding --plan",
+    notes=f"Who is seated is the jury; no juror sees what its own model wrote. {STATUSES}",
 )
 @click.argument("session", metavar="ID|FILE")
 @jury_options
 @plan_option
 @session_options
-def rejudge_command(session: str, plan: bool, **options: Any) -> int:
-    """Have the council review the stored answers of a session; it answers nothing itself.
+def rejudge_command(**options: Any) -> int:
+    """Judge stored answers again."""
+    if options["members"] and options["jury"]:
+        raise click.UsageError("--member and --jury name the same here; use one of them")
+    request = take_parameters(RejudgeRequest, {**options})
 
-    Who is seated is the jury; no juror sees what its own model wrote. What comes of it is a new
-    session, which names the other as its parent; that one stays as it was. Exit status: as for
-    witan ask.
+    def seat(councils: "LocalCouncils", _: "Session") -> None:
+        councils.council_of_jurors(request)
+
+    return _run_again("rejudge", request, options, seat, ": no council gave its answers")
+
+
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    help="Run the programs, and use the keys and addresses, that the record names.",
+)
+
+
+@command(
+    "retry",
+    "retry last",
+    "retry session.json --seat ada --save again.json",
+    "retry last --plan",
+    notes=STATUSES,
+)
+@click.argument("session", metavar="ID|FILE")
+@parameter_options(RetryRequest, without=("session",))
+@section("Session", config_option)
+@section("Session", trust_option)
+@plan_option
+@session_options
+def retry_command(**options: Any) -> int:
+    """Ask failed seats again."""
+    request = take_parameters(RetryRequest, {**options})
+
+    def seat(councils: "LocalCouncils", parent: "Session") -> None:
+        if not options["plan"]:
+            councils.council_of(parent, max_cost_usd=request.max_cost_usd)
+
+    return _run_again("retry", request, options, seat, ": no council can be asked again")
+
+
+def _run_again(
+    name: str,
+    request: RejudgeRequest | RetryRequest,
+    options: dict[str, Any],
+    seat: "Callable[[LocalCouncils, Session], None]",
+    lacks: str,
+) -> int:
+    """Run, or plan, the operation of that name on a stored session.
+
+    Parameters
+    ----------
+    lacks
+        What a session without a record is missing.
     """
     output = SessionOutput.of(options)
-    request = take_jury(session, options)
-    if plan:
-        check_planned(output)
-        parent = _find_parent(session, options)
-        councils = planned_councils(options)
-        councils.council_of_jurors(request)
-        request = replace(request, session=parent.id)
-        return print_plan("plan_rejudge", request, councils, [parent], as_json=output.as_json)
+    config, history = options["config"], options["history"]
+
+    def find() -> "tuple[Session, bool]":
+        from witan.surfaces.cli.stored_sessions import council_session
+
+        return council_session(request.session, config, history, lacks)
+
+    if options["plan"]:
+        if output.events or output.save is not None:
+            option = "--events" if output.events else "--save"
+            raise click.UsageError(f"{option} is of a session; with --plan there is none")
+        parent, _ = find()
+        councils = _planned_councils(options)
+        seat(councils, parent)
+        chosen = replace(request, session=parent.id)
+        _print_plan(f"plan_{name}", chosen, councils, [parent], as_json=output.as_json)
+        return 0
 
     def prepare(live: "LiveSession") -> SessionStart:
-        from witan.service.operations.ask import rejudge
-
-        parent = _find_parent(session, options)
-        councils = live.councils(options["config"], dict(options["prices"]))
-        councils.council_of_jurors(request)
-        return SessionStart(rejudge, replace(request, session=parent.id), councils, (parent,))
+        parent, trusted = find()
+        if not options.get("trust", True) and not trusted:
+            refuse_untrusted(parent.opened.called)
+        councils = live.councils(config, dict(options.get("prices", ())))
+        seat(councils, parent)
+        chosen = replace(request, session=parent.id)
+        return SessionStart(find_operation(name), chosen, councils, (parent,))
 
     return run_session(output, partial(open_record, options), prepare)
 
 
-def take_jury(session: str, options: dict[str, Any]) -> RejudgeRequest:
-    """Read the options of a jury, which may be named by either of two."""
-    if options["members"] and options["jury"]:
-        raise click.UsageError("--member and --jury name the same here; use one of them")
-    return take_parameters(RejudgeRequest, {**options, "session": session})
+def refuse_untrusted(seats: "Iterable[Seat]") -> None:
+    """Refuse a record that would run programs or send keys."""
+    from witan.models.seats import describe_risk
+
+    for seat in seats:
+        if (deed := describe_risk(seat)) is not None:
+            raise click.UsageError(f"the record would {deed}; allow it with --trust")
 
 
-def _find_parent(name: str, options: dict[str, Any]) -> "Session":
-    from witan.surfaces.cli.stored_sessions import council_session
+@command(
+    "resume",
+    "resume last",
+    "resume session.json",
+    notes=f"""An ID is the name of a session in the history, or a beginning of it that no other
+has; `last` is the latest. The record of a FILE is written back to it unless --save names another.
+One that was not interrupted is shown as it is. {STATUSES}""",
+)
+@click.argument("session", metavar="ID|FILE")
+@section("Session", config_option)
+@section("Session", trust_option)
+@parameter_options(ResumeRequest, without=("session",))
+@session_options
+def resume_command(**options: Any) -> int:
+    """Take a session up."""
+    from witan.surfaces.cli.stored_sessions import is_file
 
-    lacks = ": no council gave its answers"
-    session, _ = council_session(name, options["config"], options["history"], lacks)
-    return session
+    request, config = take_parameters(ResumeRequest, {**options}), options["config"]
+    named = is_file(request.session, config, options["history"])
+    file = Path(request.session) if named else None
+    if request.session == "-":
+        raise click.UsageError("a session to be taken up cannot be read from standard input")
+    if file is None and options["no_history"]:
+        raise click.UsageError(
+            "a session of the history is taken up in it; without it, give a FILE"
+        )
+    output = SessionOutput.of(options, save=file)
+
+    def open_place(say: Say) -> "RecordingPlace | None":
+        place = open_record(options, say)
+        if place is None and file is None:
+            raise click.UsageError("history.enabled is false; name the history with --history")
+        return place
+
+    def prepare(live: "LiveSession") -> "SessionStart | Session":
+        found, trusted = _find_session(request, file, live.place)
+        if found.status != "interrupted":
+            return found
+        if not (options["trust"] or trusted):
+            refuse_untrusted(found.opened.called)
+        if file is not None and live.place is not None and _is_closed(live.place.history, found.id):
+            live.say("the history has this session whole: what follows is kept in the file alone")
+            live.leave_history()
+        councils = live.councils(config)
+        councils.council_of(found, max_cost_usd=request.max_cost_usd)
+        chosen = replace(request, session=found.id)
+        return SessionStart(find_operation("resume"), chosen, councils, (found,), file)
+
+    status = run_session(output, open_place, prepare)
+    _clear_away(file, config, options)
+    return status
+
+
+def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, Any]) -> None:
+    """Delete a record that was set aside, once the history has all of it."""
+    from witan.files.session_files import read_session
+    from witan.service.history_access import configured
+    from witan.service.rescue_files import is_aside
+    from witan.surfaces.cli.stored_sessions import open_history
+
+    if file is None or options["no_history"] or not is_aside(file):
+        return
+    # What cannot be compared stays.
+    with suppress(WitanError, OSError):
+        record = read_session(file)
+        with open_history(configured(config, options["history"]), reading=True) as history:
+            stored = history.session(record.id)
+        if stored == record and stored.status != "interrupted":
+            file.unlink()
+
+
+def _find_session(
+    request: ResumeRequest, file: Path | None, place: "RecordingPlace | None"
+) -> "tuple[Session, bool]":
+    """Find a session, and whether its seats are those that the user himself once configured."""
+    from witan.surfaces.cli.stored_sessions import whole_name
+
+    if file is not None:
+        from witan.files.session_files import read_session
+
+        return read_session(file), False
+    assert place is not None  # noqa: S101 - refused before
+    name = whole_name(place.history, request.session, or_file=True)
+    own = place.own and not place.history.summary(name).imported
+    # Whoever is at it is said before anybody is seated.
+    return place.history.claim(name, by_force=request.take_over), own
+
+
+def _is_closed(history: "History", session: str) -> bool:
+    """Check that the history has all of the session of a file."""
+    try:
+        return history.has_record(session) and history.session(session).status != "interrupted"
+    except UnknownName:
+        return False
+
+
+@command("demo", "demo", "demo --degraded", "witan demo --save demo.json && witan show demo.json")
+@click.option("--fast", is_flag=True, help="Play the scripts without their pauses.")
+@click.option(
+    "--degraded", is_flag=True, help="Seat a reviewer that never casts a ballot, to see what then."
+)
+@output_options
+@recording_options
+def demo_command(fast: bool, degraded: bool, **options: Any) -> int:
+    """Watch a council deliberate; its members are scripts, so no key is needed.
+
+    Everything else is real: the sheets, the ballots, the repair of one that could not be read, and
+    the counting. No model is called, and every line says so. With --degraded one ballot never
+    comes, and the session says what it lacks. It is kept in the history, marked as simulated.
+    """
+    output = SessionOutput.of(options, mark="simulated | ")
+
+    def prepare(live: "LiveSession") -> SessionStart:
+        from witan.service.demonstration import demonstration
+
+        shown = demonstration(fast=fast, degraded=degraded)
+        request = QuestionRequest(question=shown.question, seed=shown.seed)
+        return SessionStart(find_operation("ask"), request, live.councils(None, demo=shown))
+
+    return run_session(output, partial(open_record, options), prepare)

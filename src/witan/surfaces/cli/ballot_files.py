@@ -13,8 +13,8 @@ import click
 from witan.errors import NothingToCount, UnknownName
 from witan.service.ballots import SECTION, BallotFormat, Unread
 from witan.service.text import clean, counted, listed
+from witan.surfaces.cli.commands import parameter_options, word_problem
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.generated import parameter_options, word_problem
 from witan.surfaces.cli.options import section, strict_option
 from witan.surfaces.terminal import console, echo, styled
 

@@ -6,18 +6,17 @@ import click
 
 from witan.service.text import clean, counted
 from witan.surfaces.cli.ballot_files import Body, files_argument, format_options
+from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.options import config_option, history_option
 from witan.surfaces.terminal import echo
 
-EXAMPLES = """\b
-Examples:
-  witan convert votes.csv ballots.jsonl --column reviewer=judge
-  witan convert ballots.jsonl.gz ballots.parquet
-  witan convert ballots.jsonl - --to csv
-"""
 
-
-@click.command("convert", short_help="Write ballots in another format.", epilog=EXAMPLES)
+@command(
+    "convert",
+    "convert votes.csv ballots.jsonl --column reviewer=judge",
+    "convert ballots.jsonl.gz ballots.parquet",
+    "convert ballots.jsonl - --to csv",
+)
 @files_argument
 @click.argument("out", type=click.Path(allow_dash=True))
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.service.requests import QuestionRequest, RejudgeRequest
-from witan.surfaces.cli.generated import parameter_options, take_parameters
+from witan.surfaces.cli.commands import parameter_options, take_parameters
 from witan.surfaces.cli.options import config_option, recording_options, section, stacked
 from witan.surfaces.cli.session import Say
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.service.text import UNKNOWN, Page, counted, listed
+from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.options import config_option, history_option, json_option
 from witan.surfaces.terminal import echo
@@ -25,16 +26,11 @@ if TYPE_CHECKING:
     )
 
 
-EXAMPLES = """\b
-Examples:
-  witan doctor
-  witan doctor --offline
-  witan doctor --config ./witan.toml --json
-"""
-
-
-@click.command(
-    "doctor", short_help="Say whether a council could sit, and what is configured.", epilog=EXAMPLES
+@command(
+    "doctor",
+    "doctor",
+    "doctor --offline",
+    "doctor --config ./witan.toml --json",
 )
 @config_option
 @history_option

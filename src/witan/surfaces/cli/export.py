@@ -12,8 +12,8 @@ import click
 from witan.errors import HistoryError, NothingToCount, UnknownName
 from witan.service.stored_sessions import WindowParameters
 from witan.service.text import clean, counted, listed
+from witan.surfaces.cli.commands import command, named_options, parameter_options, take_parameters
 from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.generated import named_options, parameter_options, take_parameters
 from witan.surfaces.cli.options import (
     config_option,
     history_option,
@@ -25,21 +25,19 @@ if TYPE_CHECKING:
     from witan.history import History, Imported, SessionSummary
 
 
-EXAMPLES = """\b
-Examples:
-  witan export > sessions.jsonl
-  witan export --since 30d -o ballots.csv
-  witan export 20261121-1932 -o votes.toc
-  witan export --lake lake/
-"""
-
 MOST_NAMED = 20
 """Damaged sessions that are named one by one."""
 
 KINDS = ("sessions", "ballots", "battles")
 
 
-@click.command("export", short_help="Write sessions of the history to a file.", epilog=EXAMPLES)
+@command(
+    "export",
+    "export > sessions.jsonl",
+    "export --since 30d -o ballots.csv",
+    "export 20261121-1932 -o votes.toc",
+    "export --lake lake/",
+)
 @click.argument("sessions", metavar="[ID]...", nargs=-1)
 @parameter_options(WindowParameters)
 @click.option(

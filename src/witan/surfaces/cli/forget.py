@@ -10,8 +10,8 @@ import click
 
 from witan.service.operations.forget import delete_sessions, descendants, forget
 from witan.service.parameters import MOMENT
-from witan.service.text import Page, clean, counted
-from witan.surfaces.cli.generated import parameter_options, render_report
+from witan.service.text import clean, counted
+from witan.surfaces.cli.commands import command, parameter_options, print_result
 from witan.surfaces.cli.options import ParsedType, config_option, history_option, json_option
 from witan.surfaces.cli.stored_sessions import LocalSessions, open_sessions
 from witan.surfaces.terminal import confirm, echo
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from witan.history import History
 
 
-EXAMPLES = """\b
-Examples:
-  witan forget 20261121-1932
-  witan forget --before 90d --yes
-"""
-
 SHOWN = 10
 """More sessions than this are only counted before the user is asked."""
 
 
-@click.command("forget", short_help="Delete sessions from the history.", epilog=EXAMPLES)
+@command(
+    "forget",
+    "forget 20261121-1932",
+    "forget --before 90d --yes",
+    notes="""An ID is the name of a session, or a beginning of it that no other has; `last` is the
+latest. On a terminal it asks first; elsewhere nothing is deleted without --yes.""",
+)
 @click.argument("sessions", metavar="[ID]...", nargs=-1)
 @click.option(
     "--before",
@@ -55,16 +55,7 @@ def forget_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete sessions with their answers, ballots and numbers from the history.
-
-    Records of them that were set aside when they were interrupted are deleted, too. What is left
-    is what lies elsewhere: files of --save, exports, lakes, backups of the history, and copies of a
-    damaged one. A session that came of another, judged again or continued, holds that one's text
-    and stays; it is named, and goes too by --with-children.
-
-    An ID is the name of a session, or a beginning of it that no other has; `last` is the latest. On
-    a terminal it asks first; elsewhere nothing is deleted without --yes.
-    """
+    """Delete sessions, many in one go."""
     if (bool(sessions) + (before is not None) + everything) != 1:
         raise click.UsageError("say what to forget: an ID, --before TIME or --all, one of them")
     with open_sessions(config, history) as store:
@@ -80,12 +71,7 @@ def forget_command(
         by_age = before is not None and not with_children
         deleting = store if before is None else _SessionsBefore(place, before)
         done = delete_sessions(deleting if by_age else store, chosen, with_children=False)
-    if as_json:
-        from witan.service.json_output import to_json
-
-        echo(to_json(done))
-    else:
-        echo("\n".join(render_report(Page.of(sys.stdout), done)))
+    print_result(done, as_json=as_json)
 
 
 class _SessionsBefore(LocalSessions):

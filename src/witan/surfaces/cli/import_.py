@@ -21,11 +21,10 @@ from witan.errors import (
 from witan.service.ballots import SECTION, BallotFormat
 from witan.service.parameters import MOMENT
 from witan.service.text import clean, counted, listed
+from witan.surfaces.cli.commands import command, parameter_options, word_problem, write_remedy
 from witan.surfaces.cli.exit_statuses import Status, status_of
-from witan.surfaces.cli.generated import parameter_options, word_problem, write_remedy
 from witan.surfaces.cli.options import (
     ParsedType,
-    SectionedCommand,
     config_option,
     history_option,
     json_option,
@@ -40,14 +39,6 @@ if TYPE_CHECKING:
     from witan.service.operations.imports import Meaning, Taken
 
 
-EXAMPLES = """\b
-Examples:
-  witan import votes.csv --category coding
-  witan import battles.jsonl.gz conversations/
-  witan import ballots.jsonl --answers answers.jsonl --questions questions.jsonl
-  witan export --history old.sqlite | witan import -
-"""
-
 PROBLEMS_SHOWN = 20
 """Lines with a problem beyond this many are only counted."""
 
@@ -57,11 +48,12 @@ LARGE = 2_000_000
 beside_type = click.Path(exists=True, dir_okay=False)
 
 
-@click.command(
+@command(
     "import",
-    cls=SectionedCommand,
-    short_help="Take sessions from files into the history.",
-    epilog=EXAMPLES,
+    "import votes.csv --category coding",
+    "import battles.jsonl.gz conversations/",
+    "import ballots.jsonl --answers answers.jsonl --questions questions.jsonl",
+    "witan export --history old.sqlite | witan import -",
 )
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True)

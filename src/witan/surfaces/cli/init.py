@@ -10,6 +10,7 @@ import click
 
 from witan.errors import NoCouncil
 from witan.service.text import clean, listed
+from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.terminal import echo
 
@@ -19,18 +20,16 @@ if TYPE_CHECKING:
     from witan.service.initial_configuration import Draft
 
 
-EXAMPLES = """\b
-Examples:
-  witan init
-  witan init --yes --max-cost 0.50
-  witan init --member openai:gpt-5 --member anthropic:claude-opus-4 --member ollama:qwen3 --user
-"""
-
 OFFERED = 8
 """Models of one provider to choose from."""
 
 
-@click.command("init", short_help="Write a configuration, step by step.", epilog=EXAMPLES)
+@command(
+    "init",
+    "init",
+    "init --yes --max-cost 0.50",
+    "init --member openai:gpt-5 --member anthropic:claude-opus-4 --member ollama:qwen3 --user",
+)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.council_options import fast_demo_option
 from witan.surfaces.cli.options import config_option, open_record, recording_options
 from witan.surfaces.terminal import echo
@@ -15,16 +16,11 @@ if TYPE_CHECKING:
     from witan.surfaces.mcp.clients import Launch, ServerEndpoint
 
 
-EXAMPLES = """\b
-Examples:
-  witan mcp --print-config claude-code
-  witan mcp --print-config codex --http
-  witan mcp
-"""
-
-
-@click.command(
-    "mcp", short_help="Serve the council over MCP, on stdin and stdout.", epilog=EXAMPLES
+@command(
+    "mcp",
+    "mcp --print-config claude-code",
+    "mcp --print-config codex --http",
+    "mcp",
 )
 @click.option(
     "--print-config",

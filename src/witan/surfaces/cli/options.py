@@ -22,6 +22,10 @@ _HEADINGS: WeakKeyDictionary[click.Parameter, str] = WeakKeyDictionary()
 """The heading of each option that has one."""
 
 
+FEW_OPTIONS = 12
+"""So many options need no headings."""
+
+
 def stacked(*decorators: Decorator[Any]) -> Decorator[Any]:
     """Apply decorators so that their options stand in the help in this order."""
 
@@ -53,10 +57,13 @@ def _parameters_of(command: Callable[..., Any]) -> list[click.Parameter]:
 
 
 class SectionedCommand(click.Command):
-    """A command whose help lists options under headings; those without one come last."""
+    """A command whose long help lists options under headings; those without one come last."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each section in the order in which its first option was declared."""
+        if sum(isinstance(each, click.Option) for each in self.get_params(ctx)) <= FEW_OPTIONS:
+            super().format_options(ctx, formatter)
+            return
         sections: dict[str, list[tuple[str, str]]] = {}
         others: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):

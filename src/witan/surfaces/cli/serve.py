@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.council_options import fast_demo_option
 from witan.surfaces.cli.options import config_option, open_record, recording_options
 from witan.surfaces.terminal import echo
@@ -21,15 +22,12 @@ if TYPE_CHECKING:
     from witan.surfaces.http.server import Say
 
 
-EXAMPLES = """\b
-Examples:
-  witan serve
-  witan serve --port 9000 --config council.toml
-  WITAN_TOKEN=... witan serve --host 0.0.0.0
-"""
-
-
-@click.command("serve", short_help="Serve the council: page, HTTP, MCP.", epilog=EXAMPLES)
+@command(
+    "serve",
+    "serve",
+    "serve --port 9000 --config council.toml",
+    "WITAN_TOKEN=... witan serve --host 0.0.0.0",
+)
 @click.option("--host", metavar="ADDRESS", help="Listen here; beyond this machine with a token.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="NUMBER", help="0: any free one.")
 @click.option(

@@ -9,29 +9,30 @@ import click
 
 from witan.deliberation.record import event_to_json
 from witan.files.session_files import write_whole
-from witan.service.json_output import to_json
 from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.show import ShowParameters
 from witan.service.operations.show import show as operation
 from witan.service.session_records import CouncilSession
 from witan.service.text import Page
+from witan.surfaces.cli.commands import command, print_result
 from witan.surfaces.cli.council_options import record_options
-from witan.surfaces.cli.generated import render_report
 from witan.surfaces.cli.options import config_option, history_option
 from witan.surfaces.cli.stored_sessions import open_named_sessions
 from witan.surfaces.session_pages import imported_to_html, session_to_html
 from witan.surfaces.terminal import echo
 
-EXAMPLES = """\b
-Examples:
-  witan show last
-  witan show 20261121-1932
-  witan show session.json --events
-  witan show last --html session.html
-"""
 
-
-@click.command("show", short_help="Show a stored session.", epilog=EXAMPLES)
+@command(
+    "show",
+    "show last",
+    "show 20261121-1932",
+    "show session.json --events",
+    "show last --html session.html",
+    notes="""An ID is the name of a session in the history, or a beginning of it that no other has;
+`last` is the latest. A FILE exists, ends in .json or has a path; - is standard input. With
+--events, everything that happened in it, in order. With --html, nothing is printed: the session
+goes into a FILE that any browser opens, with its own styles, no script, and nothing to fetch.""",
+)
 @click.argument("session", metavar="ID|FILE")
 @config_option
 @history_option
@@ -51,13 +52,7 @@ def show_command(
     events: bool,
     html: Path | None,
 ) -> None:
-    """Show a session: question, answers, ballots, standings, final answer.
-
-    An ID is the name of a session in the history, or a beginning of it that no other has; `last`
-    is the latest. A FILE exists, ends in .json or has a path; - is standard input. With --events,
-    everything that happened in it, in order. With --html, nothing is printed: the session goes
-    into a FILE that any browser opens, with its own styles, no script, and nothing to fetch.
-    """
+    """Print a session, or write its page."""
     if as_json + events + (html is not None) > 1:
         raise click.UsageError("choose one of --json, --events and --html")
     options = {"config": config, "history": history}
@@ -65,12 +60,12 @@ def show_command(
         result = operation.handler(store, ShowParameters(session))
         if html is not None:
             write_whole(_page(result).encode(), html)
-        elif as_json:
-            echo(to_json(result))
         elif events:
             _print_events(result)
         else:
-            echo("\n".join(render_report(Page.of(sys.stdout), result)))
+            print_result(result, as_json=as_json)
+            if as_json:
+                return
             if isinstance(result, CouncilSession) and result.session.status == "interrupted":
                 is_kept = store.shared_history is not None
                 name, given = (result.session.id, options) if is_kept else (session, {})

@@ -2,30 +2,26 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.ballots import SECTION, BallotParameters
-from witan.service.catalogue import Operation
-from witan.service.operations.tally import TallyParameters, count_sessions, tally
+from witan.service.ballots import SECTION
+from witan.service.operations.tally import TallyParameters, count_sessions
 from witan.service.settings import COUNTING
 from witan.service.text import Page, clean, counted
 from witan.surfaces.cli.ballot_files import Body
-from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.generated import (
+from witan.surfaces.cli.commands import (
+    command,
     named_options,
     parameter_options,
-    render_report,
     take_parameters,
     value_command,
-    with_options,
 )
+from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.options import (
-    Decorator,
-    SectionedCommand,
     chart_option,
     config_option,
     history_option,
@@ -41,11 +37,10 @@ from witan.surfaces.terminal import echo
 if TYPE_CHECKING:
     from witan.core.outcome import Outcome
     from witan.errors import UnsuitableBallots
-    from witan.service.operations.compare import CompareParameters
-    from witan.service.operations.explain import ExplainParameters
+    from witan.service.operations.compare import CompareParameters, RuleComparison
+    from witan.service.operations.explain import Explained
+    from witan.service.operations.recount import RecountResult
 
-
-P = TypeVar("P", bound=BallotParameters)
 
 NOTES = """Several files are one body of ballots; - is standard input. All that `witan import` reads
 is recognised by its content, packed or not. An ID is a session of the history, as `witan show`
@@ -64,52 +59,22 @@ weights_option = section(
 )
 
 
-def ballot_command(
-    operation: Operation[P, Any],
-    count: Callable[[P, Body, Mapping[str, Any]], int],
-    *,
-    options: Sequence[Decorator[Any]],
-    examples: str,
-) -> click.Command:
-    """Make the command of an operation that counts ballots: of files, and of stored sessions.
+ballot_options = stacked(
+    click.argument(
+        "ballots", nargs=-1, required=True, metavar="FILE|ID...", type=click.Path(allow_dash=True)
+    ),
+    section(SECTION, strict_option),
+    weights_option,
+    config_option,
+    history_option,
+)
+"""Options of ballots from files and of stored sessions."""
 
-    Parameters
-    ----------
-    count
-        Counts and prints; returns the exit status.
-    options
-        Options of this command alone, which `count` reads.
-    """
 
-    def run(**given: Any) -> int:
-        body = Body.of({**given, "files": given["ballots"]})
-        with named_options(operation.parameters):
-            parameters = take_settings(operation.parameters, {**given, "ballots": body})
-            return count(parameters, body, given)
-
-    decorated = stacked(
-        click.argument(
-            "ballots",
-            nargs=-1,
-            required=True,
-            metavar="FILE|ID...",
-            type=click.Path(allow_dash=True),
-        ),
-        parameter_options(operation.parameters, without=["ballots"]),
-        section(SECTION, strict_option),
-        weights_option,
-        config_option,
-        history_option,
-        json_option,
-        *options,
-    )(run)
-    return click.command(
-        operation.name,
-        cls=SectionedCommand,
-        short_help=operation.summary,
-        help=f"{with_options(operation.description, operation.parameters)}\n\n{NOTES}",
-        epilog=examples,
-    )(decorated)
+def take_ballots(declared: type[Any], options: dict[str, Any]) -> Any:
+    """Make parameters whose ballots are files and stored sessions."""
+    options["ballots"] = Body.of({**options, "files": options["ballots"]})
+    return take_settings(declared, options)
 
 
 def take_settings(declared: type[Any], options: dict[str, Any]) -> Any:
@@ -135,33 +100,47 @@ def _weights_in(path: str) -> dict[str, float]:
     return {name: float(weight) for name, weight in read.items()}
 
 
-TALLY_EXAMPLES = """\b
-Examples:
-  witan tally ballots.jsonl
-  witan tally votes.csv --column reviewer=judge --rule schulze
-  cat ballots.jsonl | witan tally - --json
-  witan tally last --rule schulze
-"""
-
-
 PROBLEMS_SHOWN = 20
 """Sessions that a rule cannot count beyond this many are only counted."""
 
 
-def _tally(parameters: TallyParameters, body: Body, options: Mapping[str, Any]) -> Status:
-    count = _Count(body, parameters, options)
-    if options["as_json"]:
-        from witan.service.json_output import sessions_json
+@command(
+    "tally",
+    "tally ballots.jsonl",
+    "tally votes.csv --column reviewer=judge --rule schulze",
+    "cat ballots.jsonl | witan tally - --json",
+    "tally last --rule schulze",
+    notes=NOTES,
+)
+@parameter_options(TallyParameters, without=["ballots"])
+@ballot_options
+@json_option
+@chart_option("--plot", "Draw the standings to an .svg or .png file.")
+@chart_option("--matchups", "Draw who beats whom to an .svg or .png file.")
+@section(
+    "Output",
+    click.option(
+        "--require-winner", is_flag=True, help="Exit 5 if a session has no single clear leader."
+    ),
+)
+@limit_option(10, "Show up to this many sessions in full, more of them as one line each.")
+def tally_command(**options: Any) -> int:
+    """Count session by session: what is printed never has to be held as a whole."""
+    with named_options(TallyParameters):
+        parameters = take_ballots(TallyParameters, options)
+        count = _Count(parameters.ballots, parameters, options)
+        if options["as_json"]:
+            from witan.service.json_output import sessions_json
 
-        problems: dict[str, Sequence[object]] = {
-            "not_counted": count.not_counted,
-            "not_read": body.not_read,
-            "without_effect": parameters.without_effect([parameters.rule]),
-        }
-        for line in sessions_json(count, problems):
-            echo(line, nl=False)
-    else:
-        _show(count, options["limit"])
+            problems: dict[str, Sequence[object]] = {
+                "not_counted": count.not_counted,
+                "not_read": count.body.not_read,
+                "without_effect": parameters.without_effect([parameters.rule]),
+            }
+            for line in sessions_json(count, problems):
+                echo(line, nl=False)
+        else:
+            _show(count, options["limit"])
     count.draw()
     return count.status()
 
@@ -255,107 +234,71 @@ def _show(count: _Count, limit: int) -> None:
         )
 
 
-tally_command = ballot_command(
-    tally,
-    _tally,
-    options=[
-        chart_option("--plot", "Draw the standings to an .svg or .png file."),
-        chart_option("--matchups", "Draw who beats whom to an .svg or .png file."),
-        section(
-            "Output",
-            click.option(
-                "--require-winner",
-                is_flag=True,
-                help="Exit 5 if a session has no single clear leader.",
-            ),
-        ),
-        limit_option(10, "Show up to this many sessions in full, more of them as one line each."),
-    ],
-    examples=TALLY_EXAMPLES,
-)
+def _write_comparison(
+    page: Page,
+    result: "RuleComparison",
+    parameters: "CompareParameters",
+    options: Mapping[str, Any],
+) -> Iterator[str]:
+    from witan.surfaces.report.comparison import comparison_report
+    from witan.surfaces.report.text import report_text
+
+    most = len(parameters.sessions) or options["limit"]
+    return report_text(page, comparison_report(result, most))
 
 
-COMPARE_EXAMPLES = """\b
-Examples:
-  witan compare ballots.jsonl
-  witan compare last
-  witan compare ballots.jsonl --rules borda,schulze,calibrated --session q1
-"""
-
-
-def _compare(parameters: "CompareParameters", _: Body, options: Mapping[str, Any]) -> Status:
-    from witan.service.operations.compare import compare
-
-    result = compare.handler(None, parameters)
-    if options["plot"]:
-        from witan.surfaces.charts import comparison_chart
-        from witan.surfaces.charts.drawing import save_chart
-
-        save_chart(comparison_chart(result.comparison), options["plot"])
-    if options["as_json"]:
-        from witan.service.json_output import to_json
-
-        echo(to_json(result))
-    else:
-        from witan.surfaces.report.comparison import comparison_report
-        from witan.surfaces.report.text import report_text
-
-        most = len(parameters.sessions) or options["limit"]
-        echo("\n".join(report_text(Page.of(sys.stdout), comparison_report(result, most))))
+def _comparison_status(result: "RuleComparison") -> Status:
     if not result.rules:
         return Status.MISUSED
-    outcomes = [one for each in result.sessions for one in each.outcomes.values()]
+    outcomes = (one for each in result.sessions for one in each.outcomes.values())
     return Status.ANSWERED if any(one.leaders for one in outcomes) else Status.NO_QUORUM
+
+
+def _outcome_status(result: "Explained | RecountResult") -> Status:
+    return Status.ANSWERED if result.outcome.leaders else Status.NO_QUORUM
 
 
 def compare_command() -> click.Command:
     """Make the command ``witan compare``."""
     from witan.service.operations.compare import compare
+    from witan.surfaces.charts import comparison_chart
 
-    return ballot_command(
+    words = "Draw the ranks under every rule to an .svg or .png file."
+    limit = "Show the tables of single sessions if there are no more than this."
+    return value_command(
         compare,
-        _compare,
-        options=[
-            chart_option("--plot", "Draw the ranks under every rule to an .svg or .png file."),
-            limit_option(3, "Show the tables of single sessions if there are no more than this."),
+        options=[ballot_options, limit_option(3, limit)],
+        without=["ballots"],
+        take=take_ballots,
+        status=_comparison_status,
+        charts={"--plot": (words, lambda result: comparison_chart(result.comparison))},
+        write=_write_comparison,
+        examples=[
+            "compare ballots.jsonl",
+            "compare last",
+            "compare ballots.jsonl --rules borda,schulze,calibrated --session q1",
         ],
-        examples=COMPARE_EXAMPLES,
+        notes=NOTES,
     )
-
-
-EXPLAIN_EXAMPLES = """\b
-Examples:
-  witan explain last
-  witan explain ballots.jsonl --session q1
-  witan explain ballots.jsonl --session q1 --rule schulze
-"""
-
-
-def _explain(parameters: "ExplainParameters", _: Body, options: Mapping[str, Any]) -> Status:
-    from witan.service.operations.explain import explain
-
-    result = explain.handler(None, parameters)
-    if options["as_json"]:
-        from witan.service.json_output import to_json
-
-        echo(to_json(result))
-    else:
-        echo("\n".join(render_report(Page.of(sys.stdout), result)))
-    return Status.ANSWERED if result.outcome.leaders else Status.NO_QUORUM
 
 
 def explain_command() -> click.Command:
     """Make the command ``witan explain``."""
     from witan.service.operations.explain import explain
 
-    return ballot_command(explain, _explain, options=[], examples=EXPLAIN_EXAMPLES)
-
-
-RECOUNT_EXAMPLES = """\b
-Examples:
-  witan recount last --rule schulze
-  witan recount session.json --without gpt-5
-"""
+    return value_command(
+        explain,
+        options=[ballot_options],
+        without=["ballots"],
+        take=take_ballots,
+        status=_outcome_status,
+        examples=[
+            "explain last",
+            "explain ballots.jsonl --session q1",
+            "explain ballots.jsonl --session q1 --rule schulze",
+        ],
+        notes=NOTES,
+    )
 
 
 def recount_command() -> click.Command:
@@ -372,8 +315,8 @@ def recount_command() -> click.Command:
         ],
         without=["session"],
         take=take_settings,
-        status=lambda result: Status.ANSWERED if result.outcome.leaders else Status.NO_QUORUM,
-        examples=RECOUNT_EXAMPLES,
+        status=_outcome_status,
+        examples=["recount last --rule schulze", "recount session.json --without gpt-5"],
         notes="An ID is the name of a session in the history, or a beginning of it that no other "
         "has; `last` is the latest. A FILE exists, ends in .json or has a path.",
     )

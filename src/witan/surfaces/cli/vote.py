@@ -20,30 +20,28 @@ from witan.service.operations.voting import (
 )
 from witan.service.parameters import make_parameters
 from witan.service.text import Page, clean
-from witan.surfaces.cli.generated import parameter_options, render_report, with_options
+from witan.surfaces.cli.commands import (
+    command,
+    parameter_options,
+    print_result,
+    render_report,
+)
 from witan.surfaces.cli.options import config_option, history_option, json_option
 from witan.surfaces.cli.stored_sessions import open_sessions
 from witan.surfaces.terminal import ask, confirm, echo, page_through
-
-EXAMPLES = """\b
-Examples:
-  witan vote last
-  witan vote 20261121-1932 --as ines
-  witan vote q17 --as ines --show
-  witan vote q17 --as ines --paper 3f5c0a --ranking "B > A = C"
-"""
-
 
 NOTES = """On a terminal it shows the answers and asks for a ranking. Without one, print the paper
 with --show first; a vote is cast under the name of your login unless --as gives another.
 """
 
 
-@click.command(
+@command(
     "vote",
-    short_help=vote.summary,
-    help=f"{with_options(vote.description, vote.parameters)}\n\n{NOTES}",
-    epilog=EXAMPLES,
+    "vote last",
+    "vote 20261121-1932 --as ines",
+    "vote q17 --as ines --show",
+    'vote q17 --as ines --paper 3f5c0a --ranking "B > A = C"',
+    notes=NOTES,
 )
 @parameter_options(vote.parameters, without=["ranking"])
 @click.option(
@@ -78,12 +76,7 @@ def vote_command(
         else:
             with _explain_labels(prepared, command_line):
                 result = vote.handler(store, make_parameters(VoteParameters, given))
-    if as_json:
-        from witan.service.json_output import to_json
-
-        echo(to_json(result))
-    else:
-        echo("\n".join(render_report(Page.of(sys.stdout), result)))
+    print_result(result, as_json=as_json)
 
 
 def _check_earlier(paper: Paper, *, replacing: bool) -> None:
@@ -121,9 +114,7 @@ def _explain_labels(paper: Paper, command_line: str) -> Iterator[None]:
 
 def _show(paper: VotingPaper, command_line: str, *, as_json: bool) -> None:
     if as_json:
-        from witan.service.json_output import to_json
-
-        echo(to_json(paper))
+        print_result(paper, as_json=True)
     else:
         page = Page.of(sys.stdout)
         # An example of a ranking would suggest an order.

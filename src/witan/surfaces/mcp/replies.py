@@ -1,8 +1,10 @@
 """Replies of tools: text to read, and small typed results."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote
 
 from witan.analytics.audits import AuditReport
@@ -379,3 +381,29 @@ def brief_profiles(profiles: Profiles) -> ProfilesBrief:
             for each in profiles.profiles
         )
     )
+
+
+BRIEFS: Mapping[str, Any] = MappingProxyType(
+    {
+        "cancel": brief_session,
+        "sessions": SessionsBrief,
+        "recount": brief_recount,
+        "paper": PaperBrief,
+        "vote": VoteBrief,
+        "forget": DeletionBrief,
+        "leaderboard": brief_leaderboard,
+        "audit": brief_audit,
+        "tally": brief_tally,
+        "compare": brief_comparison,
+        "explain": brief_explanation,
+        "rules": rule_names,
+        "rubrics": rubric_names,
+        "profiles": brief_profiles,
+    }
+)
+"""Operation to the small type of its result, or to a function annotated with it."""
+
+TEXTS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {"cancel": progress_text, "paper": paper_text}
+)
+"""Operation to the text of its result, where that is no report alone."""

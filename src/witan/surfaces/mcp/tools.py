@@ -12,25 +12,12 @@ import anyio
 import mcp_types as types
 
 from witan.deliberation import events as e
-from witan.service.catalogue import Operation
+from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import reduce_to
-from witan.service.operations.ask import ClientService, ask, rejudge, resume, retry
-from witan.service.operations.audit import audit
-from witan.service.operations.compare import compare
-from witan.service.operations.explain import explain
-from witan.service.operations.forget import forget
-from witan.service.operations.leaderboard import leaderboard
-from witan.service.operations.plan import plan, plan_rejudge, plan_retry
-from witan.service.operations.profiles import profiles
-from witan.service.operations.recount import recount
-from witan.service.operations.results import ResultParameters, cancel, result
-from witan.service.operations.rubrics import rubrics
-from witan.service.operations.rules import rules
-from witan.service.operations.session_list import sessions
+from witan.service.operations.ask import ClientService
+from witan.service.operations.results import ResultParameters, result
 from witan.service.operations.show import show
-from witan.service.operations.tally import tally
-from witan.service.operations.voting import paper, vote
 from witan.service.parameters import Constraint, Doc, Parameters
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, RunningSession, Service
@@ -296,27 +283,25 @@ async def _report_progress(running: RunningSession, report: ProgressReport) -> N
         await report(steps.total, steps.total, "the session is closed")
 
 
-_TOOLS = (
-    session_tool(ask, plan, wait_seconds=None),
-    _result_tool(),
-    value_tool(cancel, replies.brief_session, replies.progress_text),
-    session_tool(resume),
-    session_tool(retry, plan_retry),
-    session_tool(rejudge, plan_rejudge),
-    value_tool(tally, replies.brief_tally),
-    value_tool(compare, replies.brief_comparison),
-    value_tool(explain, replies.brief_explanation),
-    value_tool(recount, replies.brief_recount),
-    value_tool(sessions, replies.SessionsBrief),
-    value_tool(leaderboard, replies.brief_leaderboard),
-    value_tool(audit, replies.brief_audit),
-    value_tool(paper, replies.PaperBrief, replies.paper_text),
-    value_tool(vote, replies.VoteBrief),
-    value_tool(forget, replies.DeletionBrief),
-    value_tool(rules, replies.rule_names),
-    value_tool(rubrics, replies.rubric_names),
-    value_tool(profiles, replies.brief_profiles),
+PLANS: Mapping[str, str] = MappingProxyType(
+    {"ask": "plan", "retry": "plan_retry", "rejudge": "plan_rejudge"}
 )
+"""Operation that starts a session to the one that plans it, which is the same tool."""
 
-TOOLS: Mapping[str, Tool] = MappingProxyType({tool.operation.name: tool for tool in _TOOLS})
-"""Every tool by name."""
+
+def _tool(name: str) -> Tool:
+    if name == "result":
+        return _result_tool()
+    operation = find_operation(name)
+    if operation.kind == "value":
+        return value_tool(
+            operation, replies.BRIEFS[name], replies.TEXTS.get(name, replies.report_text)
+        )
+    planning = find_operation(PLANS[name]) if name in PLANS else None
+    return session_tool(operation, planning, wait_seconds=None if name == "ask" else WAIT_SECONDS)
+
+
+TOOLS: Mapping[str, Tool] = MappingProxyType(
+    {name: _tool(name) for name in CATALOGUE if name not in ("show", *PLANS.values())}
+)
+"""Every tool by name; `result` shows sessions."""

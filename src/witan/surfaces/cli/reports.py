@@ -1,17 +1,20 @@
-"""Commands of operations that return a value: their files, charts and examples."""
+"""Commands of operations that list or report: their subjects, charts and examples."""
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.service.catalogue import find_operation
 from witan.service.history_access import configured
 from witan.surfaces.cli.ballot_files import format_options
-from witan.surfaces.cli.generated import value_command
+from witan.surfaces.cli.commands import Open, value_command
 from witan.surfaces.cli.options import (
+    Decorator,
     config_option,
     history_option,
     section,
@@ -133,110 +136,15 @@ class _Reports:
 
 
 @contextmanager
-def open_reports(options: Mapping[str, Any]) -> Iterator[_Reports]:
-    """Open what the options of `source_options` mean as the service of one command."""
+def _open_reports(options: Mapping[str, Any]) -> Iterator[_Reports]:
     with opened_source(options) as (source, config):
         yield _Reports(source, config)
-
-
-SOURCE_NOTES = """With FILE..., count the sessions of these files in place of the history; an ID
-is a session of the history. Exit status: 0 answered, 2 misuse, 3 no session to count, 7 output not
-written.
-"""
-
-LEADERBOARD_EXAMPLES = """\b
-Examples:
-  witan leaderboard --since 30d --category coding
-  witan leaderboard votes.csv --min-sessions 3
-  witan leaderboard --order-by rating --plot leaderboard.svg
-  witan leaderboard --lake history.lake --engine duckdb --json
-"""
-
-
-def leaderboard_command() -> click.Command:
-    """Make the command ``witan leaderboard``."""
-    from witan.service.operations.leaderboard import leaderboard
-    from witan.surfaces.charts import cost_chart, leaderboard_chart, strength_chart
-
-    return value_command(
-        leaderboard,
-        open_reports,
-        options=[source_options],
-        charts={
-            "--plot": (
-                "Draw the leaderboard to an .svg, .png, .pdf, .html or .json file.",
-                leaderboard_chart,
-            ),
-            "--matchups": ("Draw how surely one model is stronger than another.", strength_chart),
-            "--costs": ("Draw the score beside what an answer costs.", cost_chart),
-        },
-        examples=LEADERBOARD_EXAMPLES,
-        notes=SOURCE_NOTES,
-    )
-
-
-AUDIT_EXAMPLES = """\b
-Examples:
-  witan audit --since 90d
-  witan audit --reviewer openai:gpt-5
-  witan audit --criterion clarity
-  witan audit votes.csv --column reviewer=who
-  witan audit --lake history.lake --json
-"""
-
-
-def audit_command() -> click.Command:
-    """Make the command ``witan audit``."""
-    from witan.service.operations.audit import audit
-    from witan.surfaces.charts import audit_chart
-
-    return value_command(
-        audit,
-        open_reports,
-        options=[source_options],
-        charts={
-            "--plot": (
-                "Draw the reviewers to an .svg, .png, .pdf, .html or .json file.",
-                audit_chart,
-            )
-        },
-        examples=AUDIT_EXAMPLES,
-        notes=SOURCE_NOTES,
-    )
-
-
-SESSIONS_EXAMPLES = """\b
-Examples:
-  witan sessions
-  witan sessions hash map --since 30d
-  witan sessions --status interrupted --json
-"""
 
 
 @contextmanager
 def _open_sessions(options: Mapping[str, Any]) -> Iterator[LocalSessions]:
     with open_sessions(options["config"], options["history"]) as store:
         yield store
-
-
-def sessions_command() -> click.Command:
-    """Make the command ``witan sessions``."""
-    from witan.service.operations.session_list import sessions
-
-    return value_command(
-        sessions,
-        _open_sessions,
-        options=[config_option, history_option],
-        examples=SESSIONS_EXAMPLES,
-        notes="The first column is a name that other commands take.",
-    )
-
-
-PROFILES_EXAMPLES = """\b
-Examples:
-  witan profiles
-  witan profiles --config council.toml --json
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,39 +175,15 @@ def _whole(profile: "CouncilProfile") -> "CouncilProfile":
     return profile if profile.failure is None else replace(profile, problem=str(profile.failure))
 
 
-def profiles_command() -> click.Command:
-    """Make the command ``witan profiles``."""
-    from witan.service.operations.profiles import profiles
-
-    return value_command(
-        profiles,
-        _open_profiles,
-        options=[config_option],
-        examples=PROFILES_EXAMPLES,
-        notes="Nobody is called. A key that is missing is a reason; `witan doctor` says more.",
-    )
-
-
-RULES_EXAMPLES = """\b
-Examples:
-  witan rules
-  witan rules schulze
-"""
-
-
-def rules_command() -> click.Command:
-    """Make the command ``witan rules``."""
-    from witan.service.operations.rules import rules
-
-    return value_command(rules, examples=RULES_EXAMPLES)
-
-
-RUBRICS_EXAMPLES = """\b
-Examples:
-  witan rubrics
-  witan rubrics coding
-  witan rubrics general --toml > mine.toml
-"""
+SUBJECTS: Mapping[str, tuple[Sequence[Decorator[Any]], Open]] = MappingProxyType(
+    {
+        "object": ((), lambda _: nullcontext()),
+        "ReportService": ([source_options], _open_reports),
+        "SessionStore": ([config_option, history_option], _open_sessions),
+        "ProfileService": ([config_option], _open_profiles),
+    }
+)
+"""Options of what an operation works on, and what opens it, by the type that its handler needs."""
 
 
 def _toml(rubrics: "RubricList") -> str:
@@ -311,12 +195,82 @@ def _toml(rubrics: "RubricList") -> str:
     return rubric_to_toml(find_rubric(rubrics.rubrics[0].name)).removesuffix("\n")
 
 
-def rubrics_command() -> click.Command:
-    """Make the command ``witan rubrics``."""
-    from witan.service.operations.rubrics import rubrics
+def _leaderboard_charts() -> Mapping[str, Any]:
+    from witan.surfaces.charts import cost_chart, leaderboard_chart, strength_chart
 
+    return {
+        "--plot": (
+            "Draw the leaderboard to an .svg, .png, .pdf, .html or .json file.",
+            leaderboard_chart,
+        ),
+        "--matchups": ("Draw how surely one model is stronger than another.", strength_chart),
+        "--costs": ("Draw the score beside what an answer costs.", cost_chart),
+    }
+
+
+def _audit_charts() -> Mapping[str, Any]:
+    from witan.surfaces.charts import audit_chart
+
+    words = "Draw the reviewers to an .svg, .png, .pdf, .html or .json file."
+    return {"--plot": (words, audit_chart)}
+
+
+CHARTS: Mapping[str, Callable[[], Mapping[str, Any]]] = MappingProxyType(
+    {"leaderboard": _leaderboard_charts, "audit": _audit_charts}
+)
+
+EXAMPLES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "leaderboard": [
+            "leaderboard --since 30d --category coding",
+            "leaderboard votes.csv --min-sessions 3",
+            "leaderboard --order-by rating --plot leaderboard.svg",
+            "leaderboard --lake history.lake --engine duckdb --json",
+        ],
+        "audit": [
+            "audit --since 90d",
+            "audit --reviewer openai:gpt-5",
+            "audit --criterion clarity",
+            "audit votes.csv --column reviewer=who",
+            "audit --lake history.lake --json",
+        ],
+        "sessions": [
+            "sessions",
+            "sessions hash map --since 30d",
+            "sessions --status interrupted --json",
+        ],
+        "profiles": ["profiles", "profiles --config council.toml --json"],
+        "rules": ["rules", "rules schulze"],
+        "rubrics": ["rubrics", "rubrics coding", "rubrics general --toml > mine.toml"],
+    }
+)
+
+SOURCE_NOTES = """With FILE..., count the sessions of these files in place of the history; an ID
+is a session of the history. Exit status: 0 answered, 2 misuse, 3 no session to count, 7 output not
+written.
+"""
+
+NOTES: Mapping[str, str] = MappingProxyType(
+    {
+        "leaderboard": SOURCE_NOTES,
+        "audit": SOURCE_NOTES,
+        "sessions": "The first column is a name that other commands take.",
+        "profiles": "Nobody is called. A key that is missing is a reason; see `witan doctor`.",
+    }
+)
+
+
+def operation_command(name: str) -> click.Command:
+    """Make the command of an operation that lists or reports."""
+    operation = find_operation(name)
+    options, open_subject = SUBJECTS[operation.needs.__name__]
+    toml = {"--toml": ("Print NAME as TOML, to start your own from.", _toml)}
     return value_command(
-        rubrics,
-        formats={"--toml": ("Print NAME as TOML, to start your own from.", _toml)},
-        examples=RUBRICS_EXAMPLES,
+        operation,
+        open_subject,
+        options=options,
+        charts=CHARTS.get(name, dict)(),
+        formats=toml if name == "rubrics" else {},
+        examples=EXAMPLES[name],
+        notes=NOTES.get(name, ""),
     )

@@ -45,6 +45,44 @@ NO_FORMATS: Mapping[str, Any] = MappingProxyType({})
 Open = Callable[[Mapping[str, Any]], AbstractContextManager[Any]]
 """Opens what the operation works on, from the options that are no parameters of it."""
 
+Write = Callable[[Page, Any, Any, Mapping[str, Any]], Iterable[str]]
+"""Writes a result in lines, by the parameters and the options that are none."""
+
+
+class _Command(SectionedCommand):
+    """A command; of an operation, its help is the operation's description."""
+
+    notes = ""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the description of the operation, which is not imported before."""
+        if self.name in CATALOGUE:
+            operation = find_operation(self.name)
+            words = with_options(operation.description, operation.parameters)
+            self.help = f"{words}\n\n{self.notes}"
+        super().format_help_text(ctx, formatter)
+
+
+def command(name: str, *examples: str, notes: str = "") -> Callable[[Any], click.Command]:
+    """Make a command of a function.
+
+    Parameters
+    ----------
+    examples
+        Calls of it, without ``witan``.
+    notes
+        What only the command of an operation has: its files, its exit statuses.
+    """
+
+    def make(function: Any) -> click.Command:
+        lines = (each if "witan " in each else f"witan {each}" for each in examples)
+        epilog = "".join(["\b\nExamples:", *(f"\n  {line}" for line in lines)])
+        made = click.command(name, cls=_Command, epilog=epilog)(function)
+        made.notes = notes
+        return made
+
+    return make
+
 
 def value_command(  # noqa: PLR0913 - what a command can have beside the declaration
     operation: Operation[Any, R],
@@ -56,7 +94,8 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
     status: Callable[[R], int] = lambda _: 0,
     formats: Mapping[str, tuple[str, Callable[[R], str]]] = NO_FORMATS,
     charts: Mapping[str, tuple[str, Callable[[R], Any]]] = NO_FORMATS,
-    examples: str = "",
+    write: Write | None = None,
+    examples: Sequence[str] = (),
     notes: str = "",
 ) -> click.Command:
     """Make the command of an operation that returns a value.
@@ -75,8 +114,10 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         Option to its help and to the text that it prints in place of the usual one.
     charts
         Option to its help and to what draws the result.
-    notes
-        What only the command has: its files, its exit statuses.
+    write
+        Writes the text; None: the report of the result.
+    examples, notes
+        As of `command`.
     """
 
     def run(as_json: bool, **given: Any) -> int:
@@ -89,35 +130,36 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
             parameters = (take or take_parameters)(operation.parameters, given)
             with open_service(given) as service:
                 result = operation.handler(service, parameters)
-        if as_json:
-            from witan.service.json_output import to_json
-
-            echo(to_json(result))
-        elif wanted:
+        if wanted:
             echo(formats[wanted[0]][1](result))
+        elif write is not None and not as_json:
+            echo("\n".join(write(Page.of(sys.stdout), result, parameters, given)))
         else:
-            for line in render_report(Page.of(sys.stdout), result):
-                echo(line)
+            print_result(result, as_json=as_json)
         _draw({path: charts[name][1](result) for name, path in paths.items()})
         return status(result)
 
-    decorated: Any = run
-    decorators = [
+    options = [
         parameter_options(operation.parameters, without=without),
         *options,
         json_option,
-        *(_format_option(name, words) for name, (words, _) in formats.items()),
+        *(
+            section("Output", click.option(name, is_flag=True, help=formats[name][0]))
+            for name in formats
+        ),
         *(chart_option(name, words) for name, (words, _) in charts.items()),
     ]
-    for decorate in reversed(decorators):
-        decorated = decorate(decorated)
-    return click.command(
-        operation.name,
-        cls=SectionedCommand,
-        short_help=operation.summary,
-        help=f"{with_options(operation.description, operation.parameters)}\n\n{notes}",
-        epilog=examples,
-    )(decorated)
+    return command(operation.name, *examples, notes=notes)(stacked(*options)(run))
+
+
+def print_result(result: object, *, as_json: bool) -> None:
+    """Print a result: as one line of JSON, or as its report."""
+    if as_json:
+        from witan.service.json_output import to_json
+
+        echo(to_json(result))
+    else:
+        echo("\n".join(render_report(Page.of(sys.stdout), result)))
 
 
 def render_report(page: Page, result: object) -> Iterator[str]:
@@ -132,10 +174,6 @@ def render_report(page: Page, result: object) -> Iterator[str]:
     from witan.surfaces.report.text import report_text
 
     return report_text(page, report_of(result))
-
-
-def _format_option(name: str, words: str) -> Decorator[Any]:
-    return section("Output", click.option(name, is_flag=True, help=words))
 
 
 def with_options(text: str, declared: type[Parameters]) -> str:

@@ -153,7 +153,7 @@ GATES = {
         "witan.files.ballots.writing",  # standard output stands for a file
     },
     "logging": {"witan.surfaces.log_lines", "witan.surfaces.http.logs"},
-    "csv": {"witan.files.ballots.cells"},
+    "csv": {"witan.files.ballots.columns"},
     "markupsafe": {"witan.surfaces.web.escaping"},
     "jinja2": {
         "witan.surfaces.web.rendering",

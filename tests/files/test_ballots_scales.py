@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from witan import RUBRICS, Ballot, read_ballots, tally, write_ballots
 from witan.core.scale import Scale
 from witan.errors import BallotFileError, UnclearScale, UnsuitableBallots
-from witan.files.ballots.problems import ProblemReport
-from witan.files.ballots.scales import scale_ballots
+from witan.files.ballots.problems import ProblemReport, scale_ballots
 from witan.files.imports import read_imports
 from witan.files.rubric_toml import load_rubric, rubric_to_toml
 from witan.history import History

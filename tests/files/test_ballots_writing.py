@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -20,7 +19,7 @@ from elections import ballot, ballots
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, InvalidParameter, UnknownName
 from witan.files.ballots import FORMATS, read_ballots, write_ballots
-from witan.files.ballots.cells import (
+from witan.files.ballots.columns import (
     escape_controls,
     plain_cell,
     restore_controls,
@@ -156,30 +155,15 @@ class TestSafety:
         assert CONTROL.findall(text) == []
         assert list(read_ballots(tmp_path / "votes.csv")) == cast
 
-    @pytest.mark.parametrize("name", [*FORMULAS, *CONTROLS])
-    def test_so_it_is_with_pairs(self, tmp_path, name):
-        """A table of pairs, its winner's name included, is as safe and as whole."""
-        cast = [Ballot(name, groups=((name,), ("b",)), positions={name: 1, "b": 2}, paired=True)]
-
-        write_ballots(cast, tmp_path / "pairs.csv")
-
-        text = (tmp_path / "pairs.csv").read_text(encoding="utf-8")
-        cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
-        assert [cell for cell in cells if FORMULA.match(cell)] == []
-        assert CONTROL.findall(text) == []
-        assert list(read_ballots(tmp_path / "pairs.csv")) == cast
-
-    @pytest.mark.parametrize("suffix", ["jsonl", "soc"])
     @pytest.mark.parametrize("name", CONTROLS)
-    def test_lines_of_text_steer_no_terminal(self, tmp_path, name, suffix):
-        """JSON Lines and PrefLib write control characters out, and are read back."""
+    def test_lines_of_text_steer_no_terminal(self, tmp_path, name):
+        """JSON Lines write control characters out, and are read back."""
         cast = [Ballot("voter-1", groups=((name,), ("b",)), session=name, kind="human")]
 
-        write_ballots(cast, tmp_path / f"votes.{suffix}")
+        write_ballots(cast, tmp_path / "votes.jsonl")
 
-        assert CONTROL.findall((tmp_path / f"votes.{suffix}").read_text(encoding="utf-8")) == []
-        (again,) = read_ballots(tmp_path / f"votes.{suffix}")
-        assert (again.groups, again.session) == (cast[0].groups, name)
+        assert CONTROL.findall((tmp_path / "votes.jsonl").read_text(encoding="utf-8")) == []
+        assert list(read_ballots(tmp_path / "votes.jsonl")) == cast
 
     @given(text=st.text(st.sampled_from("\\'=-x{}1b\x1b\r\t\n\u202e 9")))
     def test_every_text_is_read_as_it_was_written(self, text):
@@ -201,37 +185,12 @@ class TestRoundTrip:
         """A long table holds every ballot but comparisons, one per reviewer and session."""
         assert round_trip(cast, "votes.csv") == cast
 
-    @given(cast=st.lists(comparisons(), max_size=4))
-    def test_pairs_csv(self, cast):
-        """A table of pairs holds every comparison."""
-        assert round_trip(cast, "pairs.csv", format="csv-pairs") == cast
-
     @given(cast=st.lists(whole_ballots | comparisons(), max_size=4))
     def test_parquet(self, cast):
         """Parquet holds every ballot there is."""
         pytest.importorskip("pyarrow", reason="Parquet needs the extra 'lake'")
 
         assert round_trip(cast, "votes.parquet") == cast
-
-    @given(data=st.data(), session=sessions)
-    def test_preflib(self, data, session):
-        """PrefLib holds rankings and the session, grouped by count and without names."""
-        one_line = names.filter(lambda name: len(name.splitlines()) == 1)
-        roster = data.draw(st.lists(one_line, unique=True, min_size=1, max_size=4))
-        orders = data.draw(st.lists(st.permutations(roster), min_size=1, max_size=6))
-        title = " ".join(session.split())
-        cast = [
-            Ballot(f"r{k}", ((order[0],), tuple(order[1:]))[: len(order)], session=title or "t")
-            for k, order in enumerate(orders)
-        ]
-
-        again = round_trip(cast, "votes.toi", format="preflib")
-
-        def counted(those):
-            return Counter(tuple(frozenset(group) for group in one.groups) for one in those)
-
-        assert counted(again) == counted(cast)
-        assert {one.session for one in again} == {one.session for one in cast}
 
     @pytest.mark.parametrize("name", ["votes.jsonl", "votes.csv", "votes.parquet"])
     @pytest.mark.parametrize("packing", [".gz", ".zst"])
@@ -262,51 +221,10 @@ def test_csv_holds_only_the_columns_it_needs(tmp_path):
     ]
 
 
-def test_comparisons_make_a_csv_of_pairs(tmp_path):
-    """The first ballot decides which of the two CSV forms a .csv is."""
-    write_ballots([PAIR], tmp_path / "v.csv")
-
-    assert (tmp_path / "v.csv").read_text().split() == [
-        "session,reviewer,first,second,outcome",
-        ",r,a,b,first",
-    ]
-
-
-def test_preflib_is_sorted_by_count_and_says_its_kind(tmp_path):
-    """Commonest first; equal ballots are one line; the data type is what the ballots are."""
-    cast = ballots("2 × r: a > b", "3 × s: b > a", "1 × t: a = b", session="q")
-
-    write_ballots(cast, tmp_path / "v.toc")
-
-    assert (tmp_path / "v.toc").read_text().splitlines()[1:] == [
-        "# TITLE: q",
-        "# DATA TYPE: toc",
-        "# NUMBER ALTERNATIVES: 2",
-        "# NUMBER VOTERS: 6",
-        "# NUMBER UNIQUE ORDERS: 3",
-        "# ALTERNATIVE NAME 1: a",
-        "# ALTERNATIVE NAME 2: b",
-        "3: 2,1",
-        "2: 1,2",
-        "1: {1,2}",
-    ]
-
-
 REFUSED = [
-    ("v.soc", [Ballot("r", (("a",),), {"a": 8})], "PrefLib cannot hold grades .*of r.*write jsonl"),
-    ("v.soc", [*ballots("r: a", session="q"), ballot("s: a")], "hold several sessions"),
-    ("v.soc", [ballot("r:", abstained=True)], "PrefLib cannot hold abstentions"),
-    ("v.soc", [ballot("r: a", weight=2.0)], "PrefLib cannot hold weights"),
-    ("v.soc", [PAIR], "PrefLib cannot hold comparisons of pairs"),
-    ("v.soc", [ballot("r: a > a")], "PrefLib cannot hold a candidate ranked more than once"),
-    ("v.soc", [ballot("r: a\nb")], "PrefLib cannot hold a line break"),
-    ("v.soc", [ballot("r: a = b")], "these ballots are 'toc' .*; name the file .toc"),
-    ("v.toc", ballots("r: a > b", "s: a"), "these ballots are 'soi'"),
     ("v.csv", [ballot("r: a > a")], "ranks a candidate more than once; write jsonl"),
     ("v.csv", [ballot("r: a"), ballot("r: b")], "is the second one in session ''; write jsonl"),
-    ("v.csv", [ballot("r: a"), PAIR], "compares a pair; write csv-pairs, jsonl or parquet"),
-    ("v.csv", [PAIR, ballot("r: a")], "it is no comparison of a pair; write jsonl or parquet"),
-    ("v.csv", [ballot("r: a > b", paired=True)], "does not say which of two was shown first"),
+    ("v.csv", [ballot("r: a"), PAIR], "compares a pair; write jsonl or parquet"),
     ("v.jsonl", [ballot("r: a", at=datetime(2025, 1, 1))], "its time has no zone"),
     ("v.jsonl", [ballot("\ud800: a")], "which is no text"),
     ("v.txt", [ballot("r: a")], "does not say its format; end it in .jsonl"),
@@ -325,7 +243,7 @@ def test_what_a_format_cannot_hold_is_refused(tmp_path, name, cast, said):
 class TestAtomic:
     """A file changes as a whole or not at all."""
 
-    @pytest.mark.parametrize("name", ["v.jsonl", "v.csv", "v.parquet", "v.soi", "v.jsonl.gz"])
+    @pytest.mark.parametrize("name", ["v.jsonl", "v.csv", "v.parquet", "v.jsonl.gz"])
     def test_ballots_that_break_off_leave_the_old_file(self, tmp_path, name):
         """An iterable that raises half-way changes nothing and leaves nothing beside."""
         path = tmp_path / name
@@ -390,7 +308,7 @@ def test_a_dash_writes_to_standard_output():
 
 
 def test_formats_that_cannot_be_written_are_refused(tmp_path):
-    """Logs of other councils are read only; an unknown format suggests the nearest."""
+    """Some formats are read only; an unknown format suggests the nearest."""
     with pytest.raises(InvalidParameter, match="the format to write cannot be 'council-log'"):
         write_ballots(SOME, tmp_path / "v", format="council-log")
     with pytest.raises(UnknownName, match="did you mean 'parquet'"):

@@ -238,11 +238,11 @@ class TestBallots:
 
     def test_what_a_format_cannot_hold_is_refused(self, tmp_path):
         """The file that was there stays."""
-        (tmp_path / "b.soc").write_text("before")
+        (tmp_path / "b.csv").write_text("before")
 
-        with pytest.raises(BallotFileError, match="PrefLib cannot hold"):
-            write_session_ballots([IMPORTED], tmp_path / "b.soc")
-        assert (tmp_path / "b.soc").read_text() == "before"
+        with pytest.raises(BallotFileError, match="compares a pair; write jsonl or parquet"):
+            write_session_ballots([IMPORTED, PAIRS], tmp_path / "b.csv")
+        assert (tmp_path / "b.csv").read_text() == "before"
 
 
 class TestBattles:

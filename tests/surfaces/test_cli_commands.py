@@ -1,6 +1,5 @@
 """``compare``, ``explain``, ``rules``, ``rubrics`` and ``convert``, black box."""
 
-import json
 import re
 
 import pytest
@@ -271,56 +270,7 @@ class TestRubrics:
         assert sum(criterion["weight"] for criterion in rubric["criteria"]) == pytest.approx(1)
 
 
-class TestConvert:
-    """From any format to any other."""
-
-    @pytest.mark.parametrize("name", ["b.csv", "b.jsonl.gz", "b.csv.gz"])
-    def test_the_outcome_survives(self, witan, council, tmp_path, name):
-        """Ballots that were converted are counted to the same outcome."""
-        target = tmp_path / name
-
-        said = witan("convert", council, target)
-
-        assert said.status == 0
-        assert said.err == f"5 ballots written to {target}\n"
-        assert witan("tally", target, "--json").json == witan("tally", council, "--json").json
-
-    def test_standard_output_is_json_lines(self, witan, council):
-        """``-`` prints one ballot a line, and the count goes to stderr."""
-        said = witan("convert", council, "-")
-
-        assert [json.loads(line)["reviewer"] for line in said.lines] == [
-            f"r{k}" for k in range(1, 6)
-        ]
-        assert said.err.startswith("5 ballots ")
-
-    def test_what_cannot_be_held_is_refused_and_leaves_no_file(self, witan, council, tmp_path):
-        """Rankings are no comparisons of pairs: the file is not written, and it is said why."""
-        target = tmp_path / "pairs.csv"
-
-        said = witan("convert", council, target, "--to", "csv-pairs")
-
-        assert said.status == 2
-        assert said.err.startswith(f"witan: {target}: ")
-        assert list(tmp_path.iterdir()) == [council]
-
-    def test_an_unknown_ending_asks_for_a_format(self, witan, council, tmp_path):
-        """Where the name does not say the format, the sentence lists those that do."""
-        said = witan("convert", council, tmp_path / "ballots.xyz")
-
-        assert said.status == 2
-        assert "does not say its format" in said.err
-
-    def test_strict_writes_nothing(self, witan, write, tmp_path):
-        """A line that cannot be read leaves no file under --strict."""
-        path = write("bad.jsonl", {"reviewer": "r", "ranking": ["x", "y"]}, "{")
-        target = tmp_path / "out.jsonl"
-
-        assert witan("convert", path, target, "--strict").status == 1
-        assert not target.exists()
-
-
-@pytest.mark.parametrize("command", ["tally", "compare", "explain", "rules", "rubrics", "convert"])
+@pytest.mark.parametrize("command", ["tally", "compare", "explain", "rules", "rubrics"])
 def test_every_command_has_help_with_an_example(witan, command):
     """The help of each command says what it does, shows an example, and explains each option."""
     said = witan(command, "--help")

@@ -113,15 +113,6 @@ class TestBallots:
 
         assert len(rows) == 30
 
-    def test_one_session_fits_into_preflib(self, witan, held, tmp_path):
-        """Of several it is refused, and nothing is written."""
-        file = tmp_path / "votes.toc"
-        refused = witan("export", "--history", held, "-o", file)
-        assert (refused.status, file.exists()) == (2, False)
-
-        assert witan("export", "q1", "--history", held, "-o", file).status == 0
-        assert "# ALTERNATIVE NAME 1: x" in file.read_text(encoding="utf-8")
-
     def test_battles_are_every_pair(self, witan, held):
         """A ranking of three is three battles."""
         said = witan("export", "q3", "--kind", "battles", "--history", held)

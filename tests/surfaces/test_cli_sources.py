@@ -101,12 +101,6 @@ class TestSessionsByName:
             assert said.err.count("\n") == 1
         assert not absent.exists()
 
-    def test_a_session_is_converted(self, witan, place, tmp_path):
-        """Its ballots leave as a file in any format that holds them."""
-        out = tmp_path / "ballots.jsonl"
-        assert witan("convert", "last", out, "--history", place).status == 0
-        assert {json.loads(line)["session"] for line in out.read_text().splitlines()} == {"later"}
-
 
 class TestFiles:
     """Every command reads what `witan import` reads."""

@@ -418,16 +418,15 @@ class TestScales:
         assert plain in " ".join(witan(command, low).out.split())
         assert "grades are read" not in witan(command, low, "--scale", "1-10").out
 
-    @pytest.mark.parametrize("command", ["leaderboard", "import", "convert"])
-    def test_nothing_is_said_of_grades_from_1_to_10(self, witan, write, tmp_path, command):
+    @pytest.mark.parametrize("command", ["leaderboard", "import"])
+    def test_nothing_is_said_of_grades_from_1_to_10(self, witan, write, command):
         """Where they are that beyond doubt; else the option is named as one types it."""
-        more = [str(tmp_path / "out.csv")] if command == "convert" else []
         low = {"session": "q2", "reviewer": "r1", "grades": {"x": 5, "y": 3}}
         high = {"session": "q", "reviewer": "r1", "grades": {"x": 9, "y": 3}}
 
-        said = witan(command, write("high.jsonl", high), *more)
+        said = witan(command, write("high.jsonl", high))
         assert "grades are read" not in said.out + said.err
-        assert "(--scale 1-10 reads them so)" in witan(command, write("low.jsonl", low), *more).err
+        assert "(--scale 1-10 reads them so)" in witan(command, write("low.jsonl", low)).err
 
     def test_it_is_said_once_of_many_sessions(self, witan, write):
         """Below the lines that stand for them."""
@@ -453,15 +452,6 @@ class TestScales:
 
         assert said.status == 2
         assert "cannot be read; expected a scale such as 0-1, 1-5, 0-100 or pass-fail" in said.err
-
-    def test_a_conversion_keeps_grades_and_names_the_scale(self, witan, write, tmp_path):
-        """The reading is said, and the file that is written says it, too."""
-        path = write("unit.jsonl", {"reviewer": "r1", "grades": {"x": 0.5, "y": 0.85}})
-        said = witan("convert", path, tmp_path / "out.csv")
-
-        assert "grades are read as 0-1 (recognised), and written with that scale" in said.err
-        rows = (tmp_path / "out.csv").read_text().splitlines()
-        assert rows == ["session,reviewer,candidate,grade,scale", ",r1,x,0.5,0-1", ",r1,y,0.85,0-1"]
 
     @pytest.mark.parametrize("command", ["audit", "leaderboard"])
     def test_sums_over_a_file_say_it(self, witan, write, command):

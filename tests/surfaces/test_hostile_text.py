@@ -199,7 +199,6 @@ AFTERWARDS = [
     ("rubrics", NASTY),
     ("mcp", "--print-config", NASTY),
     ("serve", "--listen", NASTY),
-    ("convert", NASTY, NASTY),
     ("import", NASTY),
     ("import", "--column", NASTY, NASTY),
 ]

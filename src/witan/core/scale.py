@@ -181,11 +181,11 @@ class Scale:
         """Describe the scale and its alternatives in terms of Python and HTTP."""
         return self.sentence_with("scale=")
 
-    def sentence_with(self, option: str, converted: str = "converted to 1-10") -> str:
-        """Describe the scale with a surface's option name and the grades' fate."""
+    def sentence_with(self, option: str) -> str:
+        """Describe the scale with a surface's name of the option."""
         parts = [str(self.whole), *(f"of {name} as {one}" for name, one in self.criteria)]
         how = " (recognised)" if self.recognised else ""
-        brought = "" if self.is_native else f", and {converted}"
+        brought = "" if self.is_native else ", and converted to 1-10"
         other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
         # The option would read the other reviewers so as well.
         helps = self.instead and not self.reviewers

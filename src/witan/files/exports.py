@@ -20,7 +20,7 @@ from witan.errors import BallotFileError
 from witan.files.ballots import write_ballots
 from witan.files.ballots.writing import pack, whole_file
 from witan.files.imports.battles import BOTH_BAD
-from witan.files.imports.session_lines import IMPORTED, VERSION, VOTES
+from witan.files.imports.reading import IMPORTED, VERSION, VOTES
 
 
 class Called:

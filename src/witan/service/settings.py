@@ -42,13 +42,13 @@ def _read_answers(
 ) -> Mapping[str, Mapping[str, str]]:
     if not isinstance(written, str):
         return written
-    from witan.files.answers import parse_answers
+    from witan.files.ballots.records import parse_answers
 
     return parse_answers(written)
 
 
 def _load_answers(path: str) -> Mapping[str, Mapping[str, str]]:
-    from witan.files.answers import load_answers
+    from witan.files.ballots.records import load_answers
 
     return load_answers(path)
 

@@ -1,11 +1,24 @@
-"""Columns of a table by field: own name, alias or caller's name."""
+"""Columns of a table by field, and its cells, safe against execution in spreadsheets."""
 
+import csv
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
+from math import isfinite, isnan
 from operator import itemgetter
+from typing import IO, Any
 
+from witan.core.ballot_records import KINDS, Unreadable, moment, name, scale_of, weight
+from witan.core.escaping import STEERING
+from witan.core.scale import Scale
 from witan.errors import BallotFileError, InvalidParameter, Remedy, UnknownName, Way
+from witan.files.ballots.opening import OpenedFile
+from witan.files.ballots.problems import ProblemReport
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "session": (
@@ -173,13 +186,13 @@ class Header:
         Guessed only where the table has neither ranks nor grades nor a criterion that is known.
         """
         known = []
-        for place, name in enumerate(self.names):
-            if name.casefold().startswith(CRITERION_PREFIX):
-                known.append((name[len(CRITERION_PREFIX) :].strip(), place))
-            elif name in self._listed:
-                known.append((name, place))
-            elif fold_name(name) in CRITERIA:
-                known.append((fold_name(name), place))
+        for place, column in enumerate(self.names):
+            if column.casefold().startswith(CRITERION_PREFIX):
+                known.append((column[len(CRITERION_PREFIX) :].strip(), place))
+            elif column in self._listed:
+                known.append((column, place))
+            elif fold_name(column) in CRITERIA:
+                known.append((fold_name(column), place))
         if known or "rank" in self or "grade" in self:
             return known, False
         places = self.places(ALIASES)
@@ -206,3 +219,299 @@ class Header:
                     f"has no column {part!r}; its columns are {', '.join(self.names[:12])}",
                 )
         return tuple(self._places[part] for part in parts)
+
+
+# Full-width signs too: some spreadsheets take them for the plain ones.
+_FORMULA = re.compile("[=+\\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+
+_CODE = r"x\{([0-9a-f]{1,6})\}"
+_UNSAFE = re.compile(rf"(?<!\\)(\\*+)(?:([{STEERING}])|(?={_CODE}))")
+_ESCAPE = re.compile(rf"(?<!\\)(\\++){_CODE}")
+
+
+def safe_cell(text: str) -> str:
+    r"""Write text inert in spreadsheets and terminals.
+
+    A text that begins like a formula gets an apostrophe before it, by which spreadsheets mark
+    text; a control character becomes ``\x{1b}``. `plain_cell` gives the text back.
+    """
+    text = escape_controls(text)
+    return f"'{text}" if _is_formula(text.lstrip("'")) else text
+
+
+def plain_cell(text: str) -> str:
+    """Read text written by `safe_cell`."""
+    if text.startswith("'") and _is_formula(text.lstrip("'")):
+        text = text[1:]
+    return restore_controls(text)
+
+
+def escape_controls(text: str) -> str:
+    r"""Write control characters as ``\x{1b}``, except line ends and tabs.
+
+    Backslashes are doubled where they would be read as part of such an escape.
+    """
+    return text if text.isprintable() and "\\" not in text else _UNSAFE.sub(_written, text)
+
+
+def restore_controls(text: str) -> str:
+    """Read text written by `escape_controls`."""
+    return _ESCAPE.sub(_read, text) if "\\" in text else text
+
+
+def _written(match: re.Match[str]) -> str:
+    slashes, char, _ = match.groups()
+    return slashes * 2 + (f"\\x{{{ord(char):x}}}" if char else "")
+
+
+def _read(match: re.Match[str]) -> str:
+    slashes, code = match.groups()
+    half = slashes[: len(slashes) // 2]
+    if len(slashes) % 2 == 0:
+        return f"{half}x{{{code}}}"
+    return half + chr(int(code, 16)) if int(code, 16) <= sys.maxunicode else match[0]
+
+
+def _is_formula(text: str) -> bool:
+    return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+
+
+_MARKS = (",", ";", "\t", "|")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_SEPARATOR_LINE = re.compile(r"sep=(.)$", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*(?:%|/\s*\d+(?:,\d+)?)?\s*")
+_KNOWN = frozenset((*(name for names in ALIASES.values() for name in names), *CRITERIA))
+_TEXTS = (
+    *("session", "reviewer", "candidate", "first", "second", "outcome", "author", "kind"),
+    *("reason", "candidates", "category", "at", "question", "notes"),
+)
+"""Fields that hold text, in which a comma between digits is no decimal mark."""
+
+_SHOWN = 1 << 16
+"""Of a first line no more than this is looked at, well below what the csv module takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellDialect:
+    """Separator of cells, with or without blanks after it.
+
+    Parameters
+    ----------
+    separator_line
+        The first line only names the separator, as Excel writes it: ``sep=;``.
+    """
+
+    delimiter: str
+    spaced: bool = False
+    separator_line: bool = False
+
+    @classmethod
+    def of(cls, first: str, columns: Mapping[str, str]) -> "CellDialect":
+        """Detect a file's dialect by its first line's known columns."""
+        if named := _SEPARATOR_LINE.match(first):
+            return cls(named[1], separator_line=True)
+        bare = _QUOTED.sub("", first)
+        present = [mark for mark in _MARKS if mark in bare]
+        names = {part.strip() for name in columns.values() for part in name.split("+")}
+        known = _KNOWN | {fold_name(name) for name in names}
+
+        def fit(mark: str) -> tuple[int, int]:
+            cells = cut(first, mark)
+            prefixed = (cell.casefold().startswith(CRITERION_PREFIX) for cell in cells)
+            return sum(fold_name(cell) in known for cell in cells) + sum(prefixed), bare.count(mark)
+
+        delimiter = max(present, key=fit) if len(present) > 1 else next(iter(present), ",")
+        return cls(delimiter, spaced=f"{delimiter} " in bare)
+
+    def rows(self, lines: Sequence[str], width: int) -> list[list[str]]:
+        """Cells of a few lines, without partial or ragged ones."""
+        marked = (f"{line}\n" for line in lines)
+        reader = csv.reader(marked, delimiter=self.delimiter, skipinitialspace=self.spaced)
+        cells: list[list[str]] = []
+        with suppress(csv.Error):  # it is told when it is read
+            cells.extend([c.strip() for c in row[:width]] for row in reader if len(row) >= width)
+        return cells
+
+    def numeric(self, names: Sequence[str], columns: Mapping[str, str], path: str) -> list[int]:
+        """Columns with a decimal comma; none if commas separate cells."""
+        if self.delimiter == ",":
+            return []
+        texts = Header(names, columns, path, absent=True).places(_TEXTS)
+        return [place for place in range(len(names)) if place not in texts]
+
+
+def cut(line: str, delimiter: str) -> list[str]:
+    """Cut a line into cells, also with a stray carriage return."""
+    try:
+        cells = next(csv.reader([line[:_SHOWN]], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:
+        cells = line[:_SHOWN].split(delimiter)
+    return [cell.strip() for cell in cells]
+
+
+def replace_commas(row: list[str], places: Sequence[int]) -> list[str]:
+    """The row with decimal points for decimal commas."""
+    if not any("," in row[place] for place in places):
+        return row
+    changed = list(row)
+    for place in places:
+        if _DECIMAL_COMMA.fullmatch(row[place]):
+            changed[place] = row[place].replace(",", ".")
+    return changed
+
+
+Rows = Iterable[tuple[int, list[str]]]
+"""Rows of a table with their line numbers, the header first."""
+
+
+@lru_cache(maxsize=4096)
+def number(text: str) -> int | float | None:
+    """The finite number a cell holds; None where it holds none."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def _weight(text: str) -> float:
+    value = number(text)
+    return weight(text if value is None else value)
+
+
+def _read_abstained(text: str) -> bool:
+    word = text.casefold()
+    if word in ("true", "yes", "1"):
+        return True
+    if word in ("false", "no", "0"):
+        return False
+    raise Unreadable("abstained", f"is {text!r}; expected true or false")
+
+
+def _kind(text: str) -> str:
+    if text.casefold() not in KINDS:
+        raise Unreadable("kind", f"is {text!r}; expected 'model' or 'human'")
+    return KINDS[text.casefold()]
+
+
+def _candidates(text: str) -> tuple[str, ...]:
+    if not text.startswith("["):
+        return tuple(name("candidates", part) for part in text.split("|"))
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Unreadable("candidates", "is no JSON list; expected names separated by |") from None
+    return tuple(name("candidates", part) for part in listed)
+
+
+def _scale(text: str) -> Scale:
+    if not text.startswith("{"):
+        return scale_of(text)
+    try:
+        return scale_of(json.loads(text))
+    except (ValueError, RecursionError):
+        raise Unreadable("scale", f"is {text[:40]!r}, no JSON object of scales") from None
+
+
+_CELLS: Mapping[str, Callable[[str], Any]] = {
+    "abstained": _read_abstained,
+    "reason": str,
+    "candidates": _candidates,
+    "weight": _weight,
+    "category": str,
+    "at": moment,
+    "kind": _kind,
+    "question": str,
+    "notes": str,
+    "scale": _scale,
+}
+
+BALLOT_CELLS = tuple(_CELLS)
+"""The optional columns that speak of a whole ballot."""
+
+
+def read_cell(field: str, text: str) -> Any:
+    """Read an optional, non-empty cell."""
+    read = _CELLS[field]
+    return text if read is str else read(text.strip())
+
+
+def text_of(value: Any) -> str:
+    """A value of a record as the cell of a table."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bool | list):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def csv_rows(
+    source: OpenedFile, report: ProblemReport, columns: Mapping[str, str]
+) -> Iterator[tuple[int, list[str]]]:
+    """Non-blank CSV rows as cells, padded to the header's width.
+
+    Comma, semicolon, tab or bar separates. Where it is no comma, ``7,5`` is a number.
+    """
+    dialect = CellDialect.of(source.first_line() or "", columns)
+    rows = csv.reader(
+        source.lines(),
+        delimiter=dialect.delimiter,
+        skipinitialspace=dialect.spaced,
+        strict=True,
+    )
+    width, start = 0, 1
+    numeric: list[int] = []
+    skipping = dialect.separator_line
+    while True:
+        try:
+            for written in rows:
+                row = _unescape_row(written)
+                blank = skipping or not any(cell.strip() for cell in row)
+                if not width and not blank:
+                    width = len(row)
+                    numeric = dialect.numeric(row, columns, source.path)
+                skipping = skipping and not row
+                over = any(cell.strip() for cell in row[width:])
+                if over and not blank:
+                    report(start, _too_wide(len(row), width))
+                elif not blank:
+                    yield start, replace_commas(_pad(row, width), numeric)
+                start = rows.line_num + 1
+            return
+        except csv.Error as error:
+            report(start, Unreadable(None, f"is not CSV ({error}); expected quotes in pairs"))
+            start = rows.line_num + 1
+
+
+def _pad(row: list[str], width: int) -> list[str]:
+    return row if len(row) == width else (row + [""] * (width - len(row)))[:width]
+
+
+def _unescape_row(row: list[str]) -> list[str]:
+    whole = "".join(row)
+    return list(map(plain_cell, row)) if "'" in whole or "\\" in whole else row
+
+
+def _too_wide(cells: int, width: int) -> Unreadable:
+    what = f"has {cells} cells where the header has {width}"
+    return Unreadable(None, f"{what}; expected quotes around a cell with the delimiter in it")
+
+
+def write_rows(rows: Iterable[Mapping[str, Any]], columns: list[str], out: IO[str]) -> None:
+    """Write a table, an empty cell for a missing value."""
+    table = csv.writer(out)
+    table.writerow(map(_escape_cell, columns))
+    table.writerows([_escape_cell(row.get(column, "")) for column in columns] for row in rows)
+
+
+def _escape_cell(value: Any) -> Any:
+    return safe_cell(value) if isinstance(value, str) else value

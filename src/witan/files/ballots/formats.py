@@ -1,15 +1,30 @@
-"""Formats of ballot files and what reads each."""
+"""Formats of ballot files: recognised from columns or content, and what reads each."""
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, InvalidParameter, Remedy, UnknownName, Way
-from witan.files.ballots.cells import Rows, csv_rows, text_of
-from witan.files.ballots.jsonl import objects, read_council_log, read_jsonl
+from witan.files.ballots.columns import (
+    ALIASES,
+    CANDIDATES,
+    LENGTHS,
+    QUESTIONS,
+    TEXTS,
+    CellDialect,
+    Header,
+    Rows,
+    csv_rows,
+    cut,
+    fold_name,
+    text_of,
+)
 from witan.files.ballots.opening import (
     OpenedFile,
     inspect_samples,
@@ -19,15 +34,311 @@ from witan.files.ballots.opening import (
 )
 from witan.files.ballots.preflib import read_preflib
 from witan.files.ballots.problems import ProblemReport
-from witan.files.ballots.recognition import recognise, table_format
+from witan.files.ballots.records import (
+    objects,
+    open_parquet,
+    parquet_cells,
+    parquet_records,
+    read_council_log,
+    read_jsonl,
+    read_parquet,
+)
 from witan.files.ballots.tables import (
     LONG_FORMS,
+    OUTCOMES,
     SAMPLE,
     PairSessions,
+    grade_columns,
+    has_criteria,
+    is_grade,
     long_rows,
     read_long,
     read_pairs,
 )
+
+Recogniser = Callable[[Sequence[str], Sequence[Sequence[str]], Mapping[str, str], str], str | None]
+
+_SHAPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "csv": ("a reviewer's word on one candidate a row", ("reviewer", "candidate", "grade")),
+    "csv-pairs": ("one comparison a row", ("first", "second", "outcome")),
+}
+"""By format what a row is, and which columns it needs."""
+
+_WIDE = {"csv-judges": "a column per judge", "csv-models": "a column per model"}
+
+
+def missing_table(path: str, first: str) -> BallotFileError:
+    """The error for text without a table header."""
+    text = first if len(first) <= 60 else first[:60] + "…"
+    expected = "columns such as session, reviewer, candidate and grade"
+    problem = f"is not recognised as ballots by its first line, {text!r}; expected JSON objects, a "
+    return BallotFileError(path, f"{problem}PrefLib header, or a table with {expected}")
+
+
+def unknown_table(
+    path: str,
+    names: Sequence[str],
+    sample: Sequence[Sequence[str]],
+    columns: Mapping[str, str],
+    recogniser: Recogniser,
+) -> BallotFileError:
+    """The error for an unknown table, with nearest format and command."""
+    listing = ", ".join(name for name in names[:12] if name)
+    header = Header(names, columns, path)
+    headers = {
+        shape: [field for field in fields if field in header]
+        for shape, (_, fields) in _SHAPES.items()
+    }
+    nearest = max(headers, key=lambda shape: len(headers[shape]))
+    purpose, fields = _SHAPES[nearest]
+    missing = [field for field in fields if field not in header]
+    problem = f"is no table that is recognised; its columns are {listing}"
+    if headers[nearest]:
+        present = " and ".join(f"{field} in {header.column(field)!r}" for field in headers[nearest])
+        problem += f"; nearest is {nearest}, {purpose}, with {present}"
+    else:
+        problem += f"; expected {nearest}, {purpose}"
+    problem += f", but no column for {' and '.join(missing) if missing else 'what it needs'}"
+    way_on = _suggest_command(header, missing, sample, columns, recogniser)
+    return BallotFileError(path, problem, remedy=way_on)
+
+
+def _suggest_command(
+    header: Header,
+    missing: Sequence[str],
+    sample: Sequence[Sequence[str]],
+    columns: Mapping[str, str],
+    recogniser: Recogniser,
+) -> Remedy:
+    """Suggest columns tested to read it; else advise on their names."""
+    tries = [missing]
+    if "candidate" in header:  # who judged need not be said: the file stands for it
+        tries.append([field for field in missing if field != "reviewer"])
+    for fields in tries:
+        guessed = _guess(header, fields, sample)
+        names = {**columns, **(guessed or {})}
+        if guessed and recogniser(header.names, sample, names, header.path) is not None:
+            meant = " and ".join(f"{f} is {c!r}" for f, c in guessed.items())
+            return Remedy(Way(f"if {meant}, add ", {"columns": names}))
+    if "candidate" in header and sum(_grades(p, sample) for p in _free(header)) > 1:
+        judges = {"format": "csv-judges"}
+        return Remedy(Way("if each column of grades is a judge, add ", judges))
+    wanted = [f"{field} ({', '.join(ALIASES[field][:3])})" for field in missing]
+    return Remedy(
+        f"add a column for {' and '.join(wanted)}",
+        Way("name it with ", {"columns": {"FIELD": "HEADER"}}),
+    )
+
+
+def _free(header: Header) -> list[int]:
+    places = header.places(ALIASES)
+    return [place for place, name in enumerate(header.names) if name and place not in places]
+
+
+def _guess(
+    header: Header, missing: Sequence[str], sample: Sequence[Sequence[str]]
+) -> dict[str, str] | None:
+    """Guess columns for missing fields; None: too few."""
+    free, guessed = _free(header), {}
+    for field in missing:
+        fitting = [place for place in free if _fits(header, field, place, sample)]
+        if not fitting:
+            return None
+        place = max(fitting, key=lambda place: _likeness(field, header.names[place]))
+        guessed[field] = header.names[place]
+        free.remove(place)
+    if guessed and free and "session" not in header and "question" not in header:
+        guessed["session"] = header.names[free[0]]
+    return guessed
+
+
+def _fits(header: Header, field: str, place: int, sample: Sequence[Sequence[str]]) -> bool:
+    """Check that a column's cells suit a field."""
+    if field == "outcome":
+        sides = [header.cell(side) for side in ("first", "second")]
+        return all(
+            fold_name(row[place]) in OUTCOMES or row[place] in [cell(row) for cell in sides]
+            for row in sample
+        )
+    return _grades(place, sample) == (field == "grade")
+
+
+def _grades(place: int, sample: Sequence[Sequence[str]]) -> bool:
+    cells = [row[place].strip() for row in sample if place < len(row) and row[place].strip()]
+    return bool(cells) and all(map(is_grade, cells))
+
+
+def _likeness(field: str, name: str) -> float:
+    return max(SequenceMatcher(None, fold_name(name), alias).ratio() for alias in ALIASES[field])
+
+
+SESSION_MARKS = ("witan_session", "witan_imported")
+"""What a line that holds a whole session begins with."""
+
+_LINE_STARTS = re.compile(r"#\s*[A-Z ]+\d*\s*:|\d+\s*$")
+_COMPARED = frozenset({"first", "second"})
+_VOTES = frozenset({"ranking", "grades", "abstained"})
+"""Fields of a ballot that stands on a line by itself."""
+
+_CAST = ("ranking", "rankings", "grades", "abstained", "first", "second", "type", "run_id")
+"""Fields of a ballot, or of a line of a log, beside the names of a reviewer."""
+
+
+def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
+    """Recognise the format of a non-empty text file.
+
+    Raises
+    ------
+    BallotFileError
+        If it is none; it says which one is near.
+    """
+    first = source.first_line() or ""
+    if first.startswith("{"):
+        return _json_format(source, first, columns)
+    if _LINE_STARTS.match(first):
+        return "preflib"
+    dialect = CellDialect.of(first, columns)
+    below = int(dialect.separator_line)
+    names = cut(source.glimpse(1 + below)[-1], dialect.delimiter)
+    shape = header_format(Header(names, columns, source.path))
+    if shape is None:
+        sample = dialect.rows(source.glimpse(1 + below + SAMPLE)[1 + below :], len(names))
+        shape = table_format(names, sample, columns, source.path)
+        if shape is None and len(names) < 2:
+            raise missing_table(source.path, "".join(names))
+        if shape is None:
+            raise unknown_table(source.path, names, sample, columns, table_format)
+    return shape
+
+
+def header_format(header: Header) -> str | None:
+    """Recognise a table by its columns alone."""
+    if _prefers(header):
+        return "preferences"
+    is_pair = "outcome" in header or header.place("winner_model_a") is not None
+    if "first" in header and "second" in header and is_pair:
+        literal = {"model_a", "model_b"} <= {fold_name(name) for name in header.names}
+        return "battles" if literal or "reviewer" not in header else "csv-pairs"
+    return "csv" if "candidate" in header and "reviewer" in header else None
+
+
+def table_format(
+    names: Sequence[str],
+    sample: Sequence[Sequence[str]],
+    columns: Mapping[str, str],
+    path: str,
+) -> str | None:
+    """Recognise a table by columns and sample rows, if possible."""
+    header = Header(names, columns, path)
+    if shape := header_format(header):
+        return shape
+    if "candidate" in header:
+        if "grade" in header or "rank" in header or has_criteria(header):
+            return None if _unknown_texts(header, sample) else "csv"
+        several = len(grade_columns(header, ("session", "candidate"), sample)) > 1
+        return "csv-judges" if several else None
+    by_item = "session" in header or "reviewer" in header or "question" in header
+    if not (by_item or header.place("id", "index") is not None) or "grade" in header:
+        return None
+    several = len(grade_columns(header, ("session", "reviewer"), sample)) > 1
+    return "csv-models" if several and not has_criteria(header) else None
+
+
+def _unknown_texts(header: Header, sample: Sequence[Sequence[str]]) -> bool:
+    """Find a text column without a field, perhaps the judge."""
+    known = header.places(ALIASES)
+    return any(
+        name and place not in known and _is_text(place, sample)
+        for place, name in enumerate(header.names)
+    )
+
+
+def _is_text(place: int, sample: Sequence[Sequence[str]]) -> bool:
+    cells = [row[place].strip() for row in sample if place < len(row) and row[place].strip()]
+    return bool(cells) and not all(map(is_grade, cells))
+
+
+def first_value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """The first non-empty field among these, if any."""
+    return next((record[name] for name in names if record.get(name) is not None), None)
+
+
+def _json_format(source: OpenedFile, first: str, columns: Mapping[str, str]) -> str:
+    try:
+        record = json.loads(first)
+    except (ValueError, RecursionError):
+        return "jsonl"  # the line is reported when it is read, and the others are not lost
+    kind = _record_format(record)
+    if kind is not None or not record or not record.keys().isdisjoint(_VOTES):
+        return kind or "jsonl"
+    if not columns and (beside := _attachment_kind(record)) is not None:
+        path = source.path
+        remedy = Remedy(Way("import the ballots with ", {beside: path}))
+        raise BallotFileError(path, f"holds {beside} and no ballots", remedy=remedy)
+    names = list(record)
+    sample = [_object(line) for line in source.glimpse(SAMPLE)]
+    rows = [[text_of(each.get(name)) for name in names] if each else [] for each in sample]
+    shape = table_format(names, rows, columns, source.path)
+    if shape is None and "reviewer" not in record and not columns:
+        if any("reviewer" in each and not each.keys().isdisjoint(_VOTES) for each in sample):
+            return "jsonl"  # the first line is reported, and the ballots below it are not lost
+        raise unknown_table(source.path, names, rows, columns, table_format)
+    return shape or "jsonl"
+
+
+def _object(line: str) -> Mapping[str, Any]:
+    """The object on a line of JSON; empty without one."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    return record if isinstance(record, dict) else {}
+
+
+def _record_format(record: Mapping[str, Any]) -> str | None:
+    """The format of a file of such objects; None: ballots."""
+    compared = record.keys() >= _COMPARED and ("outcome" in record or "score" in record)
+    about = record.get("eval")
+    marks = {
+        "sessions": any(mark in record for mark in SESSION_MARKS),
+        "promptfoo": _is_promptfoo(record),
+        "inspect": isinstance(about, dict) and "task" in about and "model" in about,
+        "preferences": _prefers(Header(record, {}, "")),
+        "conversations": isinstance(record.get("messages"), list),
+        "battles": compared,
+        "council-log": ("rankings" in record and "label_to_model" in record)
+        or (isinstance(record.get("type"), str) and "run_id" in record),
+    }
+    return next((name for name, matches in marks.items() if matches), None)
+
+
+def _is_promptfoo(record: Mapping[str, Any]) -> bool:
+    results = record.get("results")
+    if isinstance(results, dict):
+        return isinstance(results.get("results"), list)
+    summary = isinstance(results, list) and ("stats" in record or "evalId" in record)
+    return summary or record.keys() >= {"testIdx", "promptIdx", "provider"}
+
+
+def _prefers(header: Header) -> bool:
+    """Find a column of chosen and one of rejected answers."""
+    return any(
+        header.place(chosen) is not None
+        and header.place(chosen.replace("chosen", "rejected")) is not None
+        for chosen in ("chosen", "chosen_model")
+    )
+
+
+def _attachment_kind(record: Mapping[str, Any]) -> str | None:
+    """Read a line without ballot as ``answers``, ``questions`` or None."""
+    if first_value(record, ALIASES["session"]) is None or not record.keys().isdisjoint(
+        (*ALIASES["reviewer"], *_CAST)
+    ):
+        return None
+    if first_value(record, CANDIDATES) is not None:
+        return "answers" if first_value(record, (*TEXTS, *LENGTHS)) is not None else None
+    return "questions" if first_value(record, QUESTIONS) is not None else None
+
 
 Records = Iterator[tuple[int, Mapping[str, Any]]]
 """Rows by column, with their line numbers."""
@@ -58,10 +369,7 @@ class Content:
     def rows(self, report: ProblemReport) -> Rows:
         """The rows as cells of text, the header first."""
         if self.table is not None:
-            # pyarrow is heavy and optional: only those who read Parquet wait for it.
-            from witan.files.ballots.parquet import cells
-
-            return cells(self.table, self.source.path)
+            return parquet_cells(self.table, self.source.path)
         if self._is_json:
             return _cells(objects(self.source, report), report)
         return csv_rows(self.source, report, self.columns)
@@ -73,9 +381,7 @@ class Content:
     def records(self, report: ProblemReport) -> Records:
         """The rows by column; an empty cell says nothing."""
         if self.table is not None:
-            from witan.files.ballots.parquet import records
-
-            return records(self.table, self.source.path)
+            return parquet_records(self.table, self.source.path)
         if self._is_json:
             return objects(self.source, report)
         return _to_mapping(csv_rows(self.source, report, self.columns))
@@ -111,8 +417,6 @@ def content_of(
     if source.is_zip:
         return Content("inspect", inspect_samples(source), columns)
     if source.is_parquet or format == "parquet":
-        from witan.files.ballots.parquet import open_parquet
-
         table = open_parquet(source)
         shape = None if format == "parquet" else format
         shape = shape or _table_format(table, columns, source.path)
@@ -130,12 +434,10 @@ def content_of(
 
 def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | None:
     """The format of a Parquet table; None: one ballot per row."""
-    from witan.files.ballots.parquet import cells
-
     names = list(table.schema_arrow.names)
     if not {"ranking", "grades"}.isdisjoint(names):
         return None
-    sample = [row for _, row in islice(cells(table, path), 1, SAMPLE + 1)]
+    sample = [row for _, row in islice(parquet_cells(table, path), 1, SAMPLE + 1)]
     return table_format(names, sample, columns, path)
 
 
@@ -212,8 +514,6 @@ def plain_ballots(
         sessions = PairSessions(content.source.stem, apart=apart)
         return read_pairs(content.rows(report), columns, report, sessions)
     if content.format == "parquet":
-        from witan.files.ballots.parquet import read_parquet
-
         return read_parquet(content.table, columns, report)
     refuse_columns(content, columns)
     read = read_preflib if content.format == "preflib" else read_council_log
@@ -226,9 +526,6 @@ def refuse_columns(content: Content, columns: Mapping[str, str]) -> None:
         what = f"nothing, for a {content.format} file has none"
         raise InvalidParameter("columns", dict(columns), what)
 
-
-WRITABLE = ("jsonl", "csv", "csv-pairs", "preflib", "parquet")
-"""Formats in which ballots are written."""
 
 FORMATS: Mapping[str, str] = MappingProxyType(
     {

@@ -1,14 +1,12 @@
 """PrefLib: rankings of numbered alternatives with their counts (.soc .soi .toc .toi)."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
+from collections.abc import Iterator
 
 from witan.core.ballot import Ballot, Groups
 from witan.core.ballot_records import Unreadable
 from witan.errors import BallotFileError
-from witan.files.ballots.cells import escape_controls, restore_controls
+from witan.files.ballots.columns import restore_controls
 from witan.files.ballots.opening import OpenedFile
 from witan.files.ballots.problems import ProblemReport
 
@@ -140,85 +138,3 @@ class _Election:
                 candidates=candidates,
                 kind="human",
             )
-
-
-def write_preflib(ballots: Iterable[Ballot], out: IO[bytes], path: str, kind: str | None) -> int:
-    """Write one election, commonest ranking first; `kind` is the suffix.
-
-    Only rankings and the session's name are held: reviewers become voters without a name.
-    """
-    counts, names, title = _count(ballots, path)
-    numbers = {name: number for number, name in enumerate(names, start=1)}
-    needed_kind = _kind(counts, len(names))
-    if kind is not None and any(needed not in kind for needed in needed_kind if needed in "ti"):
-        raise BallotFileError(
-            path,
-            f"these ballots are {needed_kind!r} (tied or incomplete); name the file .{needed_kind}",
-        )
-    orders = [(count, _escape(groups, numbers)) for groups, count in counts.items()]
-    orders.sort(key=lambda one: (-one[0], one[1]))
-    total = sum(counts.values())
-    titled = {number: escape_controls(name) for name, number in numbers.items()}
-    lines = [
-        f"# FILE NAME: {escape_controls(path.rpartition('/')[2])}",
-        f"# TITLE: {escape_controls(title)}",
-        f"# DATA TYPE: {kind or needed_kind}",
-        f"# NUMBER ALTERNATIVES: {len(names)}",
-        f"# NUMBER VOTERS: {total}",
-        f"# NUMBER UNIQUE ORDERS: {len(orders)}",
-        *(f"# ALTERNATIVE NAME {number}: {name}" for number, name in titled.items()),
-        *(f"{count}: {order}" for count, order in orders),
-    ]
-    out.write(("\n".join(lines) + "\n").encode())
-    return total
-
-
-def _count(ballots: Iterable[Ballot], path: str) -> tuple[Counter[Groups], Sequence[str], str]:
-    """Counts of each ranking, the alternatives, and the session."""
-    counts: Counter[Groups] = Counter()
-    roster: dict[str, None] = {}
-    mentioned: dict[str, None] = {}
-    session: str | None = None
-    for ballot in ballots:
-        if problem := _unsupported_parts(ballot, session):
-            raise BallotFileError(path, f"PrefLib cannot hold {problem}; write jsonl")
-        session = ballot.session
-        roster.update(dict.fromkeys(ballot.candidates or ()))
-        mentioned.update(dict.fromkeys(ballot.mentioned()))
-        counts[tuple(tuple(sorted(group)) for group in ballot.groups)] += 1
-    names = tuple(roster | mentioned)
-    for text in (*names, session or ""):
-        if "\n" in text:
-            raise BallotFileError(path, f"PrefLib cannot hold a line break, as in {text!r}")
-    return counts, names, session or ""
-
-
-def _unsupported_parts(ballot: Ballot, session: str | None) -> str | None:
-    """Parts of a ballot unsupported by PrefLib, if any."""
-    if session is not None and ballot.session != session:
-        return f"several sessions ({session!r} and {ballot.session!r})"
-    placed = [candidate for group in ballot.groups for candidate in group]
-    parts = {
-        "grades": bool(ballot.grades),
-        "abstentions": ballot.abstained or not placed,
-        "comparisons of pairs": ballot.paired,
-        "weights": ballot.weight != 1.0,
-        "a candidate ranked more than once": len(set(placed)) < len(placed),
-    }
-    problem = next((what for what, is_held in parts.items() if is_held), None)
-    return problem and f"{problem} (the ballot of {ballot.reviewer})"
-
-
-def _kind(counts: Iterable[Groups], n_alternatives: int) -> str:
-    orders = list(counts)
-    tied = any(len(group) > 1 for groups in orders for group in groups)
-    complete = all(sum(map(len, groups)) == n_alternatives for groups in orders)
-    return ("to" if tied else "so") + ("c" if complete else "i")
-
-
-def _escape(groups: Groups, numbers: dict[str, int]) -> str:
-    places = []
-    for group in groups:
-        inside = ",".join(str(number) for number in sorted(numbers[name] for name in group))
-        places.append(inside if len(group) == 1 else f"{{{inside}}}")
-    return ",".join(places)

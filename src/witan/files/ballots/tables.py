@@ -13,14 +13,17 @@ from witan.core.ballot import Ballot, Groups
 from witan.core.ballot_records import Unreadable, group_by_rank, name, position, scale_record
 from witan.core.scale import read_grade
 from witan.errors import BallotFileError, Remedy, Way
-from witan.files.ballots.cells import BALLOT_CELLS, Rows, number, read_cell
 from witan.files.ballots.columns import (
     ALIASES,
+    BALLOT_CELLS,
     CRITERIA,
     CRITERION_PREFIX,
     LENGTHS,
     Header,
+    Rows,
     fold_name,
+    number,
+    read_cell,
 )
 from witan.files.ballots.problems import Again, ProblemReport, doubt_of
 
@@ -259,7 +262,7 @@ class LongRows:
         key = (ballot.session, ballot.reviewer)
         problem = None
         if ballot.paired:
-            problem = "compares a pair; write csv-pairs, jsonl or parquet"
+            problem = "compares a pair; write jsonl or parquet"
         elif key in self._keys:
             problem = f"is the second one in session {ballot.session!r}; write jsonl"
         elif len(_ranks(ballot)) < sum(map(len, ballot.groups)):
@@ -308,7 +311,7 @@ PAIR_COLUMNS = (
     *("session", "reviewer", "first", "second", "outcome"),
     *(field for field in BALLOT_CELLS if field not in ("abstained", "candidates", "scale")),
 )
-"""The columns of a table of pairs in the order in which they are written."""
+"""The columns of a table of pairs."""
 
 OUTCOMES: Mapping[str, str] = {
     **dict.fromkeys(("first", "a", "model_a", "left"), "first"),
@@ -435,49 +438,6 @@ def _groups(outcome: str, first: str, second: str) -> Groups:
     if outcome == "abstain":
         return ()
     return ((first,), (second,)) if outcome == "first" else ((second,), (first,))
-
-
-def pair_row(ballot: Ballot, path: str) -> dict[str, Any]:
-    """The row of one comparison; refuse ballots beyond the format."""
-    first, second = _display_order(ballot, path)
-    outcome = next(
-        (
-            word
-            for word in ("first", "second", "tie", "abstain")
-            if [set(g) for g in ballot.groups] == [set(g) for g in _groups(word, first, second)]
-            and ballot.abstained == (word == "abstain")
-        ),
-        None,
-    )
-    if outcome is None:
-        raise _unfit(ballot, path, "it is neither a vote on its two candidates nor an abstention")
-    row = {
-        "session": ballot.session,
-        "reviewer": ballot.reviewer,
-        "first": first,
-        "second": second,
-        "outcome": outcome,
-    }
-    return row | {
-        field: cell for field, cell in ballot_cells(ballot).items() if field in PAIR_COLUMNS
-    }
-
-
-def _display_order(ballot: Ballot, path: str) -> tuple[str, str]:
-    """The two candidates in the order shown."""
-    if not ballot.paired:
-        raise _unfit(ballot, path, "it is no comparison of a pair", "jsonl or parquet")
-    if ballot.grades or ballot.authors:
-        raise _unfit(ballot, path, "it has grades or authors")
-    places = {place: candidate for candidate, place in (ballot.positions or {}).items()}
-    if sorted(places) != [1, 2] or len(ballot.positions or ()) != 2:
-        raise _unfit(ballot, path, "it does not say which of two was shown first")
-    return places[1], places[2]
-
-
-def _unfit(ballot: Ballot, path: str, why: str, instead: str = "jsonl") -> BallotFileError:
-    problem = f"a table of pairs cannot hold the ballot of {ballot.reviewer}: {why}"
-    return BallotFileError(path, f"{problem}; write {instead}")
 
 
 LONG_FORMS = ("csv", "csv-judges", "csv-models")

@@ -7,21 +7,19 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from json import dumps, loads
 from pathlib import Path
 from typing import IO, cast
 
 from witan.core.ballot import Ballot
 from witan.errors import BallotFileError, InvalidParameter, MissingExtra
-from witan.files.ballots.cells import write_rows
-from witan.files.ballots.formats import WRITABLE, check_format
-from witan.files.ballots.jsonl import write_jsonl
+from witan.files.ballots.columns import write_rows
+from witan.files.ballots.formats import check_format
 from witan.files.ballots.opening import unreadable_file
-from witan.files.ballots.preflib import PREFLIB_KINDS, write_preflib
-from witan.files.ballots.tables import PAIR_COLUMNS, LongRows, pair_row
+from witan.files.ballots.records import write_jsonl, write_parquet
+from witan.files.ballots.tables import LongRows
 
 _PACKINGS = (".gz", ".zst")
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO)
@@ -30,7 +28,6 @@ _SUFFIXES = {
     ".ndjson": "jsonl",
     ".csv": "csv",
     ".parquet": "parquet",
-    **{f".{kind}": "preflib" for kind in PREFLIB_KINDS},
 }
 
 
@@ -42,22 +39,21 @@ def write_ballots(
 ) -> int:
     """Write ballots to a file or ``-`` (standard output); return their number.
 
-    Without `format` the file's suffix decides, and a `.csv` whose first ballot compares a pair
-    holds pairs. `.gz` and `.zst` are packed. The file changes as a whole or not at all: what a
-    format cannot hold is refused, and the file that was there stays.
+    Without `format` (jsonl, csv or parquet) the file's suffix decides. `.gz` and `.zst` are packed.
+    The file changes as a whole or not at all: what a format cannot hold is refused, and the file
+    that was there stays.
     """
     name = str(path)
     bare = Path(name).with_suffix("") if Path(name).suffix in _PACKINGS else Path(name)
     kind = _kind(name, bare.suffix, format)
-    source = _zoned(ballots, name)
-    if kind == "csv" and format is None:
-        first = next(source, None)
-        if first is not None:
-            kind = "csv-pairs" if first.paired else "csv"
-            source = chain([first], source)
     try:
         with whole_file(name) as raw, pack(raw, Path(name).suffix) as out:
-            return _writer(kind, name, bare.suffix)(source, out)
+            source = _zoned(ballots, name)
+            if kind == "jsonl":
+                return write_jsonl(source, out)
+            return (
+                write_parquet(source, out) if kind == "parquet" else _write_long(source, out, name)
+            )
     except UnicodeEncodeError as error:
         raise BallotFileError(name, f"cannot hold {error.object!r}, which is no text") from error
 
@@ -69,8 +65,9 @@ def _kind(name: str, suffix: str, wanted: str | None) -> str:
     if kind is None:
         known = ", ".join(_SUFFIXES)
         raise BallotFileError(name, f"does not say its format; end it in {known}, or name one")
-    if kind not in WRITABLE:
-        raise InvalidParameter("the format to write", kind, ", ".join(WRITABLE))
+    if kind not in _SUFFIXES.values():
+        expected = ", ".join(dict.fromkeys(_SUFFIXES.values()))
+        raise InvalidParameter("the format to write", kind, expected)
     return kind
 
 
@@ -81,23 +78,6 @@ def _zoned(ballots: Iterable[Ballot], name: str) -> Iterator[Ballot]:
                 name, f"cannot hold the ballot of {ballot.reviewer}: its time has no zone"
             )
         yield ballot
-
-
-def _writer(kind: str, name: str, suffix: str) -> Callable[[Iterable[Ballot], IO[bytes]], int]:
-    if kind == "jsonl":
-        return write_jsonl
-    if kind == "csv":
-        return lambda ballots, out: _write_long(ballots, out, name)
-    if kind == "csv-pairs":
-        return lambda ballots, out: _write_pairs(ballots, out, name)
-    if kind == "preflib":
-        bare = suffix.removeprefix(".")
-        known = bare if bare in PREFLIB_KINDS else None
-        return lambda ballots, out: write_preflib(ballots, out, name, known)
-    # pyarrow is heavy and optional: only those who write Parquet wait for it.
-    from witan.files.ballots.parquet import write_parquet
-
-    return write_parquet
 
 
 def _write_long(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
@@ -111,22 +91,6 @@ def _write_long(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
         aside.seek(0)
         with _text(out) as text:
             write_rows((loads(line) for line in aside), table.ordered(), text)
-    return written
-
-
-def _write_pairs(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
-    columns = dict.fromkeys(PAIR_COLUMNS[:5])
-    written = 0
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as aside:
-        for ballot in ballots:
-            row = pair_row(ballot, name)
-            columns.update(dict.fromkeys(row))
-            aside.write(dumps(row) + "\n")
-            written += 1
-        aside.seek(0)
-        ordered = [column for column in PAIR_COLUMNS if column in columns]
-        with _text(out) as text:
-            write_rows((loads(line) for line in aside), ordered, text)
     return written
 
 

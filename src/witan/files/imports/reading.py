@@ -1,6 +1,7 @@
 """Sessions from any file: unpack, recognise, read."""
 
 import hashlib
+import json
 import pickle
 import shutil
 import sqlite3
@@ -8,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from heapq import merge
 from itertools import groupby
@@ -17,21 +18,429 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_records import Unreadable, session_name
+from witan.core.ballot_records import (
+    MOST,
+    Unreadable,
+    check_years,
+    length,
+    moment,
+    name,
+    read_record,
+    session_name,
+    unmark_simulated,
+)
+from witan.core.entries import AnswerEntry
 from witan.core.scale import Scale
-from witan.deliberation.record import Imported
-from witan.errors import BallotFileError, InvalidParameter
-from witan.files.ballots.columns import check_columns
-from witan.files.ballots.formats import Content, check_format, content_of, refuse_columns
-from witan.files.ballots.opening import open_source, unreadable_file
-from witan.files.ballots.problems import LineProblem, ProblemReport
-from witan.files.ballots.scales import scale_parts
-from witan.files.ballots.tables import PairSessions
-from witan.files.imports.ballots import Beside, read_ballot_pieces
+from witan.deliberation.record import Imported, session_from_json
+from witan.errors import BallotFileError, InvalidParameter, SessionFileError
+from witan.files.ballots.columns import (
+    ALIASES,
+    CANDIDATES,
+    LENGTHS,
+    QUESTIONS,
+    TEXTS,
+    Header,
+    Rows,
+    check_columns,
+    number,
+)
+from witan.files.ballots.formats import (
+    SESSION_MARKS,
+    Content,
+    check_format,
+    content_of,
+    first_value,
+    plain_ballots,
+    refuse_columns,
+)
+from witan.files.ballots.opening import OpenedFile, open_source, tap_objects, unreadable_file
+from witan.files.ballots.problems import LineProblem, ProblemReport, scale_parts
+from witan.files.ballots.records import objects, read_council_log
+from witan.files.ballots.tables import LONG_FORMS, PairSessions, read_long
 from witan.files.imports.battles import number_people, preferences_as_battles, read_battles
-from witan.files.imports.conversations import read_conversations
-from witan.files.imports.evaluations import join_ballots, read_inspect, read_promptfoo
-from witan.files.imports.session_lines import read_session_lines
+from witan.files.imports.evaluations import (
+    join_ballots,
+    read_conversations,
+    read_inspect,
+    read_promptfoo,
+)
+
+IMPORTED = "witan_imported"
+"""Marks a line that holds a session without events, as it was imported."""
+
+VERSION = 1
+"""The version of such a line."""
+
+VOTES = "votes"
+"""Under it a session holds the ballots of people that it is not counted by."""
+
+
+def read_session_lines(source: OpenedFile, report: ProblemReport) -> Iterator[Imported]:
+    """Read one session a line."""
+    for place, line in enumerate(source.lines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield _read_line(line)
+        except Unreadable as flaw:
+            report(place, flaw)
+        except SessionFileError as error:
+            report(place, Unreadable(None, error.problem))
+
+
+def _read_line(line: str) -> Imported:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(None, f"is not JSON ({error}); expected one session a line") from None
+    if not isinstance(record, dict) or not any(mark in record for mark in SESSION_MARKS):
+        raise Unreadable(
+            None, f"is no session; expected an object with {' or '.join(SESSION_MARKS)}"
+        )
+    return _imported_session(record) if IMPORTED in record else _council_session(line, record)
+
+
+def _council_session(line: str, record: Mapping[str, Any]) -> Imported:
+    """A council session from its events."""
+    session = session_from_json(line)
+    session_name("session", session.id)
+    check_years("at", session.opened.at)
+    votes = _ballots(VOTES, record.get(VOTES, []), session.id)
+    return Imported(
+        session=session.id,
+        at=session.opened.at,
+        question=session.question,
+        ballots=(*session.ballots, *votes),
+        answers={seat: answer.text for seat, answer in session.answers.items()},
+        session_record=session,
+        simulated=session.simulated,
+        closing=session.text,
+    )
+
+
+def _imported_session(record: Mapping[str, Any]) -> Imported:
+    if record[IMPORTED] != VERSION:
+        raise Unreadable(
+            IMPORTED,
+            f"is {record[IMPORTED]!r}, and this Witan reads {VERSION}; update Witan to read it",
+        )
+    session = session_name("session", name("session", record.get("session")))
+    simulated = record.get("simulated", False)
+    if not isinstance(simulated, bool):
+        raise Unreadable("simulated", f"is {simulated!r}; expected true or false")
+    return Imported(
+        session=session,
+        at=None if record.get("at") is None else moment(record["at"]),
+        question=_text("question", record.get("question")) or "",
+        category=_text("category", record.get("category")),
+        ballots=(
+            *_ballots("ballots", record.get("ballots", []), session),
+            *_ballots(VOTES, record.get(VOTES, []), session),
+        ),
+        answers=_map("answers", record.get("answers", {}), str),
+        lengths={
+            c: length("lengths", n)
+            for c, n in _map("lengths", record.get("lengths", {}), int).items()
+        },
+        simulated=simulated,
+        closing=_text("closing", record.get("closing")),
+        models=_map("models", record.get("models", {}), str),
+        kept={
+            who: _order_count(pair)
+            for who, pair in _map("kept", record.get("kept", {}), list).items()
+        },
+        repaired=_names("repaired", record.get("repaired", [])),
+        took=_took(record.get("took", [])),
+    )
+
+
+def _order_count(pair: list[Any]) -> tuple[int, int]:
+    """Pairs judged alike in both orders, of so many."""
+    if len(pair) != 2 or not all(_is_whole(n) for n in pair) or pair[0] > pair[1]:
+        raise Unreadable("kept", f"has {pair!r}; expected pairs judged alike, and pairs")
+    return pair[0], pair[1]
+
+
+def _names(field: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise Unreadable(field, "is no list of names")
+    return tuple(name(field, one) for one in value)
+
+
+def _took(records: object) -> tuple[AnswerEntry, ...]:
+    """Usage of answers; missing numbers are unknown."""
+    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
+        raise Unreadable("took", "is no list of what answers took")
+    return tuple(_answer(one) for one in records)
+
+
+def _answer(record: Mapping[str, Any]) -> AnswerEntry:
+    whole = {key: record.get(key) for key in ("chars", "output_tokens")}
+    real = {key: record.get(key) for key in ("seconds", "cost_usd")}
+    for key, value in whole.items():
+        if value is not None and not _is_whole(value):
+            raise Unreadable(f"took.{key}", f"is {value!r}; expected a whole number")
+    for key, value in real.items():
+        if value is not None and not _is_amount(value):
+            raise Unreadable(f"took.{key}", f"is {value!r}; expected a number of 0 or more")
+    failed = record.get("failed", False)
+    if not isinstance(failed, bool):
+        raise Unreadable("took.failed", f"is {failed!r}; expected true or false")
+    return AnswerEntry(
+        name("took.seat", record.get("seat")),
+        name("took.model", record.get("model")),
+        chars=whole["chars"],
+        seconds=real["seconds"],
+        cost_usd=real["cost_usd"],
+        output_tokens=whole["output_tokens"],
+        failed=failed,
+    )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
+
+
+def _is_amount(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= cast("float", value) <= MOST
+
+
+def _ballots(field: str, records: object, session: str) -> tuple[Ballot, ...]:
+    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
+        raise Unreadable(field, "is no list of ballots")
+    read = []
+    for place, record in enumerate(records):
+        try:
+            read.append(read_record({**record, "session": session}))
+        except Unreadable as flaw:
+            where = f"{field}[{place}]" + ("" if flaw.field is None else f".{flaw.field}")
+            raise Unreadable(where, flaw.what) from None
+    return tuple(read)
+
+
+def _text(field: str, value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise Unreadable(field, f"is {value!r}; expected text")
+    return value
+
+
+def _map(field: str, value: object, kind: type) -> dict[str, Any]:
+    if not isinstance(value, dict) or not all(type(item) is kind for item in value.values()):
+        expected = {str: "text", int: "whole numbers", list: "lists"}[kind]
+        raise Unreadable(field, f"is no map from candidate to {expected}")
+    return value
+
+
+@dataclass(slots=True)
+class _Extra:
+    question: str = ""
+    category: str | None = None
+    answers: dict[str, str] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
+
+
+class Beside:
+    """Content of files beside the ballots, by session."""
+
+    def __init__(self) -> None:
+        self._extras: dict[str, _Extra] = {}
+
+    def answers(self, path: str | Path | IO[Any], on_problem: Any) -> None:
+        """Take in answers: session, candidate, and a text or its length."""
+        with open_source(path) as source:
+            report = ProblemReport(source.path, on_problem)
+            for line, record in objects(source, report):
+                try:
+                    self._answer(record)
+                except Unreadable as flaw:
+                    report(line, flaw)
+
+    def questions(self, path: str | Path | IO[Any], on_problem: Any) -> None:
+        """Take in questions: session, text, and perhaps a category."""
+        with open_source(path) as source:
+            report = ProblemReport(source.path, on_problem)
+            for line, record in objects(source, report):
+                try:
+                    self._question(record)
+                except Unreadable as flaw:
+                    report(line, flaw)
+
+    def joined(self, one: Imported) -> Imported:
+        """Join the session with it; the session's own words win."""
+        extra = self._extras.get(one.session)
+        if extra is None:
+            return one
+        return replace(
+            one,
+            question=one.question if one.question else extra.question,
+            category=extra.category if one.category is None else one.category,
+            answers={**extra.answers, **one.answers},
+            lengths={**extra.lengths, **one.lengths},
+        )
+
+    def _answer(self, record: Mapping[str, Any]) -> None:
+        extra = self._of(record)
+        candidate = first_value(record, CANDIDATES)
+        if not isinstance(candidate, str) or not candidate.strip():
+            raise Unreadable("candidate", "is missing; expected who wrote the answer")
+        text, chars = first_value(record, TEXTS), first_value(record, LENGTHS)
+        if isinstance(text, str):
+            extra.answers[candidate.strip()] = text
+        elif chars is not None:
+            extra.lengths[candidate.strip()] = length("chars", chars)
+        else:
+            raise Unreadable("text", "is missing; expected the answer as text, or its length")
+
+    def _question(self, record: Mapping[str, Any]) -> None:
+        extra = self._of(record)
+        text, category = first_value(record, QUESTIONS), record.get("category")
+        if text is None and category is None:
+            raise Unreadable("text", "is missing; expected the question as text, or its category")
+        for named, value in (("text", text), ("category", category)):
+            if value is not None and not isinstance(value, str):
+                raise Unreadable(named, f"is {value!r}; expected text")
+        extra.question = extra.question if text is None else text
+        extra.category = extra.category if category is None else category
+
+    def _of(self, record: Mapping[str, Any]) -> _Extra:
+        session = first_value(record, ALIASES["session"])
+        if isinstance(session, bool) or not isinstance(session, str | int) or session == "":
+            raise Unreadable("session", "is missing; expected the name of a session")
+        return self._extras.setdefault(session_name("session", str(session)), _Extra())
+
+
+def collect_lengths(
+    rows: Rows, columns: Mapping[str, str], lengths: dict[tuple[str, str], int]
+) -> Iterator[tuple[int, list[str]]]:
+    """Pass on a long table's rows, collecting lengths of answers."""
+    numbered = iter(rows)
+    first = next(numbered, None)
+    if first is None:
+        return
+    yield first
+    header = Header(first[1], columns, "")
+    place = header.place(*LENGTHS)
+    session, candidate = header.cell("session"), header.cell("candidate")
+    for line, row in numbered:
+        if place is not None:
+            chars = number(row[place].strip())
+            if isinstance(chars, int) and 0 <= chars <= MOST:
+                lengths[session(row).strip(), candidate(row).strip()] = chars
+        yield line, row
+
+
+def read_ballot_pieces(
+    content: Content, columns: Mapping[str, str], report: ProblemReport
+) -> Iterator[Imported]:
+    """Read one piece per ballot, and pieces for other session data."""
+    if content.format == "council-log":
+        refuse_columns(content, columns)
+        yield from _Log(content.source).pieces(report)
+    elif content.format in LONG_FORMS:
+        yield from _long(content, report)
+    else:
+        ballots = plain_ballots(content, columns, report, apart=True)
+        yield from map(_piece(content.source), ballots)
+
+
+def _piece(source: OpenedFile) -> Any:
+    """A converter of ballots into pieces; the file names nameless sessions."""
+    stem = source.stem
+
+    def of(ballot: Ballot) -> Imported:
+        cast, simulated = unmark_simulated(
+            ballot if ballot.session else replace(ballot, session=stem)
+        )
+        question = "" if cast.question is None else cast.question
+        return Imported(
+            cast.session, cast.at, question, cast.category, (cast,), simulated=simulated
+        )
+
+    return of
+
+
+def _long(content: Content, report: ProblemReport) -> Iterator[Imported]:
+    """Ballots of a long table, and lengths of answers beside them."""
+    lengths: dict[tuple[str, str], int] = {}
+    rows, columns = content.long_rows(report)
+    for ballot in read_long(collect_lengths(rows, columns, lengths), columns, report):
+        # All rows are read before the first ballot comes.
+        piece = _piece(content.source)(ballot)
+        named = [(c, lengths.get((ballot.session, c))) for c in ballot.mentioned()]
+        known = {candidate: length for candidate, length in named if length is not None}
+        yield replace(piece, lengths=known) if known else piece
+
+
+class _Log:
+    """Another council's log, of ballots, texts and costs."""
+
+    def __init__(self, source: OpenedFile) -> None:
+        self._source = source
+        self._line: Mapping[str, Any] | None = None
+        self._expected: str | None = None
+        self._events: list[Imported] = []
+
+    def pieces(self, report: ProblemReport) -> Iterator[Imported]:
+        """The ballots, and what the log says of their sessions besides."""
+        turn = _piece(self._source)
+        for ballot in read_council_log(tap_objects(self._source, self._hear), report):
+            yield from self._pieces()
+            if self._line is not None:
+                yield _texts_of_session(ballot.session, self._line)
+                self._line = None
+            noted = self._expected is not None and ballot.notes is None
+            yield turn(
+                replace(ballot, notes=f"expected answer: {self._expected}") if noted else ballot
+            )
+        yield from self._pieces()
+
+    def _hear(self, record: dict[str, Any]) -> None:
+        """Note a line before its ballots, which precede the next line."""
+        if "rankings" in record:
+            self._line = record
+            self._expected = None if record.get("expected") is None else str(record["expected"])
+        elif (piece := _texts_of_event(record)) is not None:
+            self._events.append(piece)
+
+    def _pieces(self) -> list[Imported]:
+        pieces, self._events = self._events, []
+        return pieces
+
+
+def _texts_of_session(session: str, record: Mapping[str, Any]) -> Imported:
+    """Answers and final answer of a session on one line."""
+    stage1 = record.get("stage1")
+    answers = stage1 if isinstance(stage1, dict) else {}
+    closing, question = record.get("synthesis"), record.get("question")
+    return Imported(
+        session,
+        question=question if isinstance(question, str) else "",
+        answers={m: text for m, text in answers.items() if isinstance(text, str)},
+        closing=closing if isinstance(closing, str) else None,
+    )
+
+
+def _texts_of_event(record: Mapping[str, Any]) -> Imported | None:
+    """The question, an answer or the final answer from an event."""
+    kind, run, at = record.get("type"), record.get("run_id"), _time(record.get("timestamp"))
+    text = record.get("question" if kind == "config" else "response")
+    if not isinstance(text, str) or not isinstance(run, str) or not run:
+        return None
+    if kind == "config":
+        return Imported(run, at, text)
+    model = record.get("model")
+    if kind == "stage1_response" and isinstance(model, str):
+        return Imported(run, at, answers={model: text})
+    return Imported(run, at, closing=text) if kind == "stage3_synthesis" else None
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return None if value is None else moment(value)
+    except Unreadable:
+        return None  # a time that cannot be read is none; the ballots tell theirs
+
 
 MOST_HELD = 200_000_000
 """Bytes, as far as they can be told, that are held in memory; beyond, all is laid aside on disk."""
@@ -345,9 +754,9 @@ def digest_of(sources: Iterable[str | Path | IO[bytes]], **meaning: object) -> s
             _take(one, source)
             source.seek(0)
         whole.update(one.digest())
-    for name, value in sorted(meaning.items()):
+    for option, value in sorted(meaning.items()):
         if value not in (None, False, "", (), []):
-            whole.update(f"\0{name}={value!r}".encode())
+            whole.update(f"\0{option}={value!r}".encode())
     return whole.hexdigest()
 
 

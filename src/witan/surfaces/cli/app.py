@@ -30,7 +30,6 @@ BY_HAND: Mapping[str, str] = MappingProxyType(
         "doctor": "Say whether a council could sit, and what is configured.",
         "serve": "Serve the council: page, HTTP, MCP.",
         "mcp": "Serve the council over MCP, on stdin and stdout.",
-        "convert": "Write ballots in another format.",
     }
 )
 """Commands that are no operations, and their summaries."""

@@ -58,13 +58,11 @@ class Body:
     ----------
     files
         Names of files, and of sessions as ``witan show`` takes them.
-    done
-        What becomes of the ballots, in a word.
     history, config
         Where sessions are looked up; None: the configured history.
     """
 
-    def __init__(  # noqa: PLR0913 - all but the files by name
+    def __init__(
         self,
         files: Sequence[str],
         *,
@@ -73,12 +71,11 @@ class Body:
         scale: "Scale | None" = None,
         rubric: "Rubric | None" = None,
         strict: bool = False,
-        done: str = "counted",
         history: str | None = None,
         config: Path | None = None,
     ) -> None:
         self.files, self.format, self.columns, self.strict = files, format, columns, strict
-        self.done, self.history, self.config = done, history, config
+        self.history, self.config = history, config
         self.scale, self.rubric = scale, rubric
         self.scales: dict[Scale, None] = {}
         self.n_ballots = 0
@@ -90,9 +87,7 @@ class Body:
         self.not_read: list[Unread] = []
 
     @classmethod
-    def of(
-        cls, options: Mapping[str, Any], done: str = "counted", rubric: "Rubric | None" = None
-    ) -> "Body":
+    def of(cls, options: Mapping[str, Any], rubric: "Rubric | None" = None) -> "Body":
         """Return the body that the options ask for."""
         if list(options["files"]).count("-") > 1:
             raise click.UsageError("Standard input, -, can be read only once.")
@@ -103,7 +98,6 @@ class Body:
             scale=options["scale"],
             rubric=rubric,
             strict=options["strict"],
-            done=done,
             history=options["history"],
             config=options["config"],
         )
@@ -245,7 +239,7 @@ class Body:
         if votes := votes_beside(one.ballots):
             votes_by_people = counted(len(votes), "ballot") + " by people"
             echo(
-                f"{clean(one.session)}: {votes_by_people} {self.done} as well; "
+                f"{clean(one.session)}: {votes_by_people} counted as well; "
                 "its own outcome is that of the models",
                 err=True,
             )
@@ -265,16 +259,16 @@ class Body:
             for problems in (self.problems, self.odd)
         )
         if unread and self.strict:
-            echo(f"{unread} could not be read; nothing is {self.done} under --strict", err=True)
+            echo(f"{unread} could not be read; nothing is counted under --strict", err=True)
             raise click.exceptions.Exit(Status.FAILED)
         if unread:
             echo(
-                f"{unread} could not be read; {counted(self.n_ballots, 'ballot')} {self.done}",
+                f"{unread} could not be read; {counted(self.n_ballots, 'ballot')} counted",
                 err=True,
             )
         if odd and self.strict:
             names = listed([clean(path) for path in self.odd])
-            echo(f"{names}: nothing is {self.done} under --strict", err=True)
+            echo(f"{names}: nothing is counted under --strict", err=True)
             raise click.exceptions.Exit(Status.FAILED)
         if (self.problems + self.odd).total() > PROBLEMS_SHOWN and odd:
             echo(f"{odd} came with what does not count", err=True)

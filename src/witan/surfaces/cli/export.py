@@ -35,7 +35,7 @@ KINDS = ("sessions", "ballots", "battles")
     "export",
     "export > sessions.jsonl",
     "export --since 30d -o ballots.csv",
-    "export 20261121-1932 -o votes.toc",
+    "export 20261121-1932 -o ballots.parquet",
     "export --lake lake/",
 )
 @click.argument("sessions", metavar="[ID]...", nargs=-1)
@@ -143,11 +143,9 @@ def _writer(
 
 def _holds_ballots(output: str | None) -> bool:
     """Check that a file of this name can hold nothing but ballots."""
-    from witan.files.ballots.preflib import PREFLIB_KINDS
-
     path = Path("-" if output is None else output)
     bare = path.with_suffix("") if path.suffix in (".gz", ".zst") else path
-    return bare.suffix in (".csv", ".parquet", *(f".{kind}" for kind in PREFLIB_KINDS))
+    return bare.suffix in (".csv", ".parquet")
 
 
 def _find_sessions(

@@ -171,8 +171,8 @@ class TestWhole:
         places = [
             text.index(part)
             for part in (
-                "Which?", "Yes.", "Perhaps.", "Ballots", "a: a > b > c", "By borda, 3 ballots",
-                "Final answer, written by chair", "Yes, it says [A].", "[A] a", "$0.070",
+                "Which?", "Yes.", "Perhaps.", "Ballots", "b: a > c", "By borda, 3 ballots",
+                "Final answer", "Yes, it says [A].", "written by chair", "[A] a", "$0.070",
             )
         ]  # fmt: skip
         assert places == sorted(places)
@@ -184,6 +184,7 @@ class TestWhole:
 
         text = shown(story.closed())
         assert "a: b [place 2] > c [place 1]\n  said: b is\n  right\n" in text
+        assert "In brackets: the place on the reviewer's sheet, and the grade." in text
 
     def test_a_ballot_shows_the_grades_it_gives(self):
         """The grade of each candidate stands beside its place, weighed as the rubric weighs."""
@@ -237,7 +238,9 @@ class TestWhole:
         text = shown(three(simulated=True).closing("Yes.").closed())
 
         assert text.startswith("simulated session · s1")
-        for part in ("a · 1 word", "Ballots", "Ranking", "Final answer", "3 of 3 reviewers"):
+        for part in ("ballots", "ranking", "final answer", "seats"):
+            assert f"Simulated {part}" in text
+        for part in ("a · rank 1", "3 of 3 reviewers"):
             assert f"simulated · {part}" in text
 
 

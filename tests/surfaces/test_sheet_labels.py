@@ -13,7 +13,7 @@ from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.views.naming import Naming
+from witan.surfaces.report.naming import Naming
 from witan.surfaces.web.rendering import render_session
 
 LABEL = re.compile(r"(?<![\w'’])[A-Z](?![\w'’])")

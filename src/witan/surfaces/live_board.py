@@ -1,17 +1,17 @@
-"""The live view of a session, folded from its events one by one."""
+"""The live state of a session, folded from its events, and each event in a line."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import singledispatch
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
 from witan.deliberation.ports import Spent
-from witan.service.text import counted
-
-__all__ = ["Board", "LiveLine", "Phase", "State"]
+from witan.deliberation.session import Answer
+from witan.service.text import UNSAVED, clean, counted, listed, number
+from witan.service.trust import duration_text, p_best_text
 
 Phase = Literal["opening", "answers", "reviews", "synthesis", "closed"]
 
@@ -19,12 +19,72 @@ State = Literal[
     "waiting", "answering", "answered", "failed", "reviewing", "voted", "abstained", "writing",
     "written",
 ]  # fmt: skip
-"""What a seat does, or has done last."""
+"""The present work of a seat, or the last that it finished."""
+
+Mark = Literal["idle", "busy", "done", "bad"]
+
+MARKS: dict[str, Mark] = {
+    "waiting": "idle",
+    "answering": "busy",
+    "answered": "done",
+    "failed": "bad",
+    "reviewing": "busy",
+    "voted": "done",
+    "abstained": "bad",
+    "writing": "busy",
+    "written": "done",
+    "did not finish": "bad",
+}
+"""State to the mark drawn before it; the word always stands beside the mark."""
 
 REASONED = "what it wrote at first was reasoning, and is withdrawn"
 
-RUNNING = ("answering", "reviewing", "writing")
-"""States in which a seat is waited for."""
+UNFINISHED = "did not finish"
+
+CUT = "cut at its token limit"
+
+MANY_SEATS = 12
+"""More seats than this are counted in one line instead of listed."""
+
+
+def answer_facts(answer: "e.AnswerDone | Answer", flags: Sequence[str] = ()) -> tuple[str, ...]:
+    """Word length, seconds, and what else is to be known of an answer before it is read.
+
+    Parameters
+    ----------
+    flags
+        Those that the safety gate raised.
+    """
+    spent, tokens = answer.spent, answer.spent.usage.output_tokens
+    facts = [counted(len(answer.text.split()), "word"), duration_text(spent.seconds)]
+    if tokens is not None:
+        facts.append(counted(tokens, "token"))
+    if answer.round > 1:
+        facts.append(f"round {answer.round}")
+    if answer.cut:
+        facts.append(CUT)
+    return (*facts, *([gate_text(flags)] if flags else []))
+
+
+def gate_text(flags: Sequence[str]) -> str:
+    """Word the flags of the safety gate."""
+    return f"fails the safety gate: {', '.join(flags)}"
+
+
+def turned_text(cast: e.BallotCast) -> str:
+    """Word how a ballot changed with the order of its sheet."""
+    pairs = counted(cast.compared, "pair")
+    return f"judged {cast.flipped} of {pairs} otherwise when its sheet was turned round"
+
+
+def progress_lines(events: Iterable[e.Event]) -> str:
+    """Write a line for each event that has one."""
+    board, lines = Board(), []
+    for event in events:
+        board = board.after(event)
+        if board.line:
+            lines.append(f"{board.line}\n")
+    return "".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +101,8 @@ class LiveLine:
         What all that it has done took, answers and reviews; None: nothing is over yet.
     note
         What is out of the ordinary.
+    round
+        The round of its latest text that began.
     """
 
     name: str
@@ -51,16 +113,36 @@ class LiveLine:
     spent: Spent | None = None
     note: str = ""
     inside_word: bool = False
+    round: int = 0
 
     @property
     def running(self) -> bool:
         """True while it is waited for."""
-        return self.state in RUNNING
+        return MARKS[self.state] == "busy"
 
     @property
-    def seconds(self) -> float | None:
-        """Seconds of all its calls; None: none is over yet."""
-        return None if self.spent is None else self.spent.seconds
+    def status(self) -> str:
+        """Its state in a word; the session may close over a seat that never finished."""
+        return UNFINISHED if self.running and self.since is None else self.state
+
+    @property
+    def at_rest(self) -> "LiveLine":
+        """The line without what changes with every word."""
+        return replace(self, words=0, inside_word=False, round=0)
+
+    @property
+    def mark(self) -> Mark:
+        """The mark before its state."""
+        return MARKS[self.status]
+
+    def elapsed(self, now: datetime) -> float | None:
+        """Return the seconds that its work goes on for; None: it does nothing that lasts."""
+        return None if self.since is None else max((now - self.since).total_seconds(), 0.0)
+
+    @property
+    def seconds(self) -> str:
+        """Seconds of all its calls; empty: none is over yet."""
+        return "" if self.spent is None else f"{self.spent.seconds:.1f} s"
 
     @property
     def amount(self) -> str:
@@ -76,13 +158,14 @@ class LiveLine:
         """Return the seat once it was asked for something."""
         return replace(self, state=state, since=at, note="")
 
-    def hear(self, text: str) -> "LiveLine":
+    def hear(self, text: str, round_: int = 0) -> "LiveLine":
         """Return the seat with another piece of its text."""
         starts = len(text.split())
         if self.inside_word and starts and not text[0].isspace():
             starts -= 1
         ends_inside = not text[-1].isspace() if text else self.inside_word
-        return replace(self, words=self.words + starts, inside_word=ends_inside)
+        words, latest = self.words + starts, max(self.round, round_)
+        return replace(self, words=words, inside_word=ends_inside, round=latest)
 
     def write(self, state: State, text: str, spent: Spent, note: str = "") -> "LiveLine":
         """Return the seat once its text is complete."""
@@ -126,6 +209,10 @@ class Board:
         The seats and chairmen that play a script.
     provisional
         The latest event is not in the history yet.
+    line
+        The latest event in a line, the simulated marked; empty: it has none.
+    review_round, voted, electorate
+        The latest round of reviews, its ballots, and how many are asked for.
     """
 
     phase: Phase = "opening"
@@ -140,15 +227,33 @@ class Board:
     jurors: int = 0
     scripted: tuple[str, ...] = ()
     provisional: bool = False
+    line: str = ""
+    review_round: int = 0
+    voted: int = 0
+    electorate: int = 0
 
     def after(self, event: e.Event) -> "Board":
         """Return the board once this has happened, too."""
-        board = _after(event, self)
-        if isinstance(event, e.AnswerDelta | e.SynthesisDelta):
+        board, words = _take(event, self)
+        delta = isinstance(event, e.AnswerDelta | e.SynthesisDelta)
+        provisional = board.provisional if delta else event.provisional
+        if words:
+            unsaved = f" ({UNSAVED})" if event.provisional else ""
+            words = f"{'simulated · ' if board.scripted else ''}{clean(words)}{unsaved}"
+        if (board.line, board.provisional) == (words, provisional):
             return board
-        if board.provisional == event.provisional:
-            return board
-        return replace(board, provisional=event.provisional)
+        return replace(board, line=words, provisional=provisional)
+
+    @property
+    def doing(self) -> str:
+        """The stage in a few words, with how far it came."""
+        return {
+            "opening": "seating the council",
+            "answers": f"answers: {self.done(('answered', 'failed'))} of {self.answering}",
+            "reviews": f"reviews: {self.done(('voted', 'abstained'))} of {self.judging}",
+            "synthesis": "the final answer is being written",
+            "closed": self.ending,
+        }[self.phase]
 
     @property
     def judging(self) -> int:
@@ -164,6 +269,14 @@ class Board:
         seats = tuple(change(line) if line.name == name else line for line in self.seats)
         return replace(self, seats=seats)
 
+    def remark(self, name: str, note: str) -> "Board":
+        """Return the board with a remark on a seat."""
+        return self.seat(name, lambda line: replace(line, note=note))
+
+    def tell(self, news: str) -> "Step":
+        """Return the board with news, and these."""
+        return replace(self, news=(*self.news, news)), news
+
     def hand_to(self, chairman: str | None, at: datetime) -> "Board":
         """Return the board once this chairman writes; None: nobody does."""
         if chairman is None:
@@ -174,145 +287,189 @@ class Board:
     def settled(self) -> "Board":
         """Return the board as it stays true for good: whoever is still waited for is so no more."""
         seats = tuple(replace(line, since=None) for line in self.seats)
-        writing = self.writer is not None and self.writer.running
-        return replace(self, seats=seats, writer=None if writing else self.writer)
+        if self.writer is None or not self.writer.running:
+            return replace(self, seats=seats)
+        phase: Phase = "reviews" if self.done(("voted", "abstained")) else "answers"
+        return replace(self, seats=seats, writer=None, phase=phase)
 
     def write(self, change: Callable[[LiveLine], LiveLine]) -> "Board":
         """Return the board with whoever writes the final answer changed."""
         return self if self.writer is None else replace(self, writer=change(self.writer))
 
 
+Step: TypeAlias = tuple[Board, str]
+"""The board after an event, and the event in words."""
+
+
 @singledispatch
-def _after(event: e.Event, board: Board) -> Board:  # noqa: ARG001 - the general case
+def _take(event: e.Event, board: Board) -> Step:  # noqa: ARG001 - the general case
     """Most kinds change nothing that is shown."""
-    return board
+    return board, ""
 
 
-@_after.register
-def _(event: e.SessionOpened, board: Board) -> Board:
+@_take.register
+def _(event: e.SessionOpened, board: Board) -> Step:
     called = (*event.members, *event.jury)
-    seats = tuple(LiveLine(seat.name, simulated=seat.simulated) for seat in called)
     everyone = (*event.seats, *event.called)
-    scripted = tuple(dict.fromkeys(seat.name for seat in everyone if seat.simulated))
-    phase: Phase = "answers" if event.members else "reviews"
-    return replace(
+    opened = replace(
         board,
-        phase=phase,
+        phase="answers" if event.members else "reviews",
         began=event.at,
-        seats=seats,
+        seats=tuple(LiveLine(seat.name, simulated=seat.simulated) for seat in called),
         answering=len(event.members),
         jurors=len(event.jury),
-        scripted=scripted,
+        scripted=tuple(dict.fromkeys(seat.name for seat in everyone if seat.simulated)),
+        electorate=len(event.reviewers),
     )
+    names = listed([seat.name for seat in event.seats], most=MANY_SEATS)
+    judging = listed([seat.name for seat in event.jury], most=MANY_SEATS)
+    jury = f", judged by {judging}" if event.jury else ""
+    return opened, f"the council sits: {names}{jury}"
 
 
-@_after.register
-def _(event: e.AnswerStarted, board: Board) -> Board:
-    return board.seat(event.seat, lambda line: line.void("").start("answering", event.at))
+@_take.register
+def _(event: e.AnswerStarted, board: Board) -> Step:
+    return board.seat(event.seat, lambda line: line.void("").start("answering", event.at)), ""
 
 
-@_after.register
-def _(event: e.AnswerDelta, board: Board) -> Board:
-    return board.seat(event.seat, lambda line: line.hear(event.text))
+@_take.register
+def _(event: e.AnswerDelta, board: Board) -> Step:
+    begun = any(line.name == event.seat and line.round >= event.round for line in board.seats)
+    after = board.seat(event.seat, lambda line: line.hear(event.text, event.round))
+    return after, "" if begun else f"{event.seat} answers{_again(event.round)} …"
 
 
-@_after.register
-def _(event: e.AnswerDone, board: Board) -> Board:
-    note = "cut at its token limit" if event.cut else ""
-    return board.seat(
+@_take.register
+def _(event: e.AnswerDone, board: Board) -> Step:
+    note = CUT if event.cut else ""
+    after = board.seat(
         event.seat, lambda line: line.write("answered", event.text, event.spent, note)
     )
+    return after, f"{event.seat} has answered: {', '.join(answer_facts(event))}"
 
 
-@_after.register
-def _(event: e.AnswerFailed, board: Board) -> Board:
+@_take.register
+def _(event: e.AnswerFailed, board: Board) -> Step:
     # A failed round of debate leaves the answer of the round before standing.
     state: State = "failed" if event.round == 1 else "answered"
-    return board.seat(event.seat, lambda line: line.stop(state, event.spent, event.reason))
+    after = board.seat(event.seat, lambda line: line.stop(state, event.spent, event.reason))
+    return after, f"{event.seat} has not answered: {event.reason}"
 
 
-@_after.register
-def _(event: e.GateVerdict, board: Board) -> Board:
+@_take.register
+def _(event: e.GateVerdict, board: Board) -> Step:
     if not event.flags:
-        return board
-    note = f"fails the safety gate: {', '.join(event.flags)}"
-    return board.seat(event.seat, lambda line: replace(line, note=note))
+        return board, ""
+    note = gate_text(event.flags)
+    return board.remark(event.seat, note), f"{event.seat} {note}"
 
 
-@_after.register
-def _(event: e.ReviewStarted, board: Board) -> Board:
-    started = board.seat(event.seat, lambda line: line.start("reviewing", event.at))
-    return replace(started, phase="reviews")
+@_take.register
+def _(event: e.ReviewStarted, board: Board) -> Step:
+    after = board.seat(event.seat, lambda line: line.start("reviewing", event.at))
+    if event.round <= board.review_round:
+        return replace(after, phase="reviews"), ""
+    after = replace(after, phase="reviews", review_round=event.round, voted=0)
+    return after, f"the answers are reviewed blind{_again(event.round)}"
 
 
-@_after.register
-def _(event: e.BallotRepaired, board: Board) -> Board:
+@_take.register
+def _(event: e.BallotRepaired, board: Board) -> Step:
     note = f"asked again: {event.problem}"
-    return board.seat(event.seat, lambda line: replace(line, note=note))
+    return board.remark(event.seat, note), f"{event.seat} is {note}"
 
 
-@_after.register
-def _(event: e.BallotCast, board: Board) -> Board:
-    turned = f"judged {event.flipped} of {event.compared} pairs otherwise on its sheet turned round"
-    note = "; ".join([*([turned] if event.flipped else []), *event.notes])
-    return board.seat(event.seat, lambda line: line.stop("voted", event.spent, note))
+@_take.register
+def _(event: e.BallotCast, board: Board) -> Step:
+    note = "; ".join([*([turned_text(event)] if event.flipped else []), *event.notes])
+    after = board.seat(event.seat, lambda line: line.stop("voted", event.spent, note))
+    after = replace(after, voted=board.voted + 1)
+    return after, f"{event.seat} has voted: {after.voted} of {board.electorate}"
 
 
-@_after.register
-def _(event: e.BallotAbstained, board: Board) -> Board:
-    return board.seat(event.seat, lambda line: line.stop("abstained", event.spent, event.reason))
+@_take.register
+def _(event: e.BallotAbstained, board: Board) -> Step:
+    after = board.seat(event.seat, lambda line: line.stop("abstained", event.spent, event.reason))
+    return after, f"{event.seat} abstains: {event.reason}"
 
 
-@_after.register
-def _(event: e.OutcomeChanged, board: Board) -> Board:
-    return replace(board, outcome=event.outcome, counted=len(event.counted))
+@_take.register
+def _(event: e.OutcomeChanged, board: Board) -> Step:
+    after = replace(board, outcome=event.outcome, counted=len(event.counted))
+    if not event.outcome.leaders:
+        return after, ""
+    return after, f"after {counted(after.counted, 'ballot')} {_lead(event.outcome)}"
 
 
-@_after.register
-def _(event: e.Decided, board: Board) -> Board:
-    news = f"decided: no ballot still out could overtake {event.leader}"
-    return replace(board, news=(*board.news, news))
+@_take.register
+def _(event: e.Decided, board: Board) -> Step:
+    return board.tell(f"decided: no ballot still out could overtake {event.leader}")
 
 
-@_after.register
-def _(event: e.SynthesisStarted, board: Board) -> Board:
-    return replace(board, phase="synthesis").hand_to(event.chairman, event.at)
+@_take.register
+def _(event: e.SynthesisStarted, board: Board) -> Step:
+    after = replace(board, phase="synthesis").hand_to(event.chairman, event.at)
+    if event.chairman is None:
+        return after, "the best answer stands for the final answer"
+    return after, f"{event.chairman} writes the final answer …"
 
 
-@_after.register
-def _(event: e.SynthesisDelta, board: Board) -> Board:
-    return board.write(lambda line: line.hear(event.text))
+@_take.register
+def _(event: e.SynthesisDelta, board: Board) -> Step:
+    return board.write(lambda line: line.hear(event.text)), ""
 
 
-@_after.register
-def _(event: e.SynthesisFailedOver, board: Board) -> Board:
+@_take.register
+def _(event: e.SynthesisFailedOver, board: Board) -> Step:
     instead = "the best answer is taken" if event.next is None else f"{event.next} writes instead"
-    news = f"chairman {event.chairman} failed: {event.reason}; {instead}"
-    return replace(board, news=(*board.news, news)).hand_to(event.next, event.at)
+    after = board.hand_to(event.next, event.at)
+    return after.tell(f"chairman {event.chairman} failed: {event.reason}; {instead}")
 
 
-@_after.register
-def _(event: e.SynthesisDone, board: Board) -> Board:
-    return board.write(lambda line: line.write("written", event.text, event.spent))
+@_take.register
+def _(event: e.SynthesisDone, board: Board) -> Step:
+    return board.write(lambda line: line.write("written", event.text, event.spent)), ""
 
 
-@_after.register
-def _(event: e.CallRetried, board: Board) -> Board:
+@_take.register
+def _(event: e.CallRetried, board: Board) -> Step:
     note = f"attempt {event.attempt} failed: {event.reason}"
+    words = f"{event.seat}: {note}"
     if event.stage == "synthesis":
-        return board.write(lambda line: line.void(note))
+        return board.write(lambda line: line.void(note)), words
     if event.stage == "answer":
-        return board.seat(event.seat, lambda line: line.void(note))
-    return board.seat(event.seat, lambda line: replace(line, note=note))
+        return board.seat(event.seat, lambda line: line.void(note)), words
+    return board.remark(event.seat, note), words
 
 
-@_after.register
-def _(event: e.TextWithdrawn, board: Board) -> Board:
+@_take.register
+def _(event: e.TextWithdrawn, board: Board) -> Step:
     if event.stage == "synthesis":
-        return board.write(lambda line: line.void(REASONED))
-    return board.seat(event.seat, lambda line: line.void(REASONED))
+        return board.write(lambda line: line.void(REASONED)), ""
+    return board.seat(event.seat, lambda line: line.void(REASONED)), ""
 
 
-@_after.register
-def _(event: e.SessionClosed, board: Board) -> Board:
-    return replace(board.settled(), phase="closed", ending=event.status)
+@_take.register
+def _(event: e.SessionClosed, board: Board) -> Step:
+    return replace(board.settled(), phase="closed", ending=event.status), ""
+
+
+def _again(round_: int) -> str:
+    """Name the round, after the first."""
+    return "" if round_ == 1 else f" once more, in round {round_}"
+
+
+def _lead(outcome: Outcome) -> str:
+    """Word the lead: its size, and its probability."""
+    line = outcome.standings[0]
+    if len(outcome.leaders) > 1:
+        return f"{listed(outcome.leaders)} share the first place"
+    within = ""
+    if line.interval is not None:
+        low, high = number(line.interval.low), number(line.interval.high)
+        within = f" ({low} to {high} at {outcome.level * 100:g}%)"
+    sure = "" if line.p_best is None else f", best with probability {p_best_text(line.p_best)}"
+    others = [name for name in outcome.tied_for_best if name != line.candidate]
+    tied = f", too close to call against {listed(others)}" if others else ""
+    score = "" if line.score is None else f" with {number(line.score)}"
+    return f"{line.candidate} leads{score}{within}{sure}{tied}"

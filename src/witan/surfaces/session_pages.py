@@ -1,6 +1,6 @@
 """A session as one HTML file, for commands, programs and clients that do not reach the page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from witan.core.ballot import Ballot
@@ -16,7 +16,7 @@ __all__ = ["imported_to_html", "session_to_html"]
 def session_to_html(
     session: Session,
     *,
-    children: Sequence[tuple[str, str]] = (),
+    children: Mapping[str, str] | None = None,
     votes: Sequence[Ballot] = (),
 ) -> str:
     """Write a page with its own styles, no script, nothing fetched.

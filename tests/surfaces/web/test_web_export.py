@@ -86,7 +86,7 @@ class TestHistory:
         assert said.status == 0, said.err
         root = parsed((tmp_path / "s.html").read_text(encoding="utf-8"))
         assert root.all("table", class_="standings")
-        assert len(root.one("table", class_="cast").one("tbody").all("tr")) == 2
+        assert len(root.one(id="ballots").one("table").one("tbody").all("tr")) == 2
         assert not [x for tag in ("script", "link", "form") for x in root.all(tag)]
 
     def test_votes_of_people_are_on_it(self, witan, tmp_path):

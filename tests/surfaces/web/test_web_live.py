@@ -69,7 +69,7 @@ class TestPage:
         lanes = root.all(class_="lane")
 
         assert [lane.one("h3").text for lane in lanes] == ["ada", "bob"]
-        assert lanes[0].one(class_="state").text == "writing"
+        assert lanes[0].one(class_="state").text == "answering"
         assert lanes[0].one(id="lane-0-amount").text == "1 word"
         assert lanes[0].one(data_elapsed="2.0").text == "2.0 s"
         assert lanes[0].one(id="lane-0-text").text == "Ada"
@@ -138,12 +138,12 @@ class TestPatches:
         assert live.patch() == ""
 
     def test_a_whole_text_takes_the_place_of_its_pieces(self):
-        """It comes as markdown, once, and its lane says that it is done."""
+        """It comes as markdown, once, and its lane says that it is answered."""
         patch = patched(after(4), EVENTS[4], EVENTS[5])
 
         assert patch["#lane-0-text outerHTML"].one("em").text == "so"
         assert "#lane-0-text beforeend" not in patch
-        assert "done" in patch["#lane-0-head innerHTML"].text
+        assert "answered" in patch["#lane-0-head innerHTML"].text
         assert "answers: 1 of 2" in patch["#status innerHTML"].text
         assert patch["#announced textContent"].text == "answers: 1 of 2"
 

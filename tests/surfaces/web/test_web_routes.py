@@ -300,7 +300,7 @@ class TestSession:
 
         assert root.one("h1").text == "Which tree?"
         assert "imported from" in root.one(class_="eyebrow").text
-        assert [r.all("th")[0].text for r in root.one("table", class_="cast").all("tr")[1:]] == [
+        assert [r.all("th")[0].text for r in root.one(id="ballots").one("table").all("tr")[1:]] == [
             "r1", "r2", "r3", "r4"
         ]  # fmt: skip
         assert len(root.all("article", class_="answer")) == 3
@@ -316,7 +316,7 @@ class TestSession:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
 
         assert root.one(class_="trust").all("li")[0].text == "2 of 2 reviewers"
-        rows = root.one("table", class_="cast").all("tr")[1:]
+        rows = root.one(id="ballots").one("table").all("tr")[1:]
         assert [len(row.all("a")) for row in rows] == [1, 1, 0]
 
     def test_of_a_reviewer_with_many_ballots_there_is_one_row(self, tmp_path):
@@ -332,11 +332,11 @@ class TestSession:
 
         rows = [
             [cell.text for cell in (row.one("th"), *row.all("td"))]
-            for row in root.one("table", class_="cast").one("tbody").all("tr")
+            for row in root.one(id="ballots").one("table").one("tbody").all("tr")
         ]
         assert rows == [
-            ["r1 3 ballots", "a > b (×2) b > c", "without"],
-            ["r2", "abstained was ill", ""],
+            ["r1 3 ballots", "a > b (×2); b > c", "without"],
+            ["r2", "abstained: was ill", ""],
         ]
 
     def test_grades_stand_beside_the_order(self, tmp_path):
@@ -350,7 +350,7 @@ class TestSession:
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
 
-        rows = root.one("table", class_="cast").one("tbody").all("tr")
+        rows = root.one(id="ballots").one("table").one("tbody").all("tr")
         assert [row.all("td")[0].text for row in rows] == [
             "a [8] > b [clarity 7.5, depth 6/10]",
             "grades alone: a [9] and b [4]",

@@ -17,7 +17,7 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.sessions.stream import Stream
-from witan.surfaces.views.naming import Naming
+from witan.surfaces.report.naming import Naming
 from witan.surfaces.web.live import Feed, LivePage
 from witan.surfaces.web.rendering import export_html, render_live, render_session
 

@@ -40,18 +40,8 @@ TIED = "tied for best"
 
 NEWS_SHOWN = 4
 
-STATES = {
-    "waiting": ("·", "dim"),
-    "answering": ("…", "cyan"),
-    "answered": ("✓", "green"),
-    "failed": ("✗", "red"),
-    "reviewing": ("…", "cyan"),
-    "voted": ("✓", "green"),
-    "abstained": ("✗", "yellow"),
-    "writing": ("…", "cyan"),
-    "written": ("✓", "green"),
-}
-"""State to mark and style; the word stands beside it, so neither is needed to read it."""
+GLYPHS = {"idle": ("·", "dim"), "busy": ("…", "cyan"), "done": ("✓", "green"), "bad": ("✗", "red")}
+"""Glyph and style of a mark; the word stands beside it, so neither is needed to read it."""
 
 
 def _now() -> datetime:
@@ -139,16 +129,7 @@ class Panel:
             yield styled(news, "yellow", one_line=True)
 
     def _title(self, board: "Board") -> str:
-        voted = board.done(("voted", "abstained"))
-        if board.phase == "answers":
-            doing = f"answers: {board.done(('answered', 'failed'))} of {board.answering}"
-        elif board.phase == "reviews" or (board.phase == "synthesis" and self._settled and voted):
-            doing = f"reviews: {voted} of {board.judging}"
-        elif board.phase == "synthesis":
-            doing = "answers are in" if self._settled else "final answer"
-        else:
-            doing = board.ending or "opening"
-        parts = ["witan", doing, self._since(board.began or self._began)]
+        parts = ["witan", board.doing, self._since(board.began or self._began)]
         if board.provisional and not self._settled:
             parts.append(UNSAVED)
         return " · ".join(["simulated", *parts] if board.scripted else parts)
@@ -171,22 +152,16 @@ class Panel:
         return grid
 
     def _row(self, line: "LiveLine", name: str, options: ConsoleOptions) -> "Iterator[Text]":
-        mark, style = STATES[line.state]
+        mark, style = GLYPHS[line.mark]
         yield styled(mark, style)
         yield styled(name)
-        # The session may close over a seat that never finished.
-        unfinished = line.running and line.since is None
-        yield styled("did not finish" if unfinished else line.state, style)
+        yield styled(line.status, style)
         if _is_wide(options):
             yield styled(line.amount, "dim")
-        yield styled(self._seconds(line), "dim")
+        elapsed = line.elapsed(self._now())
+        yield styled(line.seconds if elapsed is None else f"{elapsed:.1f} s", "dim")
         notes = [*(["simulated"] if line.simulated else []), *([line.note] if line.note else [])]
         yield styled(" · ".join(notes), "dim")
-
-    def _seconds(self, line: "LiveLine") -> str:
-        if line.since is not None:
-            return self._since(line.since)
-        return "" if line.seconds is None else f"{line.seconds:.1f} s"
 
     def _since(self, start: datetime) -> str:
         return f"{max((self._now() - start).total_seconds(), 0.0):.1f} s"

@@ -89,5 +89,4 @@ def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
 def _page(result: CouncilSession | ImportedSession) -> str:
     if isinstance(result, ImportedSession):
         return imported_to_html(result)
-    children = [*result.children.items()]
-    return session_to_html(result.session, children=children, votes=result.votes)
+    return session_to_html(result.session, children=result.children, votes=result.votes)

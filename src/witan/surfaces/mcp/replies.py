@@ -25,7 +25,7 @@ from witan.service.operations.voting import VotingPaper
 from witan.service.session_records import CouncilSession
 from witan.service.text import clean, counted, listed, readable
 from witan.service.trust import missing_text, session_trust
-from witan.surfaces.progress import told_in_short
+from witan.surfaces.live_board import progress_lines
 from witan.surfaces.report import report_of
 from witan.surfaces.report.markdown import report_markdown
 from witan.surfaces.report.outcome import outcome_report
@@ -130,7 +130,7 @@ def progress_text(found: Found) -> str:
         lead = "lead" if len(outcome.leaders) > 1 else "leads"
         parts.append(f"{clean(listed(outcome.leaders))} {lead}{' by now' if under_way else ''}")
     next_step = "`result` waits for its end." if under_way else _next_step(session)
-    return "\n".join([" · ".join(parts), "", told_in_short(session.events), next_step])
+    return "\n".join([" · ".join(parts), "", progress_lines(session.events), next_step])
 
 
 def _next_step(session: Session) -> str:

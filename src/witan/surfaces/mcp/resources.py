@@ -122,8 +122,6 @@ async def _page(service: Service, name: str) -> str:
     def write(result: CouncilSession | ImportedSession) -> str:
         if isinstance(result, ImportedSession):
             return imported_to_html(result)
-        return session_to_html(
-            result.session, children=[*result.children.items()], votes=result.votes
-        )
+        return session_to_html(result.session, children=result.children, votes=result.votes)
 
     return await dispatch(show, service, LOCAL, ShowParameters(name), write)

@@ -21,6 +21,7 @@ from witan.service.operations.show import show
 from witan.service.parameters import Constraint, Doc, Parameters
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, RunningSession, Service
+from witan.surfaces.live_board import Board
 from witan.surfaces.mcp import replies
 from witan.surfaces.mcp.schemas import (
     ArgumentSchemas,
@@ -29,7 +30,6 @@ from witan.surfaces.mcp.schemas import (
     read_arguments,
     result_schema,
 )
-from witan.surfaces.progress import Progress
 
 Text = Callable[[Any], str]
 
@@ -272,13 +272,14 @@ async def _report_progress(running: RunningSession, report: ProgressReport) -> N
 
     The number grows with each report, by a whole one where a step was completed, else by less.
     """
-    steps, words, done = Steps(), Progress(), 0.0
+    steps, board, done = Steps(), Board(), 0.0
     async with aclosing(running.stream.follow()) as stream:
         async for each in stream:
             steps.take(each.event)
-            if line := words.after(each.event):
+            board = board.after(each.event)
+            if board.line:
                 done = steps.done if steps.done > done else done + (steps.done + 1 - done) / 2
-                await report(done, steps.total, line)
+                await report(done, steps.total, board.line)
     if running.stream.closed:
         await report(steps.total, steps.total, "the session is closed")
 

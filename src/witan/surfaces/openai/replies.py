@@ -16,8 +16,8 @@ from witan.service.sessions import RunningSession, StreamMessage
 from witan.service.text import clean
 from witan.service.trust import session_trust
 from witan.surfaces.http.problems import status_of
+from witan.surfaces.live_board import Board
 from witan.surfaces.openai.errors import error_object
-from witan.surfaces.progress import Progress
 from witan.surfaces.report.session import legend_text
 
 DONE = b"data: [DONE]\n\n"
@@ -477,7 +477,7 @@ class Frames:
         ignored: list[str],
     ) -> None:
         self._usage, self._ending, self._ignored = usage, ending, ignored
-        self._progress, self._voice = Progress(), _Voice()
+        self._board, self._voice = Board(), _Voice()
         self._id, self._model = f"chatcmpl-{running.id}", model
         self._created = int(running.session.opened.at.timestamp())
 
@@ -487,8 +487,9 @@ class Frames:
 
     def frame(self, message: StreamMessage) -> bytes:
         """Write the chunks of an event: progress, text, or nothing."""
-        progress = self._progress.after(message.event)
-        chunks = [self._chunk({"reasoning_content": f"{progress}\n"})] if progress else []
+        self._board = self._board.after(message.event)
+        line = self._board.line
+        chunks = [self._chunk({"reasoning_content": f"{line}\n"})] if line else []
         if text := self._voice.after(message.event):
             chunks.append(self._chunk({"content": text}))
         return b"".join(chunks)

@@ -16,10 +16,10 @@ from witan.service.sessions import DEMO, CouncilProfile, RunningSession, Service
 from witan.surfaces.http.events import check_room, frames, stream_admitted
 from witan.surfaces.http.generated import TOKEN, ClientOf, Hops, ServiceOf, reply
 from witan.surfaces.http.openapi import Responses, event_stream, openai_error_responses
+from witan.surfaces.live_board import progress_lines
 from witan.surfaces.openai.errors import openai_problem
 from witan.surfaces.openai.replies import Completion, Ending, Frames, completion, refusal
 from witan.surfaces.openai.requests import ChatBody, CouncilModel
-from witan.surfaces.progress import told_in_short
 
 NAME = "witan"
 
@@ -137,7 +137,7 @@ async def complete(
     refused = refusal(running)
     if refused is not None:
         return openai_problem(refused.status, refused.message, code=refused.code)
-    reasoning = told_in_short(running.session.events)
+    reasoning = progress_lines(running.session.events)
     ending = Ending(body.witan.mark, body.witan.legend)
     return reply(completion(running, body.model, reasoning, ending=ending, ignored=body.ignored))
 

@@ -4,11 +4,14 @@ Texts are plain: names and answers that others wrote stand in them as they are, 
 passes every text through the gate of its destination. Nothing in a text is markup.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from witan.service.text import listed
 
 if TYPE_CHECKING:
     from witan.surfaces.report.drawings import Drawing
@@ -32,11 +35,20 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """The report of an operation with other parameters, where a surface has links."""
+
+    operation: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence of its own line; `quiet`: an explanation, shown dimmed."""
 
     text: str
     quiet: bool = False
+    link: Link | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +94,6 @@ class Note:
     option: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """The report of an operation with other parameters, where a surface has links."""
-
-    operation: str
-    parameters: Mapping[str, str]
-
-
 Fit = Literal["whole", "middle", "end", "fold"]
 """What the cells of a column give up on a narrow terminal: nothing, middle, end, or one line."""
 
@@ -110,6 +114,8 @@ class Column:
         What its numbers are, where the title does not say it.
     interval
         `keep` of a column that a terminal adds with the intervals of its cells; 0: it adds none.
+    action
+        Its cells do nothing but link; only surfaces with links have it.
     """
 
     title: str
@@ -119,6 +125,7 @@ class Column:
     heads: bool = False
     meaning: str = ""
     interval: int = 0
+    action: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +142,8 @@ class Cell:
         What the value rests on, or why it is unknown, in full and in short.
     marked
         The value stands out.
+    state
+        Its mark on a page: a seat is ``idle``, ``busy``, ``done``, or ``bad``.
     """
 
     text: str | None
@@ -143,6 +152,7 @@ class Cell:
     short: str = ""
     marked: bool = False
     link: Link | None = None
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +200,18 @@ class Table:
         """List the rows, group by group."""
         return (row for group in self.groups for row in group.rows)
 
+    def without_actions(self) -> "Table":
+        """Return the table without the columns that only link."""
+        shown = [at for at, column in enumerate(self.columns) if not column.action]
+        if len(shown) == len(self.columns):
+            return self
+
+        def pick(row: Row) -> Row:
+            return replace(row, cells=tuple(row.cells[at] for at in shown))
+
+        groups = tuple(replace(each, rows=tuple(map(pick, each.rows))) for each in self.groups)
+        return replace(self, columns=tuple(self.columns[at] for at in shown), groups=groups)
+
     @property
     def meanings(self) -> tuple[tuple[str, str], ...]:
         """Title and meaning of the columns that need one."""
@@ -214,7 +236,255 @@ class Chart:
     beside: bool = False
 
 
-Block: TypeAlias = Heading | Sentence | Quote | Facts | Sides | Table | Chart | Note
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Numbers that must not be mixed up: name, value, meaning; a surface without cards has none."""
+
+    items: tuple[tuple[str, str | None, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerText:
+    """The text of a candidate, or the reason why there is none.
+
+    Parameters
+    ----------
+    key
+        Its anchor on a page.
+    label
+        Its blind name on a page; empty: it has none.
+    author, source
+        Its member, empty while names are hidden, and the model of that, where its name differs.
+    facts
+        Rank, length, seconds, and whatever else is to be known before it is read.
+    """
+
+    key: str
+    text: str
+    label: str = ""
+    author: str = ""
+    source: str = ""
+    simulated: bool = False
+    facts: tuple[str, ...] = ()
+    reason: str = ""
+
+    def plain(self) -> "Iterator[Block]":
+        """Write it without a card."""
+        if self.reason:
+            yield Heading(f"{self.author} did not answer", self.key)
+            yield Sentence(self.reason)
+            return
+        name = f"{self.author} ({self.source})" if self.source else self.author
+        mark = ["simulated"] if self.simulated else []
+        yield Heading(" · ".join((*mark, name, *self.facts)), self.key)
+        yield Quote(self.text.strip("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class FinalAnswer:
+    """The text that the council closes with.
+
+    Parameters
+    ----------
+    author
+        Who wrote it, in a few words.
+    decision
+        In the mode ``verdict``: approval or rejection.
+    citations
+        Label, anchor, and author of each answer that it may cite; no author: names are hidden.
+    unresolved
+        Labels in it that stand for no answer.
+    """
+
+    text: str
+    author: str
+    decision: str = ""
+    citations: tuple[tuple[str, str, str], ...] = ()
+    unresolved: tuple[str, ...] = ()
+
+    @property
+    def legend(self) -> str:
+        """The author behind each label; empty if the text has no label."""
+        strange = [f"[{label}] no answer" for label in self.unresolved]
+        labels = {label for label, _, _ in self.citations}
+        if labels.isdisjoint(re.findall(r"\w+", self.text)):
+            return ", ".join(strange)
+        return ", ".join([*(f"[{label}] {name}" for label, _, name in self.citations), *strange])
+
+    def plain(self) -> "Iterator[Block]":
+        """Write it without links."""
+        if self.decision:
+            yield Sentence(self.decision)
+        yield Quote(self.text.strip("\n"))
+        yield Sentence(self.author, quiet=True)
+        if self.legend:
+            yield Sentence(self.legend, quiet=True)
+
+
+@dataclass(frozen=True, slots=True)
+class BallotCell:
+    """One reviewer's rank and grade of one candidate.
+
+    Parameters
+    ----------
+    rank
+        On its ballot, its own answer left out; empty: it did not rank it.
+    equal
+        It shares that rank.
+    grade, place
+        The grade, and the place on the sheet; empty: unknown.
+    own
+        The reviewer wrote it.
+    shade
+        From 1, its best, to 5, its worst; 0: not ranked.
+    """
+
+    rank: str = ""
+    equal: bool = False
+    grade: str = ""
+    place: str = ""
+    own: bool = False
+    shade: int = 0
+
+    @property
+    def spoken(self) -> str:
+        """The cell in words, for whoever hears the page."""
+        if self.own:
+            return "its own answer"
+        if not (self.rank or self.grade):
+            return "not ranked"
+        ranked = f"rank {self.rank}{', shared' if self.equal else ''}" if self.rank else ""
+        grade = f"grade {self.grade}" if self.grade else ""
+        place = f"place {self.place} on its sheet" if self.place else ""
+        return ", ".join(part for part in (ranked, grade, place) if part)
+
+    @property
+    def bracket(self) -> str:
+        """Place and grade, as they stand behind a name."""
+        place = f"place {self.place}" if self.place else ""
+        grade = f"grade {self.grade}" if self.grade else ""
+        facts = ", ".join(part for part in (place, grade) if part)
+        return f" [{facts}]" if facts else ""
+
+
+ReviewState = Literal["cast", "abstained", "out", "pending"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRow:
+    """One reviewer's ballot, and all that is known of how it came about.
+
+    Parameters
+    ----------
+    state
+        ``out``: the session was interrupted before it; ``pending``: it may still come.
+    reason
+        Why there is no ballot.
+    groups
+        Candidates, best group first.
+    weight
+        How much it counts, unless once.
+    recount
+        The count without it; None: it is left out already, or not there.
+    remarks, facts
+        Sentences on what stands out in it, and on how it was read and how far it agrees.
+    notes
+        Text of the reviewer beside its ranking.
+    sheets
+        What it saw, once or in two orders: label, then whose answer it was.
+    replies
+        Title and text of each reply.
+    """
+
+    reviewer: str
+    state: ReviewState
+    reason: str
+    cells: tuple[BallotCell, ...]
+    groups: tuple[tuple[str, ...], ...]
+    weight: str
+    recount: Link | None
+    remarks: tuple[str, ...]
+    facts: tuple[str, ...]
+    notes: str
+    sheets: tuple[tuple[tuple[str, str], ...], ...]
+    replies: tuple[tuple[str, str], ...]
+
+    @property
+    def order(self) -> str:
+        """The ranking in one line."""
+        return " > ".join(" = ".join(group) for group in self.groups)
+
+    @property
+    def keys(self) -> Iterator[str]:
+        """The candidates behind labels of its sheets, where its notes name labels."""
+        for sheet in dict.fromkeys(self.sheets):
+            labels = "|".join(re.escape(label) for label, _ in sheet)
+            if re.search(rf"\b({labels})\b", self.notes):
+                pairs = ", ".join(f"[{label}] {name}" for label, name in sheet)
+                yield f"labels of its sheet: {pairs}"
+
+
+@dataclass(frozen=True, slots=True)
+class BallotMatrix:
+    """The ballots: a row per reviewer, a column per candidate, which has a name and an anchor."""
+
+    candidates: tuple[tuple[str, str], ...]
+    reviews: tuple[ReviewRow, ...]
+    simulated: bool = False
+
+    @property
+    def n_cast(self) -> int:
+        """Number of ballots."""
+        return sum(review.state == "cast" for review in self.reviews)
+
+    @property
+    def begun(self) -> bool:
+        """True once some reviewer is done."""
+        return any(review.state in ("cast", "abstained") for review in self.reviews)
+
+    def plain(self) -> "Iterator[Block]":
+        """Write each ballot in a line, with the remarks on it."""
+        if any(cell.place for review in self.reviews for cell in review.cells):
+            yield Sentence("In brackets: the place on the reviewer's sheet, and the grade.", True)
+        for review in self.reviews:
+            if review.state != "cast":
+                abstained = " abstained" if review.state == "abstained" else ""
+                yield Sentence(f"{review.reviewer}{abstained}: {review.reason}")
+                continue
+            yield Sentence(f"{review.reviewer}: {self._line(review)}")
+            aside = [*quote_notes(review.notes), *review.keys, *review.remarks]
+            if aside:
+                yield Quote("\n".join(aside), aside=True)
+
+    def _line(self, review: ReviewRow) -> str:
+        cells = zip(self.candidates, review.cells, strict=True)
+        names = {name: f"{name}{cell.bracket}" for (name, _), cell in cells}
+        groups = [[names.get(name, name) for name in group] for group in review.groups]
+        ranking = " > ".join(map(" = ".join, groups))
+        graded = [named for name, named in names.items() if named != name]
+        return ranking or f"grades alone, of {listed(graded, most=20)}"
+
+
+def quote_notes(notes: str | None) -> Iterator[str]:
+    """Yield the lines of a reviewer's notes."""
+    lines = [line for line in (notes or "").splitlines() if line.strip()]
+    yield from (f"said: {lines[0]}", *lines[1:]) if lines else ()
+
+
+Block: TypeAlias = (
+    Heading
+    | Sentence
+    | Quote
+    | Facts
+    | Sides
+    | Table
+    | Chart
+    | Note
+    | Figures
+    | AnswerText
+    | FinalAnswer
+    | BallotMatrix
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +525,29 @@ class Report:
             result.append(Section(heading, self.blocks[start + 1 : end]))
         before = self.blocks[: starts[0] if starts else None]
         return (*([Section(None, before)] if before else []), *result)
+
+    def section(self, key: str) -> Section | None:
+        """Return the section under a heading; without a key, what stands before the first."""
+        found = (
+            each for each in self.sections if (each.heading.key if each.heading else "") == key
+        )
+        return next(found, None)
+
+    @property
+    def plain(self) -> "Report":
+        """The report in headings, sentences and tables, for surfaces that draw nothing."""
+        blocks: list[Block] = []
+        for block in self.blocks:
+            match block:
+                case AnswerText() | FinalAnswer() | BallotMatrix():
+                    blocks += block.plain()
+                case Chart() | Figures():
+                    pass
+                case Table():
+                    blocks.append(block.without_actions())
+                case _:
+                    blocks.append(block)
+        return replace(self, blocks=tuple(blocks))
 
 
 NO_LABELS: Mapping[int, str] = MappingProxyType({})

@@ -1,31 +1,131 @@
-"""The report of a session that came in as ballots: question, answers, votes, ranking."""
+"""The report of a session that came in as ballots: question, answers, ballots, ranking."""
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from witan.core.ballot import Ballot, Grade
 from witan.core.settings import Settings
 from witan.service.operations.imported_sessions import ImportedSession, votes_beside
+from witan.service.text import counted, listed
 from witan.service.trust import trust_line
-from witan.surfaces.report.document import Block, Facts, Heading, Note, Quote, Report
-from witan.surfaces.report.outcome import BY_NAME, abstention_notes
-from witan.surfaces.report.session import ranking_section, report_title, vote_blocks
+from witan.surfaces.report.document import (
+    AnswerText,
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Heading,
+    Link,
+    Note,
+    Quote,
+    Report,
+    Sentence,
+    table_of,
+)
+from witan.surfaces.report.outcome import CandidateNames, abstention_notes
+from witan.surfaces.report.session import (
+    outcome_sections,
+    report_title,
+    section_heading,
+    vote_blocks,
+)
+
+REVIEWERS_SHOWN = 200
+"""Reviewers that are shown, and ballots of each."""
 
 
-def imported_report(imported: ImportedSession) -> Report:
-    """Write the report of a session that came in as ballots."""
-    about, record = imported.about, imported.held
-    mark = "simulated · " if record.simulated else ""
+def imported_report(imported: ImportedSession, without: tuple[str, ...] = ()) -> Report:
+    """Write the report of a session that came in as ballots, `without` those of some reviewers."""
+    about, record, outcome = imported.about, imported.held, imported.outcome
+    names = CandidateNames({name: at for at, name in enumerate(record.answers)})
+    mark = record.simulated
     blocks: list[Block] = [Quote(record.question)] if record.question else []
-    for at, (candidate, text) in enumerate(record.answers.items()):
-        blocks += [Heading(f"{mark}{candidate}", f"answer-{at}"), Quote(text.strip("\n"))]
-    rubric = Settings().counting.rubric
-    blocks += vote_blocks(votes_beside(record.ballots), rubric, "models'")
-    if imported.outcome is None:
-        blocks.append(Note(f"not counted: {imported.not_counted}", "reason"))
+    known = "It came in as ballots: answers and question are known as far as the file has them."
+    blocks += [Sentence(known, quiet=True), section_heading("answers", "answers", simulated=mark)]
+    for name, text in record.answers.items():
+        blocks.append(AnswerText(names.anchor(name)[1:], text, author=name))
+    if not record.answers:
+        blocks.append(Sentence("No text of an answer came with the ballots.", quiet=True))
+    blocks += _ballots(imported, without)
+    votes = votes_beside(record.ballots)
+    blocks += vote_blocks(votes, Settings().counting.rubric, "models'", names)
+    if outcome is None:
+        blocks += [
+            section_heading("ranking", "ranking", simulated=mark),
+            Note(f"not counted: {imported.not_counted}", "reason"),
+        ]
     else:
-        blocks += ranking_section(imported.outcome, mark)
-        blocks += abstention_notes(imported.outcome, BY_NAME)
-        blocks.append(Facts(tuple(trust_line(imported.outcome).split(" · "))))
+        blocks += outcome_sections(outcome, names, None, simulated=mark)
+        blocks += abstention_notes(outcome, names)
+        trust = Facts(tuple(trust_line(outcome).split(" · ")))
+        blocks += [Heading("Trust", "trust"), trust]
     return Report(
-        report_title(simulated=record.simulated),
+        report_title(simulated=mark),
         (about.session, f"imported from {about.source}", f"{about.at:%Y-%m-%d %H:%M} UTC"),
         "",
         tuple(blocks),
     )
+
+
+def _ballots(imported: ImportedSession, without: tuple[str, ...]) -> Iterator[Block]:
+    by_reviewer: dict[tuple[str, str], list[Ballot]] = {}
+    for ballot in imported.held.ballots:
+        by_reviewer.setdefault((ballot.reviewer, ballot.kind), []).append(ballot)
+    shown = [*by_reviewer.values()][:REVIEWERS_SHOWN]
+    people_wait = bool(votes_beside(imported.held.ballots))
+
+    def recount(ballots: Sequence[Ballot]) -> Cell:
+        reviewer, by_person = ballots[0].reviewer, ballots[0].kind == "human"
+        cast = any(not each.abstained for each in ballots)
+        if not cast or reviewer in without or (people_wait and by_person):
+            return Cell("")
+        link = Link("show", {"session": imported.about.session, "without": reviewer})
+        return Cell("without", link=link)
+
+    yield section_heading("ballots", "ballots", simulated=imported.held.simulated)
+    yield table_of(
+        "Ballots",
+        [
+            (Column("reviewer", "left", fit="middle", heads=True), [*map(_reviewer, shown)]),
+            (Column("ballot", "left", fit="fold"), [*map(_orders, shown)]),
+            (Column("recount", "left", action=True), [*map(recount, shown)]),
+        ],
+    )
+    n_more = len(imported.held.ballots) - sum(len(each[:REVIEWERS_SHOWN]) for each in shown)
+    if n_more:
+        yield Sentence(f"And {n_more:,} more, which an export has.", quiet=True)
+
+
+def _reviewer(ballots: Sequence[Ballot]) -> Cell:
+    cast = sum(not each.abstained for each in ballots)
+    amount = [counted(cast, "ballot")] if cast > 1 else []
+    kind = ["a person"] if ballots[0].kind == "human" else []
+    return Cell(ballots[0].reviewer, basis=", ".join((*kind, *amount)))
+
+
+def _orders(ballots: Sequence[Ballot]) -> str:
+    cast = [each for each in ballots if not each.abstained]
+    if not cast:
+        return f"abstained: {ballots[0].reason or 'no reason given'}"
+    orders = Counter(map(_order, cast[:REVIEWERS_SHOWN]))
+    return "; ".join(f"{order} (×{n})" if n > 1 else order for order, n in orders.items())
+
+
+def _order(ballot: Ballot) -> str:
+    """``a [8] > b [clarity 7, depth 6]``: the order, and the grades as they were given."""
+
+    def graded(candidate: str) -> str:
+        grade = _grade(ballot.grades.get(candidate))
+        return f"{candidate} [{grade}]" if grade else candidate
+
+    order = " > ".join(" = ".join(map(graded, group)) for group in ballot.groups)
+    ranked = {candidate for group in ballot.groups for candidate in group}
+    alone = [graded(candidate) for candidate in ballot.grades if candidate not in ranked]
+    grades = f"grades alone: {listed(alone, most=20)}" if alone else ""
+    return "; ".join(part for part in (order, grades) if part)
+
+
+def _grade(grade: Grade | Mapping[str, Grade] | None) -> str:
+    if isinstance(grade, Mapping):
+        return ", ".join(f"{criterion} {each}" for criterion, each in grade.items())
+    return "" if grade is None else str(grade)

@@ -7,7 +7,6 @@ from witan.service.text import UNKNOWN, clean, readable
 from witan.surfaces.report.document import (
     Block,
     Cell,
-    Chart,
     Facts,
     Note,
     Quote,
@@ -43,21 +42,13 @@ def _lines(report: Report) -> Iterator[str]:
     if report.finding:
         yield ""
         yield to_markdown(report.finding)
-    sections = [
-        (section.heading, shown)
-        for section in report.sections
-        if (
-            shown := [
-                block for block in limit_notes(section.blocks) if not isinstance(block, Chart)
-            ]
-        )
-    ]
-    for heading, blocks in sections:
-        if heading is not None and len(sections) > 1:
+    sections = [each for each in report.plain.sections if each.blocks]
+    for section in sections:
+        if section.heading is not None and len(sections) > 1:
             yield ""
-            yield f"### {to_markdown(heading.text)}"
+            yield f"### {to_markdown(section.heading.text)}"
         before: Block | None = None
-        for block in blocks:
+        for block in limit_notes(section.blocks):
             if not (isinstance(before, Note) and isinstance(block, Note)):
                 yield ""
             yield from _block(block)

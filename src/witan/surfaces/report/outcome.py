@@ -43,20 +43,21 @@ class CandidateNames:
     """
 
     places: Mapping[str, int]
+    veiled: bool = False
 
     def name(self, who: str) -> str:
         """Name a candidate or a reviewer."""
         return who
 
-    def said(self, sentence: str) -> str:
+    def sentence(self, sentence: str) -> str:
         """Word a sentence in which names may stand."""
         return sentence
 
-    def in_order(self, outcome: Outcome) -> Outcome:
+    def order_outcome(self, outcome: Outcome) -> Outcome:
         """Order what stands equal in an outcome."""
         return outcome
 
-    def answer_at(self, candidate: str) -> str:
+    def anchor(self, candidate: str) -> str:
         """Link to an answer on the page."""
         return f"#answer-{self.places[candidate]}" if candidate in self.places else "#answers"
 
@@ -85,7 +86,7 @@ def outcome_report(result: "Outcome | RecountResult", *, simulated: bool | None 
 def outcome_blocks(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
     """Yield everything that an outcome says below its interpretation."""
     yield from ranking_blocks(outcome, names)
-    yield Facts(tuple(names.said(trust_line(outcome)).split(" · ")))
+    yield Facts(tuple(names.sentence(trust_line(outcome)).split(" · ")))
     yield agreement(outcome, names)
     yield from order_note(outcome, names)
     yield from abstention_notes(outcome, names)
@@ -96,14 +97,14 @@ def order_note(outcome: Outcome, names: CandidateNames) -> Iterator[Note]:
     if outcome.order_kept:
         both = [f"{name} {alike} of {n}" for name, (alike, n) in outcome.order_kept.items()]
         text = f"Pairs judged alike in both orders, a flip being a tie: {listed(both)}."
-        yield Note(names.said(text), "reason")
+        yield Note(names.sentence(text), "reason")
 
 
 def abstention_notes(outcome: Outcome, names: CandidateNames) -> Iterator[Note]:
     """Yield why each reviewer abstained."""
     for reviewer, why in outcome.abstentions.items():
         reason = "" if why == "abstained" else f": {why}"
-        yield Note(names.said(f"{reviewer} abstained{reason}"), "reason")
+        yield Note(names.sentence(f"{reviewer} abstained{reason}"), "reason")
 
 
 def ranking_blocks(
@@ -116,15 +117,15 @@ def ranking_blocks(
     before
         The count that it is compared with; None: none.
     """
-    outcome = names.in_order(outcome)
+    outcome = names.order_outcome(outcome)
     ballots = counted(outcome.n_ballots, "ballot")
-    why = f": {names.said(outcome.why)}" if outcome.why else ""
+    why = f": {names.sentence(outcome.why)}" if outcome.why else ""
     scales = {scale.sentence for scale in outcome.scales}
     return (
         Sentence(f"By {outcome.rule}, {ballots}{why}.", quiet=True),
         _table(outcome, names, before),
         *(
-            Note(names.said(text), "warning", option="scale" if text in scales else "")
+            Note(names.sentence(text), "warning", option="scale" if text in scales else "")
             for text in outcome.warnings
         ),
     )
@@ -270,7 +271,7 @@ def _line(
     anchor = names.places.get(line.candidate, f"other-{line.rank}")
     return StandingLine(
         anchor=f"standing-{anchor}" if names.places else "",
-        link=names.answer_at(line.candidate) if names.places else "",
+        link=names.anchor(line.candidate) if names.places else "",
         name=names.name(line.candidate),
         rank=rank,
         score=number(line.score if dot else None, digits).replace("-", "−"),
@@ -287,7 +288,7 @@ def _line(
 
 def agreement(outcome: Outcome, names: CandidateNames) -> Sides:
     """Write what the ballots agree on, and what they contest."""
-    outcome = names.in_order(outcome)
+    outcome = names.order_outcome(outcome)
     return Sides(
         (
             ("Agreed", tuple(_agreed(outcome, names))),

@@ -1,25 +1,38 @@
 """The report of a session: question, answers, ballots, ranking, final answer, trust."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
-from witan.core.rubric import Rubric, overall
-from witan.core.scale import HOLISTIC, Scale, read_grade
-from witan.deliberation import events as e
+from witan.core.rubric import Rubric
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.text import counted, listed, number
-from witan.service.trust import duration_text, session_trust
-from witan.surfaces.report.document import Block, Facts, Heading, Note, Quote, Report, Sentence
-from witan.surfaces.report.outcome import (
-    BY_NAME,
-    agreement,
-    order_note,
-    ranking_blocks,
+from witan.service.trust import p_best_text, reliability_text, session_trust, verdict_text
+from witan.surfaces.live_board import CUT, Board, answer_facts
+from witan.surfaces.report.ballots import ballot_matrix, overall_grade
+from witan.surfaces.report.document import (
+    AnswerText,
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Figures,
+    FinalAnswer,
+    Heading,
+    Link,
+    Note,
+    Quote,
+    Report,
+    Sentence,
+    quote_notes,
+    table_of,
 )
+from witan.surfaces.report.naming import CHAIRMAN, Naming
+from witan.surfaces.report.outcome import CandidateNames, agreement, order_note, ranking_blocks
 from witan.surfaces.report.sessions import relation_text
 
 if TYPE_CHECKING:
@@ -29,25 +42,57 @@ VOTES_SHOWN = 20
 """Votes of people on an imported session that are shown one by one."""
 
 
-def session_report(result: "Session | CouncilSession") -> Report:
-    """Write the report of a session."""
+def session_report(
+    result: "Session | CouncilSession",
+    names: Naming | None = None,
+    *,
+    recounted: Outcome | None = None,
+    without: tuple[str, ...] = (),
+) -> Report:
+    """Write the report of a session.
+
+    Parameters
+    ----------
+    names
+        Names of its seats, or their labels; None: names.
+    recounted, without
+        The ballots counted again, and whose were left out; None: as the session counted them.
+    """
+    beside = None if isinstance(result, Session) else result
     session = result if isinstance(result, Session) else result.session
-    children = {} if isinstance(result, Session) else result.children
-    votes = () if isinstance(result, Session) else result.votes
-    mark = "simulated · " if session.simulated else ""
-    return Report(
-        report_title(simulated=session.simulated),
-        (session.id, session.status, f"{session.opened.at:%Y-%m-%d %H:%M} UTC"),
-        "",
-        (
-            *_opening(session, children),
-            *_answers(session),
-            *_ballots(session, mark),
-            *vote_blocks(votes, session.opened.procedure.rubric, "members'"),
-            *ranking_section(session.outcome, mark),
-            *_final_answer(session, mark),
-            Facts(tuple(session_trust(session).split(" · "))),
+    names = names or Naming.of(session, veiled=False)
+    before, again = None, ""
+    if recounted is not None:  # one count all over the report
+        before, session = session.outcome, replace(session, outcome=recounted)
+        again = recount_text(recounted, without, names)
+    closed = beside is None or not beside.under_way
+    mark = session.simulated
+    blocks = [
+        *_opening(session, {} if beside is None else beside.children, names),
+        *_answers(session, names, closed=closed),
+        *_ballots(session, names, without, closed=closed),
+        *vote_blocks(
+            () if beside is None else beside.votes,
+            session.opened.procedure.rubric,
+            "members'",
+            names,
         ),
+        *outcome_sections(session.outcome, names, before, simulated=mark),
+    ]
+    if session.outcome is None and closed:
+        blocks += [section_heading("ranking", "ranking", simulated=mark), _no_outcome(session)]
+    if closed:
+        blocks += [*_final_answer(session, names, recounted=bool(again)), *_seats(session, names)]
+        blocks += [*_figures(session), *_missing(session, names), *_trust(session, names, again)]
+    return Report(
+        report_title(simulated=mark),
+        (
+            session.id,
+            session.status if closed else "under way",
+            f"{session.opened.at:%Y-%m-%d %H:%M} UTC",
+        ),
+        "",
+        tuple(blocks),
     )
 
 
@@ -56,7 +101,12 @@ def report_title(*, simulated: bool) -> str:
     return "Simulated session" if simulated else "Session"
 
 
-def _opening(session: Session, children: Mapping[str, str]) -> Iterator[Block]:
+def section_heading(noun: str, key: str, *, simulated: bool) -> Heading:
+    """Head a section; of a simulated session, it says so."""
+    return Heading(f"Simulated {noun}" if simulated else noun.capitalize(), key)
+
+
+def _opening(session: Session, children: Mapping[str, str], names: Naming) -> Iterator[Block]:
     opened = session.opened
     yield Quote(session.question)
     if opened.files:
@@ -64,93 +114,85 @@ def _opening(session: Session, children: Mapping[str, str]) -> Iterator[Block]:
     if opened.category is not None:
         yield Sentence(f"category {opened.category}", quiet=True)
     if opened.parent is not None:
-        again = f": {listed(opened.retried)} asked again" if opened.retried else ""
-        yield Sentence(f"{relation_text(opened.relation, opened.parent)}{again}", quiet=True)
+        again = f": {names.name_list(opened.retried)} asked again" if opened.retried else ""
+        text = f"{relation_text(opened.relation, opened.parent)}{again}"
+        yield Sentence(text, quiet=True, link=Link("show", {"session": opened.parent}))
     if opened.jury:
-        jury = [f"{seat.name}{_source(seat)}" for seat in opened.jury]
-        yield Sentence(f"judged by {listed(jury, most=len(jury))}", quiet=True)
+        jury = [f"{names.name(s.name)}{_source(s, names, ' ({})')}" for s in opened.jury]
+        yield Sentence(f"judged by {listed(names.sort(jury), most=len(jury))}", quiet=True)
     for name, relation in children.items():
-        yield Sentence(f"{relation} as {name}", quiet=True)
-    for note in session.notes:
+        yield Sentence(f"{relation} as {name}", quiet=True, link=Link("show", {"session": name}))
+    # While names are hidden, no order of seats may tell who is who.
+    n_seated = len(opened.notes)
+    notes = [*map(names.sentence, session.notes)]
+    for note in (*notes[:n_seated], *names.sort(notes[n_seated:])):
         yield Note(note, "warning")
 
 
-def _source(seat: Seat) -> str:
+def _source(seat: Seat, names: Naming, form: str = "{}") -> str:
     """Return the model of a seat, where its name does not say so."""
     differs = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
-    return f" ({seat.source})" if differs else ""
+    return form.format(seat.source) if differs and not names.veiled else ""
 
 
-def _answers(session: Session) -> Iterator[Block]:
-    for at, seat in enumerate(session.opened.seats):
-        own = "simulated · " if seat.simulated else ""
-        name, key = f"{own}{seat.name}{_source(seat)}", f"answer-{at}"
-        answer = session.answers.get(seat.name)
-        if answer is None:
-            yield Heading(f"{name} did not answer", key)
-            yield Sentence(session.unanswered[seat.name])
-            continue
-        facts = [counted(len(answer.text.split()), "word"), duration_text(answer.spent.seconds)]
-        if answer.round > 1:
-            facts.append(f"round {answer.round}")
-        if answer.cut:
-            facts.append("cut at its token limit")
-        if seat.name in session.failed:
-            facts.append(f"fails the safety gate: {', '.join(session.failed[seat.name])}")
-        yield Heading(" · ".join((name, *facts)), key)
-        yield Quote(answer.text.strip("\n"))
+def _answers(session: Session, names: Naming, *, closed: bool) -> Iterator[Block]:
+    yield section_heading("answers", "answers", simulated=session.simulated)
+    seats = {seat.name: seat for seat in session.opened.seats}
+    for name in names.order(session.answers):
+        answer = session.answers[name]
+        yield AnswerText(
+            f"answer-{names.places[name]}",
+            names.quote(answer.text),
+            names.labels[name],
+            "" if names.veiled else names.name(name),
+            _source(seats[name], names),
+            seats[name].simulated,
+            (
+                *_rank(session.outcome, name, names),
+                *answer_facts(answer, session.failed.get(name, ())),
+            ),
+        )
+    if closed:
+        lines = [
+            (names.name(seat), names.sentence(why)) for seat, why in session.unanswered.items()
+        ]
+        for seat, why in names.sort(lines):
+            yield AnswerText("", "", author=seat, reason=why)
 
 
-def _ballots(session: Session, mark: str) -> Iterator[Block]:
-    """Yield each ballot, places of candidates on its sheet, the reviewer's notes, and oddities."""
-    if all(ballot.abstained for ballot in session.ballots):
-        return
-    yield Heading(f"{mark}Ballots", "ballots")
-    rubric = session.opened.procedure.rubric
-    cast = {event.seat: event for event in session.events if isinstance(event, e.BallotCast)}
-    for ballot in session.ballots:
-        if ballot.abstained:
-            why = ballot.reason or "no reason given"
-            abstained = "" if ballot.reviewer in session.outstanding else " abstained"
-            yield Sentence(f"{ballot.reviewer}{abstained}: {why}")
-            continue
-        yield Sentence(f"{ballot.reviewer}: {_order(ballot, rubric)}")
-        aside = [*_notes(ballot), *_keys(session, ballot)]
-        event = cast.get(ballot.reviewer)
-        aside += [f"reader: {note}" for note in (event.notes if event else ())]
-        if event and event.compared:
-            pairs = f"{event.flipped} of {counted(event.compared, 'pair')}"
-            aside.append(f"judged {pairs} otherwise when its sheet was turned round")
-        if aside:
-            yield Quote("\n".join(aside), aside=True)
+def _rank(outcome: Outcome | None, name: str, names: Naming) -> Iterator[str]:
+    outcome = None if outcome is None else names.order_outcome(outcome)
+    for line in () if outcome is None else outcome.standings:
+        if line.candidate == name and line.votes:
+            pairs = [pair for pair in outcome.unresolved if name in pair] if outcome else []
+            others = [names.name(each) for pair in pairs for each in pair if each != name]
+            tied = f", too close to call against {listed(others, most=3)}" if others else ""
+            yield f"rank {line.rank}{tied}"
 
 
-def _notes(ballot: Ballot) -> Iterator[str]:
-    if ballot.notes:
-        lines = [line for line in ballot.notes.splitlines() if line.strip()]
-        yield from (f"said: {lines[0]}", *lines[1:]) if lines else ()
+def _ballots(
+    session: Session, names: Naming, without: tuple[str, ...], *, closed: bool
+) -> Iterator[Block]:
+    yield section_heading("ballots", "ballots", simulated=session.simulated)
+    if session.answers:
+        yield ballot_matrix(session, names, without=without, closed=closed)
+    else:
+        yield Sentence("There was no answer to judge.")
 
 
-def _keys(session: Session, ballot: Ballot) -> Iterator[str]:
-    """List candidates behind labels of a sheet, if the notes name labels."""
-    drawn = [event for event in session.events if isinstance(event, e.SheetDrawn)]
-    own = [event for event in drawn if event.sheet.reviewer == ballot.reviewer]
-    last = max((event.round for event in own), default=1)
-    for sheet in dict.fromkeys(event.sheet for event in own if event.round == last):
-        known = "|".join(map(re.escape, sheet.labels))
-        if re.search(rf"\b({known})\b", ballot.notes or ""):
-            pairs = zip(sheet.labels, sheet.candidates, strict=True)
-            yield f"labels of its sheet: {', '.join(f'[{label}] {name}' for label, name in pairs)}"
-
-
-def vote_blocks(votes: Sequence[Ballot], rubric: Rubric, whose: str) -> Iterator[Block]:
+def vote_blocks(
+    votes: Sequence[Ballot], rubric: Rubric, whose: str, names: CandidateNames
+) -> Iterator[Block]:
     """Yield each person's vote, and whose ballots count."""
     if not votes:
         return
     yield Heading("People's votes", "votes")
     for ballot in votes[:VOTES_SHOWN]:
+        if names.veiled:  # whoever is still to vote is told no order
+            yield Sentence(f"{ballot.reviewer} voted; how is shown with the names")
+            continue
         yield Sentence(f"{ballot.reviewer}: {_order(ballot, rubric)}")
-        if notes := "\n".join(_notes(ballot)):
+        if notes := "\n".join(quote_notes(ballot.notes)):
             yield Quote(notes, aside=True)
     if (more := len(votes) - VOTES_SHOWN) > 0:
         yield Sentence(f"And {counted(more, 'more vote')}; an export has them.", quiet=True)
@@ -161,63 +203,149 @@ def vote_blocks(votes: Sequence[Ballot], rubric: Rubric, whose: str) -> Iterator
 
 
 def _order(ballot: Ballot, rubric: Rubric) -> str:
-    """``a [place 2, grade 8.5] > b [place 1, grade 7.0]``: places are those on the sheet."""
-    places = ballot.positions or {}
+    """``a [grade 8.5] > b [grade 7.0]``."""
 
     def describe(candidate: str) -> str:
-        place = [f"place {places[candidate]}"] if candidate in places else []
         grade = overall_grade(ballot, candidate, rubric)
-        facts = [*place, *([] if grade is None else [f"grade {number(grade, 1)}"])]
-        return f"{candidate} [{', '.join(facts)}]" if facts else candidate
+        return candidate if grade is None else f"{candidate} [grade {number(grade, 1)}]"
 
     ranking = " > ".join(" = ".join(map(describe, group)) for group in ballot.groups)
     return ranking or f"grades alone, of {listed([*map(describe, ballot.grades)], most=20)}"
 
 
-def overall_grade(ballot: Ballot, candidate: str, rubric: Rubric) -> float | None:
-    """One grade for a candidate: by the rubric as far as it is graded by it, else its own."""
-    given = ballot.grades.get(candidate)
-    scale = Scale() if ballot.scale is None else ballot.scale
-    if not isinstance(given, Mapping):
-        return None if given is None else read_grade(given, scale.whole)
-    names = [criterion.name for criterion in rubric.criteria if criterion.name in given]
-    read = {name: read_grade(given[name], scale.of(name)) for name in names}
-    weighed = overall(rubric, {name: grade for name, grade in read.items() if grade is not None})
-    if weighed.value is not None:
-        return weighed.value
-    return read_grade(given.get(HOLISTIC), scale.whole)
-
-
-def ranking_section(outcome: Outcome | None, mark: str) -> Iterator[Block]:
-    """Write the section on the outcome of a session; nothing without one."""
+def outcome_sections(
+    outcome: Outcome | None, names: CandidateNames, before: Outcome | None, *, simulated: bool
+) -> Iterator[Block]:
+    """Write what an outcome comes to, and its ranking; nothing without one."""
     if outcome is None:
         return
-    yield Heading(f"{mark}Ranking", "ranking")
-    yield Sentence(outcome.interpretation)
-    yield from ranking_blocks(outcome, BY_NAME)
-    yield agreement(outcome, BY_NAME)
-    yield from order_note(outcome, BY_NAME)
+    yield section_heading("agreement and dissent", "concord", simulated=simulated)
+    yield Sentence(names.sentence(outcome.interpretation))
+    yield agreement(outcome, names)
+    yield from order_note(outcome, names)
+    yield section_heading("ranking", "ranking", simulated=simulated)
+    yield from ranking_blocks(outcome, names, before)
 
 
-def _final_answer(session: Session, mark: str) -> Iterator[Block]:
+def _no_outcome(session: Session) -> Sentence:
+    if session.status == "interrupted":
+        return Sentence("There is no outcome yet.")
+    return Sentence("There is no outcome: fewer ballots were cast than the quorum asks for.")
+
+
+def _final_answer(session: Session, names: Naming, *, recounted: bool) -> Iterator[Block]:
+    yield section_heading("final answer", "verdict", simulated=session.simulated)
+    if session.synthesis is not None:
+        for chairman, why in session.synthesis.failed.items():
+            yield Note(names.sentence(f"chairman {chairman} failed: {why}"), "warning")
+    final = final_answer(session, names, recounted=recounted)
+    yield Sentence("There is no final answer.") if final is None else final
+
+
+def final_answer(session: Session, names: Naming, *, recounted: bool = False) -> FinalAnswer | None:
+    """Return the final answer; without one, the only answer there is; None: neither.
+
+    Parameters
+    ----------
+    recounted
+        The ballots are counted otherwise than the session did.
+    """
     final = session.synthesis
-    if final is None:
-        return
-    by = f"written by {final.chairman}" if final.chairman else "the answer ranked best"
-    yield Heading(f"{mark}Final answer, {by}", "verdict")
-    for chairman, why in final.failed.items():
-        yield Note(f"chairman {chairman} failed: {why}", "warning")
-    yield Quote(final.text.strip("\n"))
-    if legend := legend_text(session):
-        yield Sentence(legend, quiet=True)
+    if session.text is None or final is None:
+        text = session.text
+        return None if text is None else FinalAnswer(names.quote(text), "the only answer")
+    author = f"written by {CHAIRMAN if names.veiled else names.name(final.chairman or '')}"
+    if final.chairman is None:
+        author = f"the answer ranked best{' by the session’s own count' if recounted else ''}"
+    return FinalAnswer(
+        names.quote(final.text),
+        f"{author}; {CUT}" if final.cut else author,
+        verdict_text(final.approved) if final.mode == "verdict" else "",
+        tuple(
+            (label, names.anchor(seat), "" if names.veiled else names.name(seat))
+            for label, seat in final.labels.items()
+        ),
+        final.unresolved,
+    )
 
 
 def legend_text(session: Session) -> str:
     """List the member behind each label; empty if the final answer has no label."""
-    final = session.synthesis
-    if final is None:
-        return ""
-    strange = [f"[{label}] no answer" for label in final.unresolved]
-    if set(re.findall(r"\w+", final.text)).isdisjoint(final.labels):
-        return ", ".join(strange)
-    return ", ".join([*(f"[{label}] {seat}" for label, seat in final.labels.items()), *strange])
+    final = final_answer(session, Naming.of(session, veiled=False))
+    return "" if final is None else final.legend
+
+
+def _seats(session: Session, names: Naming) -> Iterator[Block]:
+    yield section_heading("seats", "seats", simulated=session.simulated)
+    board = reduce(Board.after, session.events, Board()).settled()
+    lines = {line.name: line for line in board.seats}
+    seats = [lines[name] for name in names.order(lines)]
+    columns: list[tuple[Column, list[str | Cell]]] = [
+        (Column("seat", "left", fit="middle", heads=True), [names.name(x.name) for x in seats]),
+        (Column("state", "left"), [Cell(line.status, state=line.mark) for line in seats]),
+        (Column("seconds", keep=50), [line.seconds for line in seats]),
+        (Column("text", keep=40), [line.amount for line in seats]),
+    ]
+    if any(line.note for line in seats):
+        remarks: list[str | Cell] = [names.sentence(line.note) for line in seats]
+        columns.append((Column("remark", "left", keep=30, fit="end"), remarks))
+    yield table_of("Seats", columns)
+    spent = "Seconds and tokens are of all that a seat did, its answers and its reviews."
+    yield Sentence(spent, quiet=True)
+
+
+def _figures(session: Session) -> Iterator[Block]:
+    """Yield the two numbers that are never one, and what the votes are worth."""
+    outcome = session.outcome
+    if outcome is None or not outcome.leaders:
+        return
+    sure, reliable = outcome.standings[0].p_best, session.reliability.value
+    *_, reliability = reliability_text(session)
+    worth = "what they are worth is unknown: reviewers may share their mistakes"
+    if outcome.effective_votes is not None:
+        worth = f"worth {number(outcome.effective_votes, 1)} independent ones, {_sharing(outcome)}"
+    yield Heading("Figures", "figures")
+    yield Figures(
+        (
+            (
+                "agreement",
+                None if sure is None else p_best_text(sure),
+                "the chance that another draw of such reviewers would choose the same",
+            ),
+            (
+                "reliability",
+                None if reliable is None else f"{number(100 * reliable, 0)}%",
+                "until there are votes of people to compare with"
+                if reliable is None
+                else reliability,
+            ),
+            ("votes", str(outcome.n_ballots), worth),
+        )
+    )
+
+
+def _sharing(outcome: Outcome) -> str:
+    if outcome.rho is None:
+        return "as nothing is shared"
+    how = "assuming" if outcome.rho_is_assumed else "at"
+    return f"{how} a shared error of {number(outcome.rho)}"
+
+
+def _missing(session: Session, names: Naming) -> Iterator[Block]:
+    if session.status != "complete":
+        yield Heading(f"This session is {session.status}", "missing")
+        for each in names.sort([*map(names.sentence, session.missing)]):
+            yield Note(each, "reason")
+
+
+def recount_text(outcome: Outcome, without: Sequence[str], names: Naming) -> str:
+    """Say how ballots are counted again."""
+    left_out = f", without {names.name_list(without)}" if without else ""
+    return f"counted again by {outcome.rule}{left_out}"
+
+
+def _trust(session: Session, names: Naming, again: str) -> Iterator[Block]:
+    line = session_trust(session).removesuffix(f": {'; '.join(session.missing)}")
+    yield Heading("Trust", "trust")
+    parts = names.sentence(line).split(" · ")
+    yield Facts((*parts, again) if again else tuple(parts))

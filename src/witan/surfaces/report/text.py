@@ -12,7 +12,6 @@ from witan.surfaces.report.document import (
     NO_LABELS,
     Block,
     Cell,
-    Chart,
     Column,
     Facts,
     Heading,
@@ -43,11 +42,7 @@ def report_text(page: Page, report: Report) -> Iterator[str]:
     )
     if report.finding:
         yield page.sentence(report.finding)
-    sections = [
-        each
-        for each in report.sections
-        if any(not isinstance(block, Chart) for block in each.blocks)
-    ]
+    sections = [each for each in report.plain.sections if each.blocks]
     for section in sections:
         yield from _section(page, section, headed=len(sections) > 1)
 
@@ -63,8 +58,6 @@ def _section(page: Page, section: Section, *, headed: bool) -> Iterator[str]:
         yield page.sentence(section.heading.text, "bold")
         before = section.heading
     for block in limit_notes(section.blocks):
-        if isinstance(block, Chart):
-            continue
         legend = isinstance(before, Table) and isinstance(block, Sentence) and block.quiet
         if (_is_apart(before) and not legend) or (
             _is_apart(block) and not isinstance(before, Heading)

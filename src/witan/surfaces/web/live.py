@@ -19,14 +19,14 @@ from witan.deliberation.session import Session
 from witan.service.sessions.stream import Stream
 from witan.service.text import UNSAVED, clean, counted, readable
 from witan.surfaces.live_board import Board, LiveLine
+from witan.surfaces.report.ballots import ballot_matrix
+from witan.surfaces.report.document import BallotMatrix
+from witan.surfaces.report.naming import CHAIRMAN, Naming
 from witan.surfaces.report.outcome import ranking_blocks
-from witan.surfaces.views.lanes import Lane, lane, lanes
-from witan.surfaces.views.matrix import matrix
-from witan.surfaces.views.naming import CHAIRMAN, Naming
-from witan.surfaces.views.session import SessionView, session_view
 from witan.surfaces.web.escaping import to_html
 from witan.surfaces.web.markdown import rendered
 from witan.surfaces.web.rendering import SITE, Site, part, render
+from witan.surfaces.web.session_page import SessionPage, session_page
 
 FRAME_SECONDS = 0.05
 """Least seconds between two patches, while changes are gathered."""
@@ -45,7 +45,7 @@ END = b"event: end\ndata: end\n\n"
 CLOSING = ""
 """The key of the final answer among the seats' answers."""
 
-LIVE, DOCUMENT, BALLOTS = "parts/live.html", "parts/document.html", "parts/ballots.html"
+LIVE, DOCUMENT = "parts/live.html", "parts/document.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,34 @@ class LiveStatus:
     news: tuple[str, ...]
     simulated: bool
     unsaved: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One seat.
+
+    Parameters
+    ----------
+    key
+        Its number on the page, in the order of the lanes.
+    line
+        Its live state.
+    elapsed
+        Seconds since its work began; None: it does nothing that lasts.
+    writes
+        It writes an answer; not so where it judges those of others alone.
+    text, partial
+        The answer once it is whole, and as much of it as there is until then.
+    """
+
+    key: int
+    name: str
+    line: LiveLine
+    elapsed: float | None
+    note: str
+    writes: bool = True
+    partial: str = ""
+    text: Markup | None = None
 
 
 class LivePage:
@@ -113,7 +141,7 @@ class LivePage:
         self._changes.lanes |= {
             old.name
             for old, new in zip(before.seats, self._board.seats, strict=False)
-            if replace(old, words=0, inside_word=False) != replace(new, words=0, inside_word=False)
+            if old.at_rest != new.at_rest
         }
         self._changes.writer |= _at_rest(before) != _at_rest(self._board)
         self._changes.news |= before.news != self._board.news
@@ -132,7 +160,7 @@ class LivePage:
                 self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
                 changes.seats.add(event.seat)
             case e.AnswerDone():
-                self._whole[event.seat] = rendered(self.naming.quoted(event.text))
+                self._whole[event.seat] = rendered(self.naming.quote(event.text))
                 changes.whole.add(event.seat)
             case (
                 e.AnswerStarted()
@@ -174,7 +202,7 @@ class LivePage:
         self._shown = self.status.doing
         self._labels = self.naming.labels
         texts = {**self._texts, CLOSING: self._synthesis}
-        self._told = {of: self.naming.quoted_so_far(text) for of, text in texts.items()}
+        self._told = {of: self.naming.quote_partial(text) for of, text in texts.items()}
 
     @property
     def over(self) -> bool:
@@ -197,16 +225,9 @@ class LivePage:
     def status(self) -> LiveStatus:
         """The current status."""
         board = self._board
-        doing = {
-            "opening": "seating the council",
-            "answers": f"answers: {board.done(('answered', 'failed'))} of {board.answering}",
-            "reviews": f"reviews: {board.done(('voted', 'abstained'))} of {board.judging}",
-            "synthesis": "the final answer is being written",
-            "closed": board.ending,
-        }[board.phase]
-        news = tuple(map(self.naming.said, board.news))
+        news = tuple(map(self.naming.sentence, board.news))
         unsaved = UNSAVED if board.provisional else ""
-        return LiveStatus(doing, news, simulated=bool(board.scripted), unsaved=unsaved)
+        return LiveStatus(board.doing, news, simulated=bool(board.scripted), unsaved=unsaved)
 
     @property
     def authors(self) -> frozenset[str]:
@@ -236,39 +257,48 @@ class LivePage:
         shown = f"{self.seq}-{self._mark}" if self._mark else self.seq
         return f"{self._site.at('sessions', name, 'live')}?after={shown}{revealed}"
 
-    def view(self) -> SessionView:
-        """Return the parts of the page that are not lanes."""
-        return session_view(self.session, revealed=self._revealed, closed=False)
+    def page(self) -> SessionPage:
+        """Return the page of the session as far as it came."""
+        return session_page(self.session, revealed=self._revealed, closed=False)
+
+    def matrix(self) -> BallotMatrix:
+        """Return the ballots so far."""
+        return ballot_matrix(self.session, self.naming, closed=False)
 
     def lanes(self) -> tuple[Lane, ...]:
-        """Return every seat, with what it has written."""
-        shown, authors = lanes(self._board, self.naming, self._now()), self.authors
+        """Return every seat, with its text so far."""
+        authors = self.authors
         return tuple(
             replace(
-                each,
+                self._lane(key, line),
                 writes=line.name in authors,
-                partial=readable(self.naming.quoted_so_far(self._texts.get(line.name, ""))),
+                partial=readable(self.naming.quote_partial(self._texts.get(line.name, ""))),
                 text=self._whole.get(line.name),
             )
-            for each, line in zip(shown, self._lines(), strict=True)
+            for key, line in enumerate(self._lines())
         )
+
+    def _lane(self, key: int, line: LiveLine) -> Lane:
+        elapsed = line.elapsed(self._now())
+        shown = None if elapsed is None else round(elapsed, 1)
+        return Lane(key, self.naming.name(line.name), line, shown, self.naming.sentence(line.note))
 
     def _lines(self) -> tuple[LiveLine, ...]:
         """Return the seats in the order of their lanes."""
         lines = {line.name: line for line in self._board.seats}
-        return tuple(lines[seat] for seat in self.naming.ordered(lines))
+        return tuple(lines[seat] for seat in self.naming.order(lines))
 
     def writer(self) -> Lane | None:
         """Return the seat that writes the final answer; None: nobody yet."""
         line = self._board.writer
         if line is None:
             return None
-        shown = lane(line, -1, self.naming, self._now())
+        shown = self._lane(-1, line)
         return replace(shown, name=CHAIRMAN) if self.naming.veiled else shown
 
     def verdict_text(self) -> str:
         """Return the final answer so far."""
-        return readable(self.naming.quoted_so_far(self._synthesis))
+        return readable(self.naming.quote_partial(self._synthesis))
 
     def patch(self) -> str:
         """Return what changed since the last patch, as partials."""
@@ -289,15 +319,10 @@ class LivePage:
 
     def ended(self, problem: str = "") -> str:
         """Return a patch that replaces the live page by the final one."""
-        view = session_view(self.session, revealed=self._revealed, councils=self._site.councils)
-        body = render(
-            "parts/body.html",
-            site=self._site,
-            view=view,
-            problem=clean(problem),
-        )
-        said = to_html(f"The session is over: {view.status}.")
-        announced = _partial("announced", "textContent", said)
+        page = session_page(self.session, revealed=self._revealed, councils=self._site.councils)
+        body = render("parts/session.html", site=self._site, page=page, problem=clean(problem))
+        ending = to_html(f"The session is over: {page.status}.")
+        announced = _partial("announced", "textContent", ending)
         return f"{announced}\n{_partial('session', 'innerHTML', body)}"
 
     def _patched_lanes(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
@@ -305,13 +330,12 @@ class LivePage:
             # A seat that failed gets none of the labels of the final answer, so others move up.
             self._labels = self.naming.labels
             for seat, text in self._texts.items():
-                self._told[seat] = self.naming.quoted_so_far(text)
+                self._told[seat] = self.naming.quote_partial(text)
             yield "lanes", "innerHTML", "".join(part(LIVE, "lane", each) for each in self.lanes())
             return
-        now = self._now()
         for key, line in enumerate(self._lines()):
             if line.name in changes.lanes:
-                head = part(LIVE, "lane_head", lane(line, key, self.naming, now))
+                head = part(LIVE, "lane_head", self._lane(key, line))
                 yield f"lane-{key}-head", "innerHTML", head
             target = f"lane-{key}-text"
             if line.name in changes.whole:
@@ -332,8 +356,7 @@ class LivePage:
         if changes.ranking and session.outcome is not None:
             shown = ranking_blocks(session.outcome, self.naming)
             yield "ranking", "innerMorph", part(DOCUMENT, "blocks", shown, self._site, {})
-        view = matrix(session, self.naming, closed=False)
-        yield "ballots", "innerMorph", part(BALLOTS, "matrix", view, True)
+        yield "ballots", "innerMorph", part(DOCUMENT, "matrix", self.matrix(), self._site, True)
 
     def _patched_closing(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
         if changes.writer:
@@ -345,7 +368,7 @@ class LivePage:
 
     def _grown(self, target: str, of: str, text: str) -> Iterator[tuple[str, str, str]]:
         """Return the part of a growing text that was not sent."""
-        before, now = self._told.get(of, ""), self.naming.quoted_so_far(text)
+        before, now = self._told.get(of, ""), self.naming.quote_partial(text)
         self._told[of] = now
         if not now.startswith(before):  # what was sent turns out to be a name
             yield target, "outerHTML", part(LIVE, "stream", target, now)
@@ -374,7 +397,7 @@ class _Changes:
 
 def _at_rest(board: Board) -> object:
     """Return who writes, without the amount, which changes with every word."""
-    return board.writer and replace(board.writer, words=0, inside_word=False)
+    return board.writer and board.writer.at_rest
 
 
 def _partial(target: str, swap: str, content: str) -> str:

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 
-from witan.core.ballot import Ballot
-from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.service.requests import QuestionRequest
 from witan.service.text import clean
-from witan.surfaces.report.document import Block, Link, Note, Report
-from witan.surfaces.views.imported import imported_view
-from witan.surfaces.views.session import session_view
-from witan.surfaces.views.sessions import SessionLine
+from witan.surfaces.report.document import Block, FinalAnswer, Link, Note, Report
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.forms import BLANK, Filled, council_sections, form_fields
 from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.session_list import SessionLine
+from witan.surfaces.web.session_page import SessionPage, imported_page, session_page
 
 if TYPE_CHECKING:
     from witan.history.ballots import Paper, VoteResult
@@ -35,8 +33,6 @@ PAGE_POLICY = (
     "object-src 'none'"
 )
 """The content security policy of every page of the server."""
-
-Children = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +97,8 @@ def _environment() -> Environment:
         "exact": exact_html,
         "kind": _kind,
         "minus": _with_minus,
+        "overlong": _is_overlong,
+        "prose": _render_prose,
         "runs": _runs,
     }
     return environment
@@ -114,8 +112,29 @@ def _with_minus(text: str) -> str:
     return _MINUS.sub("−", text)
 
 
+CARD_LINES, CARD_COLUMNS = 11, 40
+"""About the lines, and letters of each, that a card shows at once."""
+
+
+def _is_overlong(text: str) -> bool:
+    lines = (1 + len(line) // CARD_COLUMNS for line in text.splitlines() if line.strip())
+    return sum(lines) > CARD_LINES
+
+
+def _render_prose(text: str, final: FinalAnswer | None = None) -> Markup:
+    """Render a model's text, with the citations of a final answer as links."""
+    if final is None:
+        return rendered(text)
+    cited = {label: anchor for label, anchor, _ in final.citations}
+    return rendered(text, cited, final.unresolved)
+
+
 def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
     """Make the address of a link; it keeps what the page has of since, until and the like."""
+    if link.operation == "show":
+        path = site.at("sessions", link.parameters["session"])
+        count = {name: value for name, value in link.parameters.items() if name != "session"}
+        return f"{path}?{urlencode(count)}#ranking" if count else path
     query = urlencode({**link.parameters, **values})
     return f"{site.at(link.operation)}{'?' if query else ''}{query}"
 
@@ -148,45 +167,22 @@ def part(template: str, name: str, /, *values: Any) -> str:
     return str(_macro(template, name)(*values))
 
 
-def render_session(  # noqa: PLR0913 - all but one by name
-    session: Session,
-    *,
-    revealed: bool = False,
-    recounted: Outcome | None = None,
-    without: tuple[str, ...] = (),
-    children: Children = (),
-    votes: Sequence[Ballot] = (),
-    site: Site = SITE,
-    problem: str = "",
-    misnamed: str = "",
+def render_session(
+    session: Session, *, site: Site = SITE, problem: str = "", misnamed: str = "", **shown: Any
 ) -> str:
     """Render a session that is over or was interrupted.
 
     Parameters
     ----------
-    revealed
-        Whether it says who wrote what.
-    recounted, without
-        The ballots counted again, and whose are left out; None: as the session counted them.
-    children
-        Name of each session that came of it, and what it is to this one.
-    votes
-        Ballots that people cast on it.
     problem
         What became of it beside what its record says.
     misnamed
         What was written in place of its name, to delete it; empty: nothing was.
+    shown
+        Names, count, votes and children, as `session_page` takes them.
     """
-    view = session_view(
-        session,
-        revealed=revealed,
-        recounted=recounted,
-        without=without,
-        children=children,
-        votes=votes,
-        councils=site.councils,
-    )
-    return render("session.html", site=site, view=view, problem=clean(problem), misnamed=misnamed)
+    page = session_page(session, councils=site.councils, **shown)
+    return render("session.html", site=site, page=page, problem=clean(problem), misnamed=misnamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,25 +237,17 @@ def render_ask(
 
 def render_live(live: "LivePage", *, site: Site = SITE) -> str:
     """Render a session under way, whose page follows the rest."""
-    view = live.view()
-    return render("live.html", site=site, view=view, live=live)
+    return render("live.html", site=site, page=live.page(), live=live)
 
 
-def export_html(
-    session: Session,
-    *,
-    revealed: bool = True,
-    children: Children = (),
-    votes: Sequence[Ballot] = (),
-) -> str:
+def export_html(session: Session, *, revealed: bool = True, **shown: Any) -> str:
     """Render a session as one self-contained file without scripts."""
-    view = session_view(session, revealed=revealed, children=children, votes=votes)
-    return _alone("session.html", view, "")
+    return _alone(session_page(session, revealed=revealed, **shown))
 
 
 def export_imported_html(imported: "ImportedSession") -> str:
     """Render an imported session as one self-contained file."""
-    return _alone("imported.html", imported_view(imported), _not_counted(imported))
+    return _alone(imported_page(imported))
 
 
 def render_imported(
@@ -271,32 +259,25 @@ def render_imported(
     misnamed: str = "",
     site: Site = SITE,
 ) -> str:
-    """Render a session that was imported as ballots.
+    """Render a session that was imported as ballots, as `render_session` does.
 
     Parameters
     ----------
     recounted, without
         It is counted by something else than usually, and without whose ballots.
-    misnamed
-        What was written in place of its name, to delete it.
     """
-    view = imported_view(imported, recounted=recounted, without=without)
-    words = clean(problem or _not_counted(imported))
-    return render("imported.html", site=site, view=view, problem=words, misnamed=misnamed)
+    page = imported_page(imported, recounted=recounted, without=without)
+    return render("session.html", site=site, page=page, problem=clean(problem), misnamed=misnamed)
 
 
-def _not_counted(imported: "ImportedSession") -> str:
-    return "" if imported.not_counted is None else f"It is not counted: {imported.not_counted}"
-
-
-def _alone(template: str, view: object, problem: str) -> str:
+def _alone(page: SessionPage) -> str:
     style = styles()
     policy = f"default-src 'none'; style-src {style_source(style)}; base-uri 'none'"
     return render(
-        template,
+        "session.html",
         site=Site(alone=True),
-        view=view,
-        problem=clean(problem),
+        page=page,
+        problem="",
         style=trusted_html(style),
         policy=policy,
     )

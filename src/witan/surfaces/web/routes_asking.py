@@ -32,12 +32,12 @@ from witan.service.text import clean, listed
 from witan.surfaces.http.generated import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
+from witan.surfaces.report.naming import find_seat
 from witan.surfaces.report.plan import plan_report
-from witan.surfaces.views.naming import seat_called
-from witan.surfaces.views.sessions import SessionLine, latest_rows
 from witan.surfaces.web.forms import Filled, Form, council_sections, read_form
 from witan.surfaces.web.rendering import Choice, render, render_ask
 from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
+from witan.surfaces.web.session_list import SessionLine, latest_rows
 
 router = page_router()
 
@@ -270,7 +270,7 @@ def read_retry(form: Form, session: Session) -> RetryRequest:
     InvalidParameter
         If a field is not accepted.
     """
-    seats = tuple(seat_called(session, each) for each in form.texts.get("seat", ()))
+    seats = tuple(find_seat(session, each) for each in form.texts.get("seat", ()))
     if not seats:
         raise NothingToCount("no seat is chosen: tick at least one of those that failed")
     return read_texts(RetryRequest, form.texts, {"session": session.id, "seats": seats})

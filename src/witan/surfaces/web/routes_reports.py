@@ -28,11 +28,11 @@ from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.audit import audit_report, audit_title
 from witan.surfaces.report.document import Link
 from witan.surfaces.report.leaderboard import leaderboard_report
-from witan.surfaces.views.session import session_rules
-from witan.surfaces.views.sessions import session_rows
 from witan.surfaces.web.forms import form_fields, read_query, takes_query
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.responses import HtmlPage, page_router, site_of
+from witan.surfaces.web.session_list import session_rows
+from witan.surfaces.web.session_page import session_rules
 
 router = page_router()
 

@@ -30,7 +30,7 @@ from witan.service.stored_sessions import SessionStore
 from witan.surfaces.http.events import AFTER, stream_response
 from witan.surfaces.http.generated import ClientOf, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
-from witan.surfaces.views.naming import seat_called
+from witan.surfaces.report.naming import find_seat
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.live import LIVE_SECONDS, LivePage, follow_live, last_patch
 from witan.surfaces.web.rendering import (
@@ -266,7 +266,7 @@ async def _show_session(request: Request, service: ServiceOf, whole: str, here: 
     result = await dispatch(show_session, service, LOCAL, ShowParameters(whole), keep_typed)
     seats = here.without
     if not isinstance(result, ImportedSession):
-        seats = tuple(seat_called(result.session, each) for each in seats)
+        seats = tuple(find_seat(result.session, each) for each in seats)
     recounted, refused = None, None
     try:
         if here.rule or seats:
@@ -289,7 +289,7 @@ async def _show_session(request: Request, service: ServiceOf, whole: str, here: 
             result.session,
             revealed=here.reveal,
             recounted=recounted,
-            children=[*result.children.items()],
+            children=result.children,
             votes=result.votes,
             problem=problem or _running_problem(running),
             **shared,

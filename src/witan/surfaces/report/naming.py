@@ -12,12 +12,11 @@ from witan.deliberation.calls import SYNTHESIS_LABELS
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.session import Session
 from witan.deliberation.texts import mask, masked_names
-from witan.service.text import MANY_NAMES, clean, listed
+from witan.service.text import MANY_NAMES, listed
 from witan.surfaces.report.outcome import CandidateNames
 
-__all__ = ["CHAIRMAN", "Naming", "seat_called"]
-
 _Cell = TypeVar("_Cell")
+_Text = TypeVar("_Text", str, tuple[str, str])
 
 CHAIRMAN = "the chairman"
 
@@ -40,7 +39,6 @@ class Naming(CandidateNames):
         hidden, else that of the seats. Anchors are made of it.
     """
 
-    veiled: bool
     labels: Mapping[str, str]
     others: Mapping[str, str]
     opened: SessionOpened | None = field(default=None, repr=False)
@@ -70,14 +68,14 @@ class Naming(CandidateNames):
     def name(self, who: str) -> str:
         """Return a seat, or whoever holds none, in one word or two."""
         if not self.veiled:
-            return clean(who)
+            return who
         return self.labels.get(who) or self.others.get(who, "another")
 
     def value(self, seat: str) -> str:
         """Value of a seat in forms and addresses; its label until the reveal."""
         return f"#{self.name(seat)}" if self.veiled else seat
 
-    def in_order(self, outcome: Outcome) -> Outcome:
+    def order_outcome(self, outcome: Outcome) -> Outcome:
         """Order equal standings of an outcome as the page does.
 
         While names are hidden the order of the seats, which an outcome keeps there, would tell
@@ -95,7 +93,7 @@ class Naming(CandidateNames):
         row = {lines[at].candidate: number for number, at in enumerate(rows)}
         pairs = [(a, b) if row[a] < row[b] else (b, a) for a, b in outcome.unresolved]
         notes = [
-            replace(note, ranking=tuple(map(self.ordered, note.ranking)))
+            replace(note, ranking=tuple(map(self.order, note.ranking)))
             for note in sorted(outcome.ballots, key=lambda note: self.name(note.reviewer))
         ]
         return replace(
@@ -104,45 +102,49 @@ class Naming(CandidateNames):
             p_beats=_permuted(outcome.p_beats, rows),
             margins=_permuted(outcome.margins, rows),
             unresolved=tuple(sorted(pairs, key=lambda pair: (row[pair[0]], row[pair[1]]))),
-            disputed_by=self.ordered(outcome.disputed_by),
-            cycles=tuple(map(self.ordered, outcome.cycles)),
+            disputed_by=self.order(outcome.disputed_by),
+            cycles=tuple(map(self.order, outcome.cycles)),
             ballots=tuple(notes),
         )
 
-    def ordered(self, seats: Iterable[str]) -> tuple[str, ...]:
+    def order(self, seats: Iterable[str]) -> tuple[str, ...]:
         """Seats of no order of their own: by their labels while names are hidden, else as given."""
         return tuple(sorted(seats, key=self.name) if self.veiled else seats)
 
-    def listed(self, seats: Iterable[str], *, most: int = MANY_NAMES) -> str:
-        """Seats as a list of words; while names are hidden, in the order of the labels."""
-        return listed([*map(self.name, self.ordered(seats))], most=most)
+    def sort(self, texts: Sequence[_Text]) -> Sequence[_Text]:
+        """Sort texts of seats while names are hidden; else they stay as given."""
+        return sorted(texts) if self.veiled else texts
 
-    def said(self, sentence: str) -> str:
+    def name_list(self, seats: Iterable[str], *, most: int = MANY_NAMES) -> str:
+        """Seats as a list of words; while names are hidden, in the order of the labels."""
+        return listed([*map(self.name, self.order(seats))], most=most)
+
+    def sentence(self, sentence: str) -> str:
         """Write names in a sentence of ours, or lists of them."""
         if not self.veiled:
-            return clean(sentence)
+            return sentence
         one = self._one()
         # Whoever knows who the chairman is would know whose label that is.
         masked = re.sub(rf"(?:the )?chairman {one}", CHAIRMAN, sentence)
         run = re.compile(rf"(?<![\w-]){one}(?:, {one})*(?: and {one})?")
-        masked = run.sub(lambda found: self.listed(re.findall(one, found[0])), masked)
-        return clean(mask(masked, self._council.question, self._models()))
+        masked = run.sub(lambda found: self.name_list(re.findall(one, found[0])), masked)
+        return mask(masked, self._council.question, self._models())
 
-    def quoted(self, text: str) -> str:
+    def quote(self, text: str) -> str:
         """Mask names of authors in a model's text until the reveal."""
         return mask(text, self._council.question, self._models()) if self.veiled else text
 
-    def notes(self, text: str) -> str:
+    def quote_notes(self, text: str) -> str:
         """Rewrite bracketed candidates of a reviewer's notes as labels."""
         if not self.veiled:
             return text
         one = self._one()
         named = re.compile(rf"\[{one}(?: ?[,;&/] ?{one})*\]")
-        return self.quoted(
+        return self.quote(
             named.sub(lambda found: re.sub(one, lambda each: self.name(each[0]), found[0]), text)
         )
 
-    def quoted_so_far(self, text: str) -> str:
+    def quote_partial(self, text: str) -> str:
         """Mask a text under way; while names are hidden its end waits.
 
         A name is known as one, or as none, by the words after it.
@@ -151,7 +153,7 @@ class Naming(CandidateNames):
             return text
         words = text.rsplit(None, AWAITED)
         known = len(words[0]) if len(words) > AWAITED else 0
-        return self.quoted(text[: max(known, len(text) - AWAITED_CHARS)])
+        return self.quote(text[: max(known, len(text) - AWAITED_CHARS)])
 
     def _one(self) -> str:
         """Return the pattern of one name."""
@@ -167,7 +169,7 @@ class Naming(CandidateNames):
         return self.opened
 
 
-def seat_called(session: Session, value: str) -> str:
+def find_seat(session: Session, value: str) -> str:
     """Find the seat of a form's or address's value, hidden or not.
 
     What is neither is returned as it is, for whoever looks it up to refuse.

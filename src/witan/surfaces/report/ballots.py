@@ -1,0 +1,188 @@
+"""The ballots of a session in its report: a row per reviewer, a column per candidate."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from witan.core.ballot import Ballot
+from witan.core.outcome import BallotNote
+from witan.core.rubric import Rubric, overall
+from witan.core.scale import HOLISTIC, Scale, read_grade
+from witan.deliberation import events as e
+from witan.deliberation.session import Authorship, Session
+from witan.service.text import counted, number
+from witan.surfaces.report.document import BallotCell, BallotMatrix, Link, ReviewRow, ReviewState
+from witan.surfaces.report.naming import Naming
+
+READINGS = {
+    "schema": "The reply is as the schema asks.",
+    "tolerant": "The reply is not as the schema asks; the ballot was looked for in it.",
+}
+
+
+@dataclass(slots=True)
+class _ReviewerEvents:
+    """Events of one reviewer, folded."""
+
+    sheets: list[e.SheetDrawn] = field(default_factory=list)
+    repairs: list[e.BallotRepaired] = field(default_factory=list)
+    cast: e.BallotCast | None = None
+    abstained: e.BallotAbstained | None = None
+    failed: bool = False
+
+
+def ballot_matrix(
+    session: Session, names: Naming, *, without: tuple[str, ...] = (), closed: bool = True
+) -> BallotMatrix:
+    """Write the ballots of a session as far as it came; unless `closed`, more may come."""
+    events = _fold_events(session)
+    counted_notes = () if session.outcome is None else names.order_outcome(session.outcome).ballots
+    notes = {note.reviewer: note for note in counted_notes}
+    own = Authorship.of(session.opened).own
+    cast = {ballot.reviewer: ballot for ballot in session.ballots}
+    reviews = []
+    for reviewer in names.order(cast):
+        ballot, seen = cast[reviewer], events.get(reviewer, _ReviewerEvents())
+        note, authored = notes.get(reviewer), own.get(reviewer, ())
+        groups = note.ranking if note else _without(ballot, authored)
+        # Who did not answer reviews nobody; who fails in a debate keeps the answer it had.
+        mute = seen.failed and reviewer not in session.answers
+        pending = not (closed or mute) and ballot.abstained and seen.abstained is None
+        reviews.append(
+            ReviewRow(
+                names.name(reviewer),
+                _state(session, ballot, pending=pending),
+                names.sentence(ballot.reason or "no reason given") if ballot.abstained else "",
+                tuple(_cells(session, ballot, groups, authored, names)),
+                tuple(tuple(map(names.name, names.order(group))) for group in groups),
+                "" if note is None or note.weight == 1 else f"{note.weight:.2f}",
+                None
+                if ballot.abstained or reviewer in without
+                else _recount_link(session, reviewer, names),
+                tuple(map(names.sentence, _remarks(seen, note))),
+                tuple(map(names.sentence, _facts(seen, note))),
+                names.quote_notes(ballot.notes or ""),
+                tuple(_sheets(seen, names)),
+                tuple(_replies(seen, names)),
+            )
+        )
+    candidates = names.order(session.answers)
+    shown = tuple((names.name(each), names.anchor(each)) for each in candidates)
+    return BallotMatrix(shown, tuple(reviews), session.simulated)
+
+
+def _state(session: Session, ballot: Ballot, *, pending: bool) -> ReviewState:
+    if not ballot.abstained:
+        return "cast"
+    if pending:
+        return "pending"
+    return "out" if ballot.reviewer in session.outstanding else "abstained"
+
+
+def _recount_link(session: Session, reviewer: str, names: Naming) -> Link:
+    reveal = {} if names.veiled else {"reveal": "1"}
+    return Link("show", {"session": session.id, **reveal, "without": names.value(reviewer)})
+
+
+def _fold_events(session: Session) -> Mapping[str, _ReviewerEvents]:
+    folded: dict[str, _ReviewerEvents] = {}
+    for event in session.events:
+        match event:
+            case e.SheetDrawn():
+                folded.setdefault(event.sheet.reviewer, _ReviewerEvents()).sheets.append(event)
+            case e.BallotRepaired():
+                folded.setdefault(event.seat, _ReviewerEvents()).repairs.append(event)
+            case e.BallotCast():
+                folded.setdefault(event.seat, _ReviewerEvents()).cast = event
+            case e.BallotAbstained():
+                folded.setdefault(event.seat, _ReviewerEvents()).abstained = event
+            case e.AnswerStarted() | e.AnswerFailed():
+                failed = isinstance(event, e.AnswerFailed)
+                folded.setdefault(event.seat, _ReviewerEvents()).failed = failed
+            case _:
+                pass
+    return folded
+
+
+def _without(ballot: Ballot, own: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    groups = (tuple(name for name in group if name not in own) for group in ballot.groups)
+    return tuple(group for group in groups if group)
+
+
+def _cells(
+    session: Session,
+    ballot: Ballot,
+    groups: tuple[tuple[str, ...], ...],
+    own: tuple[str, ...],
+    names: Naming,
+) -> Iterator[BallotCell]:
+    ranks: dict[str, tuple[int, bool]] = {}
+    for group in groups:
+        rank = len(ranks) + 1
+        ranks |= dict.fromkeys(group, (rank, len(group) > 1))
+    rubric = session.opened.procedure.rubric
+    places = ballot.positions or {}
+    for name in names.order(session.answers):
+        if name in own:
+            yield BallotCell(own=True)
+            continue
+        rank, equal = ranks.get(name, (0, False))
+        grade = overall_grade(ballot, name, rubric)
+        yield BallotCell(
+            rank=str(rank) if rank else "",
+            equal=equal,
+            grade="" if grade is None else number(grade, 1),
+            place=str(places[name]) if name in places else "",
+            shade=1 + 4 * (rank - 1) // max(len(ranks) - 1, 1) if rank else 0,
+        )
+
+
+def overall_grade(ballot: Ballot, candidate: str, rubric: Rubric) -> float | None:
+    """One grade for a candidate: by the rubric as far as it is graded by it, else its own."""
+    grades = ballot.grades.get(candidate)
+    scale = Scale() if ballot.scale is None else ballot.scale
+    if not isinstance(grades, Mapping):
+        return None if grades is None else read_grade(grades, scale.whole)
+    names = [criterion.name for criterion in rubric.criteria if criterion.name in grades]
+    read = {name: read_grade(grades[name], scale.of(name)) for name in names}
+    weighed = overall(rubric, {name: grade for name, grade in read.items() if grade is not None})
+    if weighed.value is not None:
+        return weighed.value
+    return read_grade(grades.get(HOLISTIC), scale.whole)
+
+
+def _remarks(seen: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
+    if (cast := seen.cast) is not None:
+        yield from (f"reader: {each}" for each in cast.notes)
+        if cast.compared:
+            pairs = f"{cast.flipped} of {counted(cast.compared, 'pair')}"
+            yield f"judged {pairs} otherwise when its sheet was turned round"
+        if cast.lost:
+            yield f"only one of its two orders could be read: {cast.lost}"
+    yield from (f"asked again: {each.problem}" for each in seen.repairs)
+    if note is not None and note.mismatch:
+        yield "its ranking and its grades contradict each other in some pair"
+
+
+def _facts(seen: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
+    if seen.cast is not None:
+        yield READINGS[seen.cast.read_by]
+    if note is not None and note.tau is not None:
+        yield f"Kendall's τ with the ranking is {number(note.tau)} (1 the same, −1 the reverse)."
+
+
+def _sheets(seen: _ReviewerEvents, names: Naming) -> Iterator[tuple[tuple[str, str], ...]]:
+    last = max((event.round for event in seen.sheets), default=1)
+    for event in seen.sheets:
+        if event.round == last:
+            pairs = zip(event.sheet.labels, event.sheet.candidates, strict=False)
+            yield tuple((label, names.name(each)) for label, each in pairs)
+
+
+def _replies(seen: _ReviewerEvents, names: Naming) -> Iterator[tuple[str, str]]:
+    for each in seen.repairs:
+        yield "First reply, which could not be read", names.quote(each.reply)
+    last = seen.cast or seen.abstained
+    for turn, text in enumerate(last.replies if last else (), start=1):
+        which = f" {turn}, one of two orders" if last and len(last.replies) > 1 else ""
+        if not any(text == each.reply for each in seen.repairs):
+            yield f"Reply{which}", names.quote(text)

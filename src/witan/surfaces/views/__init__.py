@@ -1,1 +1,0 @@
-"""Values of the page: sessions and outcomes as words and numbers."""

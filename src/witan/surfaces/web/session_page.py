@@ -1,0 +1,221 @@
+"""The page of a session: its report, and the controls beside it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from witan.core.ballot import Ballot
+from witan.core.outcome import Outcome
+from witan.core.rules import RULES
+from witan.deliberation.events import SessionOpened
+from witan.deliberation.ports import Seat
+from witan.deliberation.session import Session
+from witan.service.session_records import CouncilSession
+from witan.service.text import clean
+from witan.surfaces.report.document import Block, Quote, Report
+from witan.surfaces.report.imported import imported_report
+from witan.surfaces.report.naming import Naming
+from witan.surfaces.report.session import recount_text, session_report
+from witan.surfaces.report.sessions import question_beginning
+
+if TYPE_CHECKING:
+    from witan.service.operations.imported_sessions import ImportedSession
+    from witan.service.sessions import CouncilProfile
+
+TITLE_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class RecountNote:
+    """Another count, its leader beside that of the count before, and whether that changed."""
+
+    how: str
+    leader: str
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """A session on its page.
+
+    Parameters
+    ----------
+    imported
+        It came in as ballots.
+    n_answers
+        Answers that can be judged anew, or voted on.
+    veiled
+        Names are hidden.
+    recount
+        The leader of another count beside that of the session's own; None: it is this.
+    rule, without
+        How it is counted, and without whose ballots, as forms and addresses have them.
+    retry
+        Seats that failed: as forms have them, and their names.
+    has_text
+        There is a final answer to go on from.
+    n_children
+        Sessions that came of it.
+    council
+        The council that can be asked to go on; empty: the configured one.
+    """
+
+    report: Report
+    id: str
+    question: str
+    status: str
+    simulated: bool
+    n_answers: int
+    imported: bool = False
+    veiled: bool = False
+    recount: "RecountNote | None" = None
+    rule: str = ""
+    without: tuple[str, ...] = ()
+    retry: tuple[tuple[str, str], ...] = ()
+    has_text: bool = False
+    n_children: int = 0
+    council: str = ""
+
+    @property
+    def title(self) -> str:
+        """The beginning of the question, on one line."""
+        return question_beginning(clean(self.question), TITLE_CHARS) or clean(self.id)
+
+    @property
+    def opening(self) -> list[Block]:
+        """Blocks below the question."""
+        opening = self.report.section("")
+        blocks = () if opening is None else opening.blocks
+        return [block for block in blocks if not isinstance(block, Quote)]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Rules that it can be counted by."""
+        return session_rules()
+
+    @property
+    def status_line(self) -> Sequence[str]:
+        """Status, time and name, in the order of the page."""
+        return (*self.report.about[1:], self.report.about[0])
+
+
+def session_page(
+    session: Session,
+    *,
+    revealed: bool = False,
+    recounted: Outcome | None = None,
+    without: tuple[str, ...] = (),
+    children: Mapping[str, str] | None = None,
+    votes: Sequence[Ballot] = (),
+    councils: Sequence["CouncilProfile"] = (),
+    closed: bool = True,
+) -> SessionPage:
+    """Return the page of a session.
+
+    Parameters
+    ----------
+    revealed
+        Names stand beside labels.
+    recounted, without
+        The ballots counted again, and whose were left out; None: as the session counted them.
+    councils
+        Those that the next question can be put to.
+    closed
+        False: it is under way, and more may come.
+    """
+    names, own = Naming.of(session, veiled=not revealed), session.outcome
+    shown = own if recounted is None else recounted
+    record = CouncilSession(session, tuple(votes), children or {}, under_way=not closed)
+    return SessionPage(
+        session_report(record, names, recounted=recounted, without=without),
+        session.id,
+        session.question,
+        session.status if closed else "under way",
+        session.simulated,
+        len(session.answers),
+        veiled=names.veiled,
+        recount=None if recounted is None else _compare(own, recounted, without, names),
+        rule="" if shown is None else shown.rule,
+        without=tuple(map(names.value, without)),
+        retry=_failed_seats(session, names),
+        has_text=session.text is not None,
+        n_children=len(children or {}),
+        council=find_council(session.opened, councils),
+    )
+
+
+def imported_page(
+    imported: "ImportedSession", *, recounted: bool = False, without: tuple[str, ...] = ()
+) -> SessionPage:
+    """Return the page of an imported session, `recounted` or as it is counted usually."""
+    outcome = imported.outcome
+    how = f"Without {', '.join(map(clean, without))}" if without else "Counted otherwise than usual"
+    return SessionPage(
+        imported_report(imported, without),
+        imported.about.session,
+        imported.about.question,
+        imported.about.status,
+        imported.about.simulated,
+        len(imported.held.answers),
+        imported=True,
+        recount=RecountNote(how, "", changed=False) if recounted or without else None,
+        rule="" if outcome is None else outcome.rule,
+        without=without,
+    )
+
+
+def _compare(
+    before: Outcome | None, after: Outcome, without: Sequence[str], names: Naming
+) -> RecountNote:
+    how, now = recount_text(after, without, names), _leading(after, names)
+    if before is not None and set(before.leaders) == set(after.leaders):
+        return RecountNote(how, f"{now}, as before", changed=False)
+    return RecountNote(
+        how, f"{now}; as the session counted, {_leading(before, names)}", changed=True
+    )
+
+
+def _leading(outcome: Outcome | None, names: Naming) -> str:
+    if outcome is None or not outcome.leaders:
+        return "nobody leads"
+    leaders = names.name_list(outcome.leaders)
+    if len(outcome.leaders) > 1:
+        return f"{leaders} share the first place"
+    tied = [name for name in outcome.tied_for_best if name not in outcome.leaders]
+    return (
+        f"{leaders} leads{f', too close to call against {names.name_list(tied)}' if tied else ''}"
+    )
+
+
+@lru_cache(maxsize=1)
+def session_rules() -> tuple[str, ...]:
+    """Return every rule that a single session can be counted by."""
+    return tuple(sorted(name for name in RULES if RULES[name].needs != "history"))
+
+
+def _failed_seats(session: Session, names: Naming) -> tuple[tuple[str, str], ...]:
+    """Seats that did not answer, and reviewers that cast no ballot though they were awaited."""
+    silent = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
+    failed = dict.fromkeys((*session.unanswered, *silent))
+    return tuple((names.value(seat), names.name(seat)) for seat in names.order(failed))
+
+
+def find_council(opened: SessionOpened, councils: Sequence["CouncilProfile"]) -> str:
+    """Name the council of a session; empty: the configured one, or none."""
+    sat = [*map(_identity, opened.seats)]
+    same = [each for each in councils if [*map(_identity, each.seats)] == sat]
+    jury = [*map(_identity, opened.jury)] if opened.members else []
+
+    # Of councils with the same seats, the one that judges and deliberates as the session did.
+    def differs(each: "CouncilProfile") -> tuple[bool, bool]:
+        return [*map(_identity, each.jury)] != jury, each.procedure != opened.procedure
+
+    return min(same, key=differs).name if same else ""
+
+
+def _identity(seat: Seat) -> tuple[str, str]:
+    """Name and source; of a script the name of its file, as its folder changes with the machine."""
+    kind, _, file = seat.source.partition(":")
+    return seat.name, PurePath(file).stem if kind == "script" else seat.source

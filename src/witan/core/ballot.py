@@ -19,6 +19,9 @@ Grade = float | str
 
 Kind = Literal["model", "human"]
 
+PEOPLE = "people"
+"""The name of all people together, which no single person may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ballot:

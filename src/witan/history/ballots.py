@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from witan.core.ballot import Ballot, Groups, is_unnamed
+from witan.core.ballot import PEOPLE, Ballot, Groups, is_unnamed
 from witan.core.ballot_records import to_record
 from witan.core.blind_vote import (
     Agreement,
@@ -26,7 +26,6 @@ from witan.core.entries import Entries
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.escaping import is_blank
 from witan.core.settings import Settings
-from witan.core.stats.audit import PEOPLE
 from witan.core.tally import tally_sessions
 from witan.deliberation.record import ImportCounts, Imported
 from witan.deliberation.session import Session

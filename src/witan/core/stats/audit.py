@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.ballot import PEOPLE
 from witan.core.outcome import Interval, check_level
 from witan.core.stats.agreement import MIN_DECIDED, effective_votes, kendall_tau
 from witan.core.stats.audit_biases import LengthAudit, LengthVotes, Preferences
@@ -66,9 +67,6 @@ OFTEN = 0.1
 """A rate whose interval lies above this is too high: one ballot in ten."""
 
 HALF = 0.5
-
-PEOPLE = "people"
-"""The name of the line of all people together."""
 
 
 @dataclass(frozen=True, slots=True)

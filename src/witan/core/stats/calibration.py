@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,10 @@ from witan.core.outcome import Outcome, check_level
 from witan.core.profile import Floats
 from witan.core.stats.agreement import MIN_DECIDED
 from witan.core.stats.measures import Count, Measure, lack_data, per_bucket, rate, undefined
-from witan.core.stats.sums import CalibrationSums, HumanSums
 from witan.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from witan.core.stats.sums import CalibrationSums, HumanSums
 
 Array = NDArray[np.float64]
 
@@ -150,7 +153,7 @@ def reliability_of(outcome: Outcome | None, calibration: Calibration | None) -> 
 
 
 def calibrate(
-    table: CalibrationSums, *, level: float = 0.95, with_bands: bool = True
+    table: "CalibrationSums", *, level: float = 0.95, with_bands: bool = True
 ) -> Calibration:
     r"""Fit reliability to agreement, never falling as agreement rises.
 
@@ -187,13 +190,13 @@ def calibrate(
     )
 
 
-def _pool_matches(table: CalibrationSums, bands: Sequence[int], of: str, level: float) -> Measure:
+def _pool_matches(table: "CalibrationSums", bands: Sequence[int], of: str, level: float) -> Measure:
     rows = np.isin(table.band, bands)
     sums = per_bucket(table.bucket[rows], table.matched[rows], table.pairs[rows])
     return rate(sums, Count(table.pairs[rows].sum(), of, MIN_NEAR), level=level)
 
 
-def _band(table: CalibrationSums, band: int, level: float) -> ConfidenceBand:
+def _band(table: "CalibrationSums", band: int, level: float) -> ConfidenceBand:
     rows = table.band == band
     pairs = int(table.pairs[rows].sum())
     return ConfidenceBand(
@@ -205,12 +208,12 @@ def _band(table: CalibrationSums, band: int, level: float) -> ConfidenceBand:
     )
 
 
-def _block(table: CalibrationSums, bands: Sequence[int], level: float) -> BandBlock:
+def _block(table: "CalibrationSums", bands: Sequence[int], level: float) -> BandBlock:
     matched = _pool_matches(table, bands, f"{PAIRS} near this confidence", level)
     return BandBlock(bands[0] / BANDS, (bands[-1] + 1) / BANDS, matched.n, matched)
 
 
-def _pool(table: CalibrationSums, filled: Sequence[int]) -> list[list[int]]:
+def _pool(table: "CalibrationSums", filled: Sequence[int]) -> list[list[int]]:
     """Bands in blocks of rising reliability: pool adjacent violators."""
     blocks: list[tuple[float, float, list[int]]] = []
     for band in filled:
@@ -269,7 +272,7 @@ class BesidePeople:
 
     reviewers: tuple[int, ...]
     correct: Floats
-    calibration: CalibrationSums
+    calibration: "CalibrationSums"
 
     def of(self, reviewers: Collection[int]) -> "BesidePeople":
         """The opinions of these reviewers alone."""
@@ -278,8 +281,10 @@ class BesidePeople:
         return replace(self, reviewers=rows, correct=self.correct[mine])
 
     @property
-    def sums(self) -> HumanSums:
+    def sums(self) -> "HumanSums":
         """Each reviewer beside itself, all sessions in one bucket."""
+        from witan.core.stats.sums import HumanSums
+
         known = ~np.isnan(self.correct)
         sides = np.where(known, self.correct, 0.0)
         codes = np.array(self.reviewers, dtype=np.int64)
@@ -366,7 +371,9 @@ def _sure(session: JudgedSession, truth: Mapping[Pair, int]) -> Iterator[tuple[f
         yield max(p, 1.0 - p), for_smaller == (right > 0)
 
 
-def _table(banded: Mapping[tuple[int, int], Sequence[float]]) -> CalibrationSums:
+def _table(banded: Mapping[tuple[int, int], Sequence[float]]) -> "CalibrationSums":
+    from witan.core.stats.sums import CalibrationSums
+
     keys = np.array(list(banded), dtype=np.int64).reshape(-1, 2)
     rows = np.array(list(banded.values()), dtype=float).reshape(-1, 3)
     return CalibrationSums(

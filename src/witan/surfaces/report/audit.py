@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from witan.analytics.audits import AuditReport, CriterionReport, Grader
-from witan.core.stats.audit import PEOPLE, PanelAudit
+from witan.core.ballot import PEOPLE
+from witan.core.stats.audit import PanelAudit
 from witan.core.stats.audit_gradings import GradingAudit
 from witan.core.stats.audit_reviewers import ReviewerAudit
 from witan.core.stats.calibration import Calibration

@@ -113,7 +113,8 @@ def _section(
     row = CATALOGUE[operation.name]
     places = [] if row.command is None else [f"`witan {row.command or row.name}`"]
     places += [f"`{operation.method} /api{operation.path}`", f"MCP tool `{TOOL_OF[row.name]}`"]
-    parts = [f"## {operation.name}", operation.description, " · ".join(places)]
+    summary = operation.description.partition("\n\n")[0]
+    parts = [f"## {operation.name}", summary, " · ".join(places)]
     rows = tuple(_row(each) for each in parameters_of(operation.parameters))
     if (alike := takers.setdefault(rows, operation.name)) != operation.name and len(rows) > 1:
         parts.append(f"Parameters: those of [{alike}](#{alike}).")
@@ -143,7 +144,7 @@ def _result(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
     name = schema.get("title", "")
     if "properties" in schema:
         types[name] = schema
-    return f"[`{name}`](#{name.lower()})" if name else _kind(schema)
+    return f"[{name}](#{name.lower()})" if name else _kind(schema)
 
 
 def _described(schema: Any, defined: Mapping[str, Any]) -> set[str]:

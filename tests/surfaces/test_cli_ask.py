@@ -85,12 +85,12 @@ class TestText:
         assert "--legend is for the text" in said.err
 
     def test_a_degraded_session_says_so_when_piped(self, witan, tmp_path):
-        """With --quiet the only line on stderr says what is missing."""
+        """With --quiet the only line on stderr says that it is simulated, and what is missing."""
         silent = {"review": [{"text": "I would rather not."}]}
         said = witan("ask", "Is it so?", "--quiet", *write_council(tmp_path, cyd=silent))
 
         assert said.status == 0
-        assert said.err.startswith("degraded: cyd cast no ballot: ")
+        assert said.err.startswith("simulated · degraded: cyd cast no ballot: ")
         assert said.err.count("\n") == 1
 
     def test_without_synthesis_the_standings_are_the_answer(self, witan, seats):

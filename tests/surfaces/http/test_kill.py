@@ -125,6 +125,13 @@ class TestKilled:
 class TestStopped:
     """Asked to stop, it lets sessions end, and leaves the others to be resumed."""
 
+    def test_a_signal_as_soon_as_it_is_announced_stops_it_in_order(self, tmp_path):
+        """Whoever reads the address can already stop it; the exit status is 0."""
+        with serving(tmp_path, slow_reviews(tmp_path, 1)) as (_, process):
+            process.send_signal(signal.SIGINT)
+
+            assert process.wait(20) == 0
+
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_what_is_under_way_may_end(self, tmp_path, number):
         """New questions are refused meanwhile, with when to come back; the exit status is 0."""

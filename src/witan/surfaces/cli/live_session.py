@@ -297,11 +297,13 @@ class LiveSession:
         self._print_trust(session)
 
     def _print_trust(self, session: Session) -> None:
-        """Print legend and trust line on standard error, or with --quiet what is missing."""
+        """Print legend and trust line on standard error; with --quiet, what is missing."""
         page = Page.of(sys.stderr)
         if self.output.quiet:
-            if missing := missing_text(session):
-                echo(page.sentence(missing, hang=2), err=True)
+            voice = self.voice
+            unmarked = session.simulated and voice.wanted and not (voice.mark or voice.legend)
+            if parts := [*filter(None, ["simulated" if unmarked else "", missing_text(session)])]:
+                echo(page.sentence(" · ".join(parts), hang=2), err=True)
             return
         if self.output.legend and sys.stdout.isatty() and sys.stderr.isatty():
             return  # both stand below the text

@@ -108,9 +108,9 @@ async def _served(
     port = listening.getsockname()[1]
     spent = spent_path(settings)
     async with open_service(councils, settings, [metrics, SessionLog()], spent=spent) as service:
-        _welcome(service, replace(settings, port=port), say)
+        welcome = partial(_welcome, service, replace(settings, port=port), say)
         option = "" if place is None else place.option
-        await serve(service, settings, listening, metrics, say, option=option)
+        await serve(service, settings, listening, metrics, say, welcome=welcome, option=option)
 
 
 def _say(text: str) -> None:

@@ -204,6 +204,7 @@ async def serve(
     metrics: Metrics,
     say: Say,
     *,
+    welcome: Callable[[], None],
     option: str = "",
 ) -> None:
     """Serve until a signal; then let sessions end, or interrupt them.
@@ -212,12 +213,13 @@ async def serve(
 
     Parameters
     ----------
+    welcome
+        Announces the server, once a signal stops it in order.
     option
         What a command has to be given to find the history of the service.
     """
     app = create_app(service, settings, os.environ, metrics)
     server = Server(app, settings, metrics)
-    _say_room(server, settings, say)
     # What was loaded stays for as long as it serves: looking through it again and again is in vain.
     gc.collect()
     gc.freeze()
@@ -225,8 +227,12 @@ async def serve(
     gc.set_threshold(20_000, 5, 4)
     _limit_arenas()
 
+    def announce() -> None:
+        welcome()
+        _say_room(server, settings, say)
+
     async def stop() -> None:
-        under_way = await _heed(service, settings.grace_seconds, say)
+        under_way = await _heed(service, settings.grace_seconds, say, announce)
         for line in _broken_off(under_way, option if service.history is not None else None):
             say(line)
         await cancel_counting(COUNTING_SECONDS)
@@ -235,6 +241,8 @@ async def serve(
     async with app.router.lifespan_context(app), anyio.create_task_group() as group:
         if sys.platform != "win32":
             group.start_soon(stop)
+        else:
+            announce()
         await server.serve([listening])
         group.cancel_scope.cancel()
 
@@ -255,9 +263,12 @@ def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
         )
 
 
-async def _heed(service: Service, grace_seconds: float, say: Say) -> Sequence[RunningSession]:
-    """Wait for a signal, then end every session; return those under way."""
+async def _heed(
+    service: Service, grace_seconds: float, say: Say, announce: Callable[[], None]
+) -> Sequence[RunningSession]:
+    """Announce the server, wait for a signal, end every session; return those under way."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        announce()
         async for _ in signals:
             break
         under_way = service.under_way

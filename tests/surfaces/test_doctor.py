@@ -10,7 +10,7 @@ from witan.errors import ConfigError
 from witan.models.providers import PROVIDERS
 from witan.service.doctor import SeatFinding
 from witan.service.text import Page
-from witan.surfaces.cli.doctor import _seats, doctor_command
+from witan.surfaces.cli.doctor import doctor_command, write_seats
 from witan.surfaces.cli.exit_statuses import Status
 
 SCRIPT = '[[answer]]\ntext = "x"\n'
@@ -41,11 +41,10 @@ class TestText:
     """What a reader sees."""
 
     def test_each_setting_stands_with_its_value_and_source(self, doctor):
-        """A file, a variable and a default are told apart, line by line."""
+        """A file and a variable are told apart, line by line."""
         status, out = doctor(
             'members = ["script:a.toml", "script:b.toml"]\nrule = "borda"',
             "--offline",
-            "--settings",
             WITAN_LIMITS_CALL_SECONDS="30",
         )
 
@@ -53,19 +52,17 @@ class TestText:
         assert lines["rule"][0] == "borda"
         assert lines["rule"][1].endswith("witan.toml")
         assert lines["limits.call_seconds"] == ["30", "WITAN_LIMITS_CALL_SECONDS"]
-        assert lines["quorum"] == ["2", "default"]
         assert out.splitlines()[0] == "A council could sit: a and b."
         assert status == Status.ANSWERED
 
-    def test_the_answer_comes_first_and_defaults_only_when_asked_for(self, doctor):
-        """Settings come after the seats, those that somebody gave; the others are counted."""
+    def test_the_answer_comes_first_and_defaults_are_not_listed(self, doctor):
+        """Settings come after the seats, those alone that somebody gave."""
         _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline")
 
         firsts = [line.split()[0] for line in out.splitlines() if line.strip()]
         assert firsts[0] == "A"
         assert firsts.index("Members") < firsts.index("Configuration")
         assert "quorum" not in firsts
-        assert "settings at their defaults: list them with --settings" in out
 
     def test_what_so_many_reviewers_can_separate_is_said(self, doctor):
         """Two are too few, and how many are enough is said."""
@@ -91,7 +88,7 @@ class TestText:
             Price(1.25, 10), "unchecked", "answers, does not list gpt-6; did you mean gpt-5?",
         )  # fmt: skip
 
-        told = list(_seats(Page(width=80), "Members", [seat]))
+        told = list(write_seats(Page(width=80), "Members", [seat]))
 
         assert " ".join(told[-1].split()) == f"critic: {seat.finding}"
         assert "OPENAI_API_KEY present" in told[2]
@@ -309,7 +306,7 @@ def test_json_has_everything(doctor):
     found = json.loads(out)
 
     assert found["files"] == ["witan.toml"] or found["files"][0].endswith("/witan.toml")
-    assert {"key": "enough", "value": None, "where": "default"} in found["settings"]
+    assert [setting["key"] for setting in found["settings"]] == ["members", "history.url"]
     assert found["members"][0]["price"] == {"input_usd": 0.0, "output_usd": 0.0}
     assert found["versions"]["python"]
     assert found["servers"] == []

@@ -3,15 +3,14 @@
 import platform
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 
-from witan.core.interpretation import Counting
 from witan.deliberation.plan import TYPICAL, check_priced
 from witan.deliberation.planner import panel_separation
 from witan.deliberation.ports import Price, Seat
@@ -43,32 +42,70 @@ from witan.models.seats import (
 from witan.service.config.configuration import Config, profile_config
 from witan.service.config.history import on_server
 from witan.service.config.layers import Setting, dotted
-from witan.service.config.schema import (
-    NAME_TABLES,
-    OPEN_TABLES,
-    PROFILES,
-    SEATS,
-    TOKENS,
-    Key,
-    fixed_keys,
-    within,
-)
-from witan.service.config.serve import ServeSettings, token_digests
+from witan.service.config.schema import SEATS, TOKENS, within
+from witan.service.config.serve import token_digests
 from witan.service.council import Council
-from witan.service.council_discovery import (
-    DiscoveredCouncil,
-    find_council,
-    lacks_price,
-    searched,
-)
+from witan.service.council_discovery import find_council, lacks_price, searched
 from witan.service.history_access import history_place, is_there, open_history
 from witan.service.procedure_options import locate_error, procedure_of
 from witan.service.trust import separation_sentence, shared_votes
+
+ANSWER_SECONDS = 3.0
+"""Seconds that an endpoint may take to list its models."""
+
+DEFAULT = "default"
+
+PACKAGES = ("numpy", "scipy", "pydantic", "httpx2", "anyio", "pydantic-ai-slim")
+
+State = Literal["ready", "unchecked", "unable"]
+"""The state of a seat; ``unchecked``: nothing shows that it could be taken, nor that it could not.
+
+A server may chat that lists no models, or not the one that is asked for.
+"""
+
+_SHUT = (None, 401, 403)
+"""Statuses of an endpoint that no call gets past: no reply, or a refused key."""
 
 UNWRITABLE = (
     "can be read and not written, so that no session can be recorded there; name another place"
 )
 FULL = "can be read and not written, as the disk is full; free some space, or name another place"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFinding:
+    """A setting that is not at its default, and the file or variable that it comes from."""
+
+    key: str
+    value: Any
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeatFinding:
+    """A seat, and whether it could be taken.
+
+    Parameters
+    ----------
+    variable, has_key
+        Where its key is, or is looked for, and whether it is there; None: it needs none.
+    finding
+        What was found out about its endpoint, script or program.
+    url, url_from
+        Where it is called, and the seat, setting or variable that says so, or ``default``; None:
+        nowhere, or where its client library decides.
+    """
+
+    name: str
+    seat: str
+    provider: str
+    variable: str | None
+    has_key: bool | None
+    price: Price | None
+    state: State
+    finding: str
+    url: str | None = None
+    url_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,68 +128,10 @@ class HistoryFinding:
     problem: str | None = None
     note: str | None = None
 
-    @property
-    def hindrances(self) -> list[str]:
-        """Reasons that sessions cannot be recorded."""
-        return [self.problem] if self.problem is not None and self.enabled else []
-
-
-def settings_shown(config: Config) -> Mapping[str, Any]:
-    """Return the settings of the history as they may be shown: without a password."""
-    settings = config.history
-    return {
-        "url": _write_place(config),
-        "keep_days": settings.keep_days,
-        "enabled": settings.enabled,
-    }
-
-
-def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding:
-    """Look through the whole configured history, which is not made where it is not there."""
-    place, enabled = _write_place(config), config.history.enabled
-    whole = history_place(config)
-    if on_server(whole) and offline:
-        return HistoryFinding(place, enabled, note="it is on a server, and was not asked")
-    try:
-        if not is_there(whole):
-            note = "it is not there yet; the first session makes it"
-            return HistoryFinding(place, enabled, note=note)
-        if _is_empty(whole):
-            note = "the file is empty; the first session makes a history of it"
-            return HistoryFinding(place, enabled, note=note)
-        with open_history(config, LockWait(None), reading=True) as history:
-            history.check()
-            database = history.database
-            full = isinstance(database, SqliteDatabase) and is_full(database.path)
-            why = FULL if full else UNWRITABLE
-            problem = f"{place}: {why}" if history.read_only else None
-            return HistoryFinding(place, enabled, history.describe(), problem)
-    except HistoryError as error:
-        return HistoryFinding(place, enabled, problem=str(error))
-    except WitanError as error:
-        return HistoryFinding(place, enabled, problem=f"{place}: {error}")
-
-
-def _is_empty(place: str) -> bool:
-    """Check for an empty file without a log beside it."""
-    file = parse_location(place)
-    return isinstance(file, Path) and file.is_file() and not (file.stat().st_size or has_log(file))
-
-
-def _write_place(config: Config) -> str:
-    place = history_place(config)
-    return redact_password(place) if on_server(place) else place
-
 
 @dataclass(frozen=True, slots=True)
 class TokenFinding:
-    """One who may ask: where the token is, and why it could not be used, if it could not.
-
-    Parameters
-    ----------
-    variable
-        None: only its digest is configured.
-    """
+    """One who may ask: the variable of the token, and why it cannot be used, if it cannot."""
 
     name: str
     variable: str | None
@@ -162,15 +141,7 @@ class TokenFinding:
 
 @dataclass(frozen=True, slots=True)
 class ServeFinding:
-    """The server as it would be started.
-
-    Parameters
-    ----------
-    url
-        None: what is configured of it cannot be used.
-    problems
-        What keeps it from starting, a sentence each.
-    """
+    """The server as it would be started, and what keeps it from starting."""
 
     url: str | None
     tokens: tuple[TokenFinding, ...] = ()
@@ -179,15 +150,7 @@ class ServeFinding:
 
 @dataclass(frozen=True, slots=True)
 class ProfileFinding:
-    """One profile: who would sit, and what is wrong with it, if anything is.
-
-    Parameters
-    ----------
-    members
-        Names of seats; empty: whoever is found.
-    jury
-        Names of seats; empty: the members review each other.
-    """
+    """A profile: names of its seats, or why it cannot be taken."""
 
     name: str
     about: str
@@ -196,153 +159,33 @@ class ProfileFinding:
     jury: tuple[str, ...] = ()
 
 
-def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFinding:
-    """Look at what is configured of the server, and whether its tokens are there."""
-    try:
-        serve = config.serve
-    except ConfigError as error:
-        return ServeFinding(None, problems=(str(error),))
-    problems = [serve.refusal] if serve.refusal is not None else []
-    tokens = []
-    for token in serve.tokens.values():
-        problem = token.problem(environment)
-        state: Literal["present", "unusable"] = "present" if problem is None else "unusable"
-        tokens.append(TokenFinding(token.name, token.key, state, problem))
-    try:
-        token_digests(serve, environment)
-    except ConfigError as error:
-        problems.append(str(error))
-    return ServeFinding(serve.url, tuple(tokens), tuple(problems))
-
-
-def diagnose_profiles(config: Config) -> tuple[ProfileFinding, ...]:
-    """Look at every profile as if it were taken; no endpoint is asked."""
-    result = []
-    for profile in config.profiles.values():
-        try:
-            taken = profile_config(config, profile.name)
-            procedure_of(taken)
-        except WitanError as error:
-            result.append(ProfileFinding(profile.name, profile.about, problem=str(error)))
-        else:
-            names = tuple(member.name for member in taken.members)
-            jury = tuple(juror.name for juror in taken.jury)
-            result.append(ProfileFinding(profile.name, profile.about, names, jury=jury))
-    return tuple(result)
-
-
-def serve_shown(config: Config) -> Mapping[str, Any]:
-    """List settings of the server, defaults included, without tokens and digests."""
-    try:
-        serve = config.serve
-    except ConfigError:
-        serve = ServeSettings()
-    named = [field.name for field in fields(serve) if field.name != "tokens"]
-    return {dotted(("serve", name)): getattr(serve, name) for name in named}
-
-
-def shown_value(setting: Setting) -> Any:
-    """Return the value of a setting as it may be shown: seats by name, no digest of a token."""
-    if within(setting.key) in SEATS:
-        return [entry.name or entry.seat for entry in setting.value]
-    if setting.key[: len(TOKENS)] == TOKENS and setting.key[-1] == "sha256":
-        return "given"
-    return setting.value
-
-
-def own_keys(keys: Iterable[Key]) -> list[Key]:
-    """Return those of tokens and profiles, whose names are the user's own."""
-    return [key for key in keys if key[0] == PROFILES or key[: len(TOKENS)] == TOKENS]
-
-
-ANSWER_SECONDS = 3.0
-"""Seconds that an endpoint may take to list its models."""
-
-DEFAULT = "default"
-
-PACKAGES = ("numpy", "scipy", "pydantic", "httpx2", "anyio", "pydantic-ai-slim")
-
-State = Literal["ready", "unchecked", "unable"]
-"""The state of a seat; ``unchecked``: nothing shows that it could be taken, nor that it could not.
-
-A server may chat that lists no models, or not the one that is asked for.
-"""
-
-_SHUT = (None, 401, 403)
-"""Statuses of an endpoint that no call gets past: no reply, or a refused key."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingFinding:
-    """One setting: its value, and the file or variable it comes from, or ``default``."""
-
-    key: str
-    value: Any
-    where: str
-
-
-@dataclass(frozen=True, slots=True)
-class SeatFinding:
-    """One seat, and whether it could be taken.
-
-    Parameters
-    ----------
-    variable
-        Where its key is, or is looked for; None: it needs none.
-    has_key
-        None: it needs none.
-    price
-        None: unknown.
-    finding
-        What was found out about its endpoint, script or program.
-    url
-        Where it is called; None: nowhere, or where its client library decides.
-    url_from
-        The seat, setting or variable that the address comes from, or ``default``; None: it has
-        none that is known.
-    """
-
-    name: str
-    seat: str
-    provider: str
-    variable: str | None
-    has_key: bool | None
-    price: Price | None
-    state: State
-    finding: str
-    url: str | None = None
-    url_from: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """Everything found out.
 
     Parameters
     ----------
+    can_sit
+        Nothing keeps the council from sitting.
     problems
-        What keeps the council from sitting, a sentence each; empty: it could.
+        What does, a sentence each.
     notes
         What else there is to know.
     """
 
+    can_sit: bool
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
     files: tuple[str, ...]
     settings: tuple[SettingFinding, ...]
     members: tuple[SeatFinding, ...]
     jury: tuple[SeatFinding, ...]
     chairmen: tuple[SeatFinding, ...]
     servers: tuple[LocalServer, ...]
-    versions: Mapping[str, str]
     history: HistoryFinding
     serve: ServeFinding
     profiles: tuple[ProfileFinding, ...]
-    problems: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def can_sit(self) -> bool:
-        """True if a council could sit."""
-        return not self.problems
+    versions: Mapping[str, str]
 
 
 async def diagnose(
@@ -354,97 +197,97 @@ async def diagnose(
 ) -> Diagnosis:
     """Look at everything a council needs; ask every endpoint at once, or none when `offline`."""
     problems, notes = list[str](), list[str]()
-    procedure = Procedure()
+    procedure, members = Procedure(), config.members
     try:
         procedure = procedure_of(config)
     except ConfigError as error:
         problems.append(str(error))
-    members = config.members
-    if not members:
-        try:
-            found = await _find_council(config, environment, servers, offline=offline)
+    try:
+        if members:
+            notes += shared_votes(config.jury or members)
+        elif offline:
+            remedy = "without --offline, one is looked for in keys and servers"
+            raise NoCouncil("no council is configured", remedy)
+        else:
+            found = await find_council(environment, servers, reached=config.reached)
             members = found.seats
             notes += found.notes
-        except (ConfigError, NoCouncil) as error:
-            problems.append(str(error))
-            if not offline:
-                notes.append(searched(servers, config.reached))
-    else:
-        notes += shared_votes(config.jury or members)
+    except (ConfigError, NoCouncil) as error:
+        problems.append(str(error))
+        notes += [] if offline else [searched(servers, config.reached)]
     async with Connections() as connections:
-        examining = _Seats(config, environment, connections, offline=offline)
-        seats = await examining.look([*members, *config.jury, *config.chairmen])
-    local, astray = await _servers(environment, {} if offline else servers)
-    notes += astray
-    n_members, n_seats = len(members), len(members) + len(config.jury)
-    separable = None
-    if n_members >= 2:
-        separable = panel_separation(
-            [Seat(spec.name, spec.source, spec.provider) for spec in members],
-            procedure,
-            [Seat(spec.name, spec.source, spec.provider) for spec in config.jury],
+        seats = _Seats(config, environment, connections, offline=offline)
+        sitting, jury, chairmen = [
+            await seats.examine(each) for each in (members, config.jury, config.chairmen)
+        ]
+    local: Sequence[LocalServer] = ()
+    try:
+        places = local_addresses({} if offline else servers, environment)
+        local = await find_local_servers(places) if places else ()
+    except ConfigError as error:
+        notes.append(str(error))
+    if len(members) >= 2:
+        voters, judges = (
+            [Seat(s.name, s.source, s.provider) for s in each] for each in (members, config.jury)
         )
-    if separable is not None:
-        notes.append(separation_sentence(separable).rstrip("."))
-    problems += _unable(seats[:n_members], seats[n_members:])
-    members = _priced(members, seats)
-    config = replace(
-        config,
-        jury=_priced(config.jury, seats[n_members:]),
-        chairmen=_priced(config.chairmen, seats[n_seats:]),
-    )
+        if (separable := panel_separation(voters, procedure, judges)) is not None:
+            notes.append(separation_sentence(separable).rstrip("."))
+    problems += _absences(sitting, (*jury, *chairmen))
     if not problems:
-        problems += _refused(config, members, procedure, environment)
+        priced = replace(
+            config, jury=_priced(config.jury, jury), chairmen=_priced(config.chairmen, chairmen)
+        )
+        problems += _refusals(priced, _priced(members, sitting), procedure, environment)
     history = diagnose_history(config, offline=offline)
-    problems += history.hindrances
+    problems += [history.problem] if history.problem and history.enabled else []
     return Diagnosis(
-        files=config.files,
-        settings=tuple(_settings(config, procedure)),
-        members=tuple(seats[:n_members]),
-        jury=tuple(seats[n_members:n_seats]),
-        chairmen=tuple(seats[n_seats:]),
-        servers=tuple(local),
-        versions=_versions(),
-        history=history,
-        serve=diagnose_serve(config, environment),
-        profiles=diagnose_profiles(config),
+        can_sit=not problems,
         problems=tuple(problems),
         notes=tuple(notes),
+        files=config.files,
+        settings=tuple(_shown(setting, config) for setting in config.settings),
+        members=sitting,
+        jury=jury,
+        chairmen=chairmen,
+        servers=tuple(local),
+        history=history,
+        serve=diagnose_serve(config, environment),
+        profiles=tuple(
+            _profile(config, name, each.about) for name, each in config.profiles.items()
+        ),
+        versions={"witan": version("witan"), "python": platform.python_version()}
+        | {package: _version(package) for package in PACKAGES},
     )
 
 
-async def _servers(
-    environment: Mapping[str, str], servers: Mapping[str, str]
-) -> tuple[Sequence[LocalServer], list[str]]:
-    """Return the servers of this machine, and what kept them from being looked for."""
+def _version(package: str) -> str:
     try:
-        places = local_addresses(servers, environment)
-        return (await find_local_servers(places) if places else ()), []
-    except ConfigError as error:
-        return (), [str(error)]
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
-async def _find_council(
-    config: Config,
-    environment: Mapping[str, str],
-    servers: Mapping[str, str],
-    *,
-    offline: bool,
-) -> DiscoveredCouncil:
-    if offline:
-        raise NoCouncil(
-            "no council is configured", "without --offline, one is looked for in keys and servers"
-        )
-    return await find_council(environment, servers, reached=config.reached)
+def _shown(setting: Setting, config: Config) -> SettingFinding:
+    """Show a setting: seats by name, no password, no digest of a token."""
+    value, key = setting.value, setting.key
+    if key in SEATS:
+        value = [each.name for each in getattr(config, key[0])]
+    elif within(key) in SEATS:
+        value = [entry.name or entry.seat for entry in value]
+    elif key[: len(TOKENS)] == TOKENS and key[-1] == "sha256":
+        value = "given"
+    elif key == ("history", "url"):
+        value = _write_place(config)
+    return SettingFinding(dotted(key), value, setting.origin)
 
 
 def _priced(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
     """Return the seats at the prices that were found out, in the same order."""
-    pairs = zip(specs, seats, strict=False)
+    pairs = zip(specs, seats, strict=True)
     return tuple(replace(spec, price=finding.price) for spec, finding in pairs)
 
 
-def _refused(
+def _refusals(
     config: Config,
     members: Sequence[SeatSpec],
     procedure: Procedure,
@@ -466,61 +309,78 @@ def _refused(
     return []
 
 
-def _unable(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> list[str]:
-    """Return the problems that keep the seats from being a council."""
+def _absences(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> list[str]:
+    """Word what keeps the seats from being a council."""
     seats = {finding.name: finding for finding in (*members, *others)}
     keyless = [
         f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
     ]
-    able = [finding for finding in members if finding.state != "unable"]
-    if members and len(able) < 2:
-        silent = [
-            f"{s.name}: {s.finding}"
-            for s in members
-            if s.state == "unable" and s.has_key is not False
-        ]
-        count = "one member" if len(able) == 1 else "no member"
-        return [*keyless, f"a council needs two members and {count} could sit", *silent]
-    return keyless
+    unable = [finding for finding in members if finding.state == "unable"]
+    if not members or len(members) - len(unable) >= 2:
+        return keyless
+    count = "one member" if len(members) > len(unable) else "no member"
+    silent = [f"{s.name}: {s.finding}" for s in unable if s.has_key is not False]
+    return [*keyless, f"a council needs two members and {count} could sit", *silent]
 
 
-def _versions() -> Mapping[str, str]:
-    result = {"witan": version("witan"), "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            result[package] = version(package)
-        except PackageNotFoundError:
-            result[package] = "not installed"
-    return result
+def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding:
+    """Look through the whole configured history, which is not made where it is not there."""
+    whole, place = history_place(config), _write_place(config)
+    finding = HistoryFinding(place, config.history.enabled)
+    if on_server(whole) and offline:
+        return replace(finding, note="it is on a server, and was not asked")
+    try:
+        if not is_there(whole):
+            return replace(finding, note="it is not there yet; the first session makes it")
+        file = parse_location(whole)
+        if isinstance(file, Path) and file.is_file() and not (file.stat().st_size or has_log(file)):
+            note = "the file is empty; the first session makes a history of it"
+            return replace(finding, note=note)
+        with open_history(config, LockWait(None), reading=True) as history:
+            history.check()
+            database = history.database
+            full = isinstance(database, SqliteDatabase) and is_full(database.path)
+            problem = f"{place}: {FULL if full else UNWRITABLE}" if history.read_only else None
+            return replace(finding, found=history.describe(), problem=problem)
+    except HistoryError as error:
+        return replace(finding, problem=str(error))
+    except WitanError as error:
+        return replace(finding, problem=f"{place}: {error}")
 
 
-def _settings(config: Config, procedure: Procedure) -> list[SettingFinding]:
-    """Return every setting with the value that holds, and whose it is."""
-    held = {
-        **{f.name: getattr(procedure, f.name) for f in fields(procedure)},
-        **{f.name: getattr(procedure.limits, f.name) for f in fields(procedure.limits)},
-        **{f.name: getattr(procedure.counting, f.name) for f in fields(procedure.counting)},
-        **{f.name: getattr(procedure.counting.counting, f.name) for f in fields(Counting)},
-        "rubric": procedure.rubric.name,
-        **settings_shown(config),
-    }
-    served = serve_shown(config)
-    settings = {setting.key: setting for setting in config.settings}
-    own = [
-        key for key in settings if key[:-1] in (*OPEN_TABLES, *NAME_TABLES) or key[0] == "providers"
-    ] + own_keys(settings)
-    result = [
-        SettingFinding(dotted(key), [each.name for each in seats], settings[key].origin)
-        for key, seats in zip(SEATS, (config.members, config.jury, config.chairmen), strict=True)
-        if key in settings
-    ]
-    for key in (*(key for key in fixed_keys() if key not in (*SEATS, ("chairman",))), *own):
-        otherwise = served.get(dotted(key), held.get(key[-1]))
-        value = shown_value(settings[key]) if key in settings else otherwise
-        value = held["url"] if key == ("history", "url") else value
-        where = settings[key].origin if key in settings else DEFAULT
-        result.append(SettingFinding(dotted(key), value, where))
-    return result
+def _write_place(config: Config) -> str:
+    place = history_place(config)
+    return redact_password(place) if on_server(place) else place
+
+
+def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFinding:
+    """Look at what is configured of the server, and whether its tokens are there."""
+    try:
+        serve = config.serve
+    except ConfigError as error:
+        return ServeFinding(None, problems=(str(error),))
+    problems = [serve.refusal] if serve.refusal is not None else []
+    tokens = []
+    for token in serve.tokens.values():
+        problem = token.problem(environment)
+        state: Literal["present", "unusable"] = "present" if problem is None else "unusable"
+        tokens.append(TokenFinding(token.name, token.key, state, problem))
+    try:
+        token_digests(serve, environment)
+    except ConfigError as error:
+        problems.append(str(error))
+    return ServeFinding(serve.url, tuple(tokens), tuple(problems))
+
+
+def _profile(config: Config, name: str, about: str) -> ProfileFinding:
+    """Look at a profile as if it were taken; no endpoint is asked."""
+    try:
+        taken = profile_config(config, name)
+        procedure_of(taken)
+    except WitanError as error:
+        return ProfileFinding(name, about, problem=str(error))
+    members, jury = (tuple(seat.name for seat in each) for each in (taken.members, taken.jury))
+    return ProfileFinding(name, about, members, jury=jury)
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,19 +412,18 @@ class _Seats:
         *,
         offline: bool,
     ) -> None:
-        self._config = config
+        self._config, self._offline = config, offline
         self._environment, self._connections = environment, connections
-        self._offline = offline
         self._lists: dict[_Endpoint, _Listing] = {}
 
-    async def look(self, specs: Sequence[SeatSpec]) -> list[SeatFinding]:
+    async def examine(self, specs: Sequence[SeatSpec]) -> tuple[SeatFinding, ...]:
         """Examine each seat, in order."""
         places = [self._endpoint(spec) for spec in specs]
         async with anyio.create_task_group() as group:
             for place in dict.fromkeys(places):
-                if isinstance(place, _Endpoint) and not self._offline:
+                if isinstance(place, _Endpoint) and not (self._offline or place in self._lists):
                     group.start_soon(self._ask, place)
-        return [self._finding(spec, place) for spec, place in zip(specs, places, strict=True)]
+        return tuple(self._finding(spec, place) for spec, place in zip(specs, places, strict=True))
 
     def _endpoint(self, spec: SeatSpec) -> "_Endpoint | ConfigError | None":
         """Return the models endpoint of a seat; None without list or key."""
@@ -597,27 +456,32 @@ class _Seats:
     def _finding(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> SeatFinding:
         variables = key_variables(spec)
         key = find_key(variables, self._environment)
-        astray = isinstance(place, ConfigError)
-        state, finding = self._state(spec, place)
+        listing = self._lists.get(place) if isinstance(place, _Endpoint) else None
+        if isinstance(place, ConfigError):
+            price = spec.price
+        elif listing is not None and lacks_price(spec, self._environment):
+            price = listing.models.get(spec.model)
+        else:
+            price = price_of_seat(spec, self._environment)
+        if spec.provider in ("script", "cmd"):
+            state, finding = _examine_program(spec)
+        elif variables and key is None:
+            state, finding = "unable", "it lacks its key"
+        elif isinstance(place, ConfigError):
+            state, finding = "unable", str(place)
+        else:
+            state, finding = _find_model(spec.model, listing)
         return SeatFinding(
             name=spec.name,
             seat=spec.source,
             provider=spec.provider,
             variable=key[0] if key else " or ".join(variables) or None,
             has_key=key is not None if variables else None,
-            price=self._price(spec, place),
+            price=price,
             state=state,
             finding=finding,
-            **({} if astray else self._address(spec)),
+            **({} if isinstance(place, ConfigError) else self._address(spec)),
         )
-
-    def _price(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> Price | None:
-        """Return the price of a seat, from its provider's list where only that states one."""
-        if isinstance(place, ConfigError):
-            return spec.price
-        if place in self._lists and lacks_price(spec, self._environment):
-            return self._lists[place].models.get(spec.model)
-        return price_of_seat(spec, self._environment)
 
     def _address(self, spec: SeatSpec) -> dict[str, str]:
         """Return the address at which a seat is called, and its origin."""
@@ -633,19 +497,8 @@ class _Seats:
             origin = self._config.origins[key] if reach.url == spec.url else "the seat"
         return {"url": url, "url_from": origin}
 
-    def _state(self, spec: SeatSpec, place: "_Endpoint | ConfigError | None") -> tuple[State, str]:
-        if spec.provider in ("script", "cmd"):
-            return _here(spec)
-        if key_variables(spec) and find_key(key_variables(spec), self._environment) is None:
-            return "unable", "it lacks its key"
-        if isinstance(place, ConfigError):
-            return "unable", str(place)
-        if place is None or self._offline:
-            return "unchecked", "not asked"
-        return _model_state(spec.model, self._lists[place])
 
-
-def _here(spec: SeatSpec) -> tuple[State, str]:
+def _examine_program(spec: SeatSpec) -> tuple[State, str]:
     """Check that a script can be read, or a program started."""
     if spec.provider == "cmd":
         there = shutil.which(shlex.split(spec.model)[0]) is not None
@@ -657,8 +510,10 @@ def _here(spec: SeatSpec) -> tuple[State, str]:
     return "ready", "its script can be read"
 
 
-def _model_state(model: str, listing: _Listing) -> tuple[State, str]:
-    """Look for a model in an endpoint's list."""
+def _find_model(model: str, listing: _Listing | None) -> tuple[State, str]:
+    """Look for a model in an endpoint's list; None: it was not asked."""
+    if listing is None:
+        return "unchecked", "not asked"
     if listing.state != "ready":
         return listing.state, listing.problem
     if model in listing.models:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.service.text import UNKNOWN, Page, counted, listed
-from witan.surfaces.cli.commands import command
+from witan.surfaces.cli.commands import command, print_result
 from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.options import config_option, history_option, json_option
 from witan.surfaces.terminal import echo
@@ -26,21 +26,13 @@ if TYPE_CHECKING:
     )
 
 
-@command(
-    "doctor",
-    "doctor",
-    "doctor --offline",
-    "doctor --config ./witan.toml --json",
-)
+@command("doctor", "doctor", "doctor --offline", "doctor --config ./witan.toml --json")
 @config_option
 @history_option
 @json_option
 @click.option("--offline", is_flag=True, help="Ask no endpoint and look for no server.")
-@click.option(
-    "--settings", "with_defaults", is_flag=True, help="List every setting, defaults included."
-)
 def doctor_command(
-    config: Path | None, history: str | None, *, as_json: bool, offline: bool, with_defaults: bool
+    config: Path | None, history: str | None, *, as_json: bool, offline: bool
 ) -> int:
     """Say whether a council could sit, and what stops it.
 
@@ -57,18 +49,19 @@ def doctor_command(
     read = configured(config, history)
     result = anyio.run(partial(diagnose, read, os.environ, offline=offline))
     if as_json:
-        from witan.service.json_output import to_json
-
-        echo(to_json(_object(result)))
+        print_result(result, as_json=True)
     else:
-        page = Page.of(sys.stdout)
-        echo("\n".join(_text(page, result, with_defaults=with_defaults)))
+        echo("\n".join(_write(Page.of(sys.stdout), result)))
     return Status.ANSWERED if result.can_sit else Status.MISUSED
 
 
-def _text(page: Page, diagnosis: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
+def _write(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
     """Yield the verdict first, then seats, servers, history and settings, and the versions."""
-    yield from _verdict(page, diagnosis)
+    yield page.sentence(_verdict(diagnosis), "bold")
+    for problem in diagnosis.problems:
+        yield page.sentence(f"  {problem}", "warning", hang=4)
+    for note in diagnosis.notes:
+        yield page.sentence(f"{note[0].upper()}{note[1:]}.", hang=2)
     for title, seats in (
         ("Members", diagnosis.members),
         ("Jury", diagnosis.jury),
@@ -76,7 +69,7 @@ def _text(page: Page, diagnosis: "Diagnosis", *, with_defaults: bool) -> Iterato
     ):
         if seats:
             yield ""
-            yield from _seats(page, title, seats)
+            yield from write_seats(page, title, seats)
     if diagnosis.servers:
         yield ""
         yield page.sentence("Servers on this machine", "bold")
@@ -84,39 +77,46 @@ def _text(page: Page, diagnosis: "Diagnosis", *, with_defaults: bool) -> Iterato
         models = listed(server.models) or "no model"
         yield page.sentence(f"{server.kind} at {server.url}: {models}", hang=2)
     yield ""
-    yield from _history(page, diagnosis.history)
+    yield page.sentence(f"History at {diagnosis.history.place}", "bold", hang=2)
+    for line in _history(diagnosis.history):
+        yield page.sentence(line, "warning" if line.startswith("It can") else "plain", hang=2)
     yield ""
-    yield from _serve(page, diagnosis.serve)
+    yield page.sentence(f"Server at {diagnosis.serve.url or UNKNOWN}", "bold", hang=2)
+    for line in _serve(diagnosis.serve):
+        yield page.sentence(line, "warning" if line.startswith("It would") else "plain", hang=2)
     for profile in diagnosis.profiles:
         yield from _profile(page, profile)
     yield ""
-    yield from _settings(page, diagnosis, with_defaults=with_defaults)
+    yield from _settings(page, diagnosis)
     yield ""
-    yield page.sentence(
-        ", ".join(f"{name} {held}" for name, held in diagnosis.versions.items()), "dim"
-    )
+    versions = (f"{name} {number}" for name, number in diagnosis.versions.items())
+    yield page.sentence(", ".join(versions), "dim")
 
 
-def _verdict(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
-    """Write the answer, the problems that stop a council, and notes."""
-    if diagnosis.can_sit:
-        names = listed([seat.name for seat in diagnosis.members])
-        jury = (
-            f", judged by {listed([seat.name for seat in diagnosis.jury])}"
-            if diagnosis.jury
-            else ""
-        )
-        yield page.sentence(f"A council could sit: {names}{jury}.", "bold")
+def _verdict(diagnosis: "Diagnosis") -> str:
+    if not diagnosis.can_sit:
+        return "No council could sit:"
+    names = ([seat.name for seat in seats] for seats in (diagnosis.members, diagnosis.jury))
+    return f"A council could sit: {_council(*names)}."
+
+
+def _council(members: Sequence[str], jury: Sequence[str]) -> str:
+    judges = f", judged by {listed(jury)}" if jury else ""
+    return f"{listed(members) or 'whoever is found'}{judges}"
+
+
+def _profile(page: Page, profile: "ProfileFinding") -> Iterator[str]:
+    about = f": {profile.about}" if profile.about else ""
+    yield ""
+    yield page.sentence(f"Profile {profile.name}{about}", "bold", hang=2)
+    if profile.problem is None:
+        yield page.sentence(_council(profile.members, profile.jury), hang=2)
     else:
-        yield page.sentence("No council could sit:", "bold")
-    for problem in diagnosis.problems:
-        yield page.sentence(f"  {problem}", "warning", hang=4)
-    for note in diagnosis.notes:
-        yield page.sentence(f"{note[0].upper()}{note[1:]}.", hang=2)
+        yield page.sentence(f"It cannot be taken: {profile.problem}.", "warning", hang=2)
 
 
-def _settings(page: Page, diagnosis: "Diagnosis", *, with_defaults: bool) -> Iterator[str]:
-    """Yield the settings that a file, a variable or an option gave; with defaults all of them."""
+def _settings(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
+    """Write the settings that a file, a variable or an option gave."""
     from witan.surfaces.report.document import Column
     from witan.surfaces.report.text import table
 
@@ -124,21 +124,15 @@ def _settings(page: Page, diagnosis: "Diagnosis", *, with_defaults: bool) -> Ite
     yield page.sentence(f"Configuration files read: {files}", "bold")
     columns = [
         Column("setting", "left"),
-        Column("value", "left", fit="middle"),
-        Column("from", "left", fit="middle"),
+        *(Column(c, "left", fit="middle") for c in ("value", "from")),
     ]
-    settings = [line for line in diagnosis.settings if line.where != "default"]
-    lines = diagnosis.settings if with_defaults else settings
-    rows = [[line.key, _write_value(line.value), line.where] for line in lines]
-    bold = [number for number, line in enumerate(lines) if with_defaults and line in settings]
-    if rows:
-        yield from table(page, columns, rows, bold=bold)
-    if not with_defaults:
-        n_defaults = counted(len(diagnosis.settings) - len(settings), "setting")
-        yield page.sentence(f"{n_defaults} at their defaults: list them with --settings.", "dim")
+    if rows := [[each.key, _write_value(each.value), each.where] for each in diagnosis.settings]:
+        yield from table(page, columns, rows)
 
 
-def _seats(page: Page, title: str, seats: Sequence["SeatFinding"]) -> Iterator[str]:
+def write_seats(page: Page, title: str, seats: "Sequence[SeatFinding]") -> Iterator[str]:
+    """Write seats as a table, and below it what was found out about each."""
+    from witan.models.providers import PROVIDERS
     from witan.surfaces.report.document import Column
     from witan.surfaces.report.text import table
 
@@ -156,74 +150,42 @@ def _seats(page: Page, title: str, seats: Sequence["SeatFinding"]) -> Iterator[s
         # In a column of its own, the one sentence that helps would be cut to fit.
         yield page.sentence(f"{seat.name}: {seat.finding}", hang=2)
         if seat.url is not None and seat.url_from != "default":
-            priced = "; the provider's prices apply there too" if _listed(seat) else ""
+            is_listed = seat.price and seat.variable and seat.provider in PROVIDERS
+            priced = "; the provider's prices apply there too" if is_listed else ""
             yield page.sentence(f"  called at {seat.url} (from {seat.url_from}){priced}", hang=4)
 
 
-def _listed(seat: "SeatFinding") -> bool:
-    """Check that a seat called elsewhere has a price of its provider's."""
-    from witan.models.providers import PROVIDERS
-
-    return seat.price is not None and seat.variable is not None and seat.provider in PROVIDERS
-
-
-def _history(page: Page, finding: "HistoryFinding") -> Iterator[str]:
-    """Yield the place, the kind and the contents of the history."""
-    yield page.sentence(f"History at {finding.place}", "bold", hang=2)
+def _history(finding: "HistoryFinding") -> Iterator[str]:
+    """Yield what was found out about the history, a sentence each."""
     if not finding.enabled:
-        yield page.sentence("Sessions are not recorded: history.enabled is false.", hang=2)
+        yield "Sessions are not recorded: history.enabled is false."
     if finding.problem is not None:
         opened = finding.found is not None
-        cannot = "It can only be read." if opened else "It cannot be opened."
-        yield page.sentence(cannot, "warning")
+        yield "It can only be read." if opened else "It cannot be opened."
         if not finding.enabled:
-            yield page.sentence(finding.problem, hang=2)
+            yield finding.problem
     elif finding.note is not None:
-        yield page.sentence(f"{finding.note[0].upper()}{finding.note[1:]}.", hang=2)
-    if (held := finding.found) is not None:
-        journal = "" if held.kind == "PostgreSQL" else f", journal {held.journal}"
-        migrated = f"{held.migrated_at:%Y-%m-%d} by Witan {held.migrated_by}"
-        yield page.sentence(
-            f"{held.kind}{journal}, version {held.version} since {migrated}, {_size(held.n_bytes)}",
-            hang=2,
-        )
-        parts = [counted(held.n_sessions, "session")]
-        parts += [f"{held.n_simulated:,} simulated"] if held.n_simulated else []
-        parts += [f"{held.n_interrupted:,} interrupted"] if held.n_interrupted else []
-        yield page.sentence(", ".join(parts), hang=2)
+        yield f"{finding.note[0].upper()}{finding.note[1:]}."
+    if (found := finding.found) is not None:
+        journal = "" if found.kind == "PostgreSQL" else f", journal {found.journal}"
+        migrated = f"{found.migrated_at:%Y-%m-%d} by Witan {found.migrated_by}"
+        size = f"{found.n_bytes / 1e6:,.1f} MB"
+        yield f"{found.kind}{journal}, version {found.version} since {migrated}, {size}"
+        parts = [counted(found.n_sessions, "session")]
+        parts += [f"{found.n_simulated:,} simulated"] if found.n_simulated else []
+        parts += [f"{found.n_interrupted:,} interrupted"] if found.n_interrupted else []
+        yield ", ".join(parts)
 
 
-def _serve(page: Page, finding: "ServeFinding") -> Iterator[str]:
-    """Yield the address and the tokens of the server."""
-    yield page.sentence(f"Server at {finding.url or UNKNOWN}", "bold", hang=2)
+def _serve(finding: "ServeFinding") -> Iterator[str]:
+    """Yield who may ask the server, and why it would not start."""
     for token in finding.tokens:
-        held = token.problem or (
-            f"in {token.variable}" if token.variable else "known by its digest"
-        )
-        yield page.sentence(f"token {token.name}: {held}", hang=2)
+        place = f"in {token.variable}" if token.variable else "known by its digest"
+        yield f"token {token.name}: {token.problem or place}"
     if not finding.tokens and not finding.problems:
-        yield page.sentence("Whoever works on this machine may ask; there is no token.", hang=2)
+        yield "Whoever works on this machine may ask; there is no token."
     for problem in finding.problems:
-        yield page.sentence(f"It would not start: {problem}.", "warning", hang=2)
-
-
-def _profile(page: Page, finding: "ProfileFinding") -> Iterator[str]:
-    """Yield the members of a profile, or the reason why it cannot be taken."""
-    yield ""
-    about = f": {finding.about}" if finding.about else ""
-    yield page.sentence(f"Profile {finding.name}{about}", "bold", hang=2)
-    if finding.problem is None:
-        jury = f", judged by {listed(finding.jury)}" if finding.jury else ""
-        yield page.sentence(f"{listed(finding.members) or 'whoever is found'}{jury}", hang=2)
-    else:
-        yield page.sentence(f"It cannot be taken: {finding.problem}.", "warning", hang=2)
-
-
-def _size(n_bytes: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:,.1f} {unit}"
-    return f"{n_bytes} B"
+        yield f"It would not start: {problem}."
 
 
 def _key(seat: "SeatFinding") -> str:
@@ -233,34 +195,12 @@ def _key(seat: "SeatFinding") -> str:
 
 
 def _price(price: "Price | None") -> str:
-    if price is None:
-        return "unknown"
-    return f"{price.input_usd:g} / {price.output_usd:g}"
+    return "unknown" if price is None else f"{price.input_usd:g} / {price.output_usd:g}"
 
 
 def _write_value(value: Any) -> str:
-    if value is None:
-        return UNKNOWN
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return ", ".join(value) or UNKNOWN
+        return ", ".join(map(str, value)) or UNKNOWN
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _object(diagnosis: "Diagnosis") -> dict[str, Any]:
-    return {
-        "can_sit": diagnosis.can_sit,
-        "problems": diagnosis.problems,
-        "notes": diagnosis.notes,
-        "files": diagnosis.files,
-        "settings": diagnosis.settings,
-        "members": diagnosis.members,
-        "jury": diagnosis.jury,
-        "chairmen": diagnosis.chairmen,
-        "servers": diagnosis.servers,
-        "history": diagnosis.history,
-        "serve": diagnosis.serve,
-        "profiles": diagnosis.profiles,
-        "versions": diagnosis.versions,
-    }

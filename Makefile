@@ -4,23 +4,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Processes that share the tests: one more than two cores, since much of what is tested waits.
 WORKERS ?= 3
+SOURCES := src tests benchmarks examples typing_tests
 # A process that a test starts reads what was compiled before it, whatever is set for others.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check bench docs clean
+.PHONY: demo test check-code fast-tests test-slow check bench docs clean
 
 demo: $(VENV)/.base
 	$(BIN)/witan demo
 
+# The code is checked while the tests run; what the checks find is shown at once, in one piece.
 test: $(VENV)/.test
-	$(BIN)/ruff format --check src tests benchmarks examples typing_tests
-	$(BIN)/ruff check src tests benchmarks examples typing_tests
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
+	@$(MAKE) --no-print-directory -j2 check-code fast-tests
+
+check-code: $(VENV)/.test
+	@{ $(BIN)/ruff format --check $(SOURCES) && $(BIN)/ruff check $(SOURCES) && \
+	$(BIN)/mypy && $(BIN)/lint-imports; } >$(VENV)/checks.txt 2>&1; \
+	status=$$?; echo; cat $(VENV)/checks.txt; exit $$status
+
+fast-tests: $(VENV)/.test
+	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
 
 # One after another: they bring many processes of their own, or measure what this one holds. Then
-# every property once more, on six times as many drawn examples.
+# every property once more, on ten times as many drawn examples.
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m pytest -m "hypothesis and not slow" -n $(WORKERS) --hypothesis-profile=deep

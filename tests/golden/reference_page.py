@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
@@ -203,14 +202,15 @@ def _type(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def _fields(fields: Mapping[str, Any]) -> Iterable[str]:
-    """Give a line to each field; neighbours of one meaning share theirs."""
-    for meaning, group in groupby(fields.items(), lambda each: each[1].get("description", each[0])):
-        named = dict(group)
-        kinds = ", ".join(dict.fromkeys(_kind(schema) for schema in named.values()))
-        names = ", ".join(f"`{name}`" for name in named)
-        yield f"- {names} ({kinds})" + (
-            "" if meaning in named else f": {meaning.replace('``', '`')}"
-        )
+    """Give a line to each field; fields of one meaning share theirs."""
+    groups: dict[str, dict[str, Any]] = {}
+    for name, schema in fields.items():
+        groups.setdefault(schema.get("description", name), {})[name] = schema
+    for meaning, group in groups.items():
+        kinds = ", ".join(dict.fromkeys(_kind(schema) for schema in group.values()))
+        names = ", ".join(f"`{name}`" for name in group)
+        described = "" if meaning in group else f": {meaning.replace('``', '`')}"
+        yield f"- {names} ({kinds}){described}"
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

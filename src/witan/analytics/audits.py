@@ -116,14 +116,13 @@ class AuditReport(Displayed):
     calibration
         How often a panel this sure of a pair matched people; null likewise.
     concerns
-        Reviewer to what is beyond noise of what one would not wish; those without are left out. All
-        people together are one reviewer more.
+        Reviewer to the measures that stand out; reviewers without any are left out.
     only
-        The reviewer that was asked for; null: all were.
+        The requested reviewer; null: all.
     criterion
-        How each grades on the criterion that was asked for; null: none was.
+        Everybody's grading on the requested criterion; null: none.
     aliases
-        Old name to new name of a model, by either of which a reviewer may be asked for.
+        Old name of a model to its new one.
     """
 
     window: Window

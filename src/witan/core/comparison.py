@@ -32,7 +32,7 @@ class Comparison(Displayed):
     Parameters
     ----------
     rules
-        Those that counted at least one session, in the order asked for.
+        Rules that counted at least one session.
     skipped
         Rule → why it could count none.
     outcomes

@@ -455,8 +455,7 @@ class Explanation(Displayed):
     Parameters
     ----------
     steps
-        Ballots as cast, what was changed, what the rule read, its arithmetic for the first two
-        lines, and what the difference between them is worth.
+        From the ballots as cast to the difference between the first two.
     """
 
     outcome: Outcome

@@ -97,11 +97,11 @@ class Standing:
     score, std_error, interval
         The rule's number; None where it has none.
     votes, wins
-        Counted ballots that say something of it; first places, k tied for first 1/k each.
+        Counted ballots that rank or grade it; first places, k tied for first 1/k each.
     coverage, confidence
         Share of the seats that could have voted for it and did; high, medium or low.
     tied_with_next
-        The difference to the line below cannot be told from noise.
+        Too close to call against the line below.
     p_best
         Probability that another draw of such reviewers would place it best; None: unknown.
     effect

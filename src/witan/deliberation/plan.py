@@ -28,8 +28,7 @@ class PlanLine:
     calls
         How often.
     input_tokens
-        At most, of all these calls together: estimated from the text, and from the token limits of
-        the answers that it will hold.
+        At most, of all these calls together.
     output_tokens
         At most, of all these calls together.
     worst_usd
@@ -37,11 +36,9 @@ class PlanLine:
     if_needed
         Made only when another call fails: the repair of a review, the next chairman.
     least_usd
-        Reservation of one of these calls where the answers that it reads are as short as can be;
-        None: the price is unknown.
+        Smallest reservation of one of these calls; None: the price is unknown.
     expected_usd
-        Expected cost of all these calls, with replies as long as earlier or published
-        ones; None: the price is unknown.
+        Expected cost of all these calls; None: the price is unknown.
     """
 
     seat: str

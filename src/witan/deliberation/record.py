@@ -389,7 +389,7 @@ class Imported:
     at
         Time of the question; None: the file does not say, and the time of the import stands for it.
     answers, lengths
-        Candidate to its text, and to the number of its characters where only that is known.
+        Candidate to its text; to its length where only that is known.
     session_record
         A whole council session with its events; ballots and answers are then read off it.
     simulated

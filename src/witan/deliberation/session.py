@@ -124,8 +124,7 @@ class Cost:
     known_usd
         What the calls of known cost came to.
     committed_usd
-        The most that it may be: calls of unknown cost at their worst, those interrupted included,
-        as far as their prices are known.
+        The most that all calls may cost: those of unknown cost at their worst.
     """
 
     total_usd: float | None
@@ -259,9 +258,9 @@ class Synthesis:
     failed
         Chairman to reason, in the order in which they were tried.
     unresolved
-        Labels that the text cites and that stand for no answer.
+        Cited labels that stand for no answer.
     doubtful
-        Letters in brackets that stand for no answer, and for which something else may be meant.
+        Letters in brackets that may mean something other than an answer.
     """
 
     text: str

@@ -355,8 +355,8 @@ class SessionSummary:
     session, at
         Its name, and when its question was asked.
     status
-        ``running``: a process of this machine records it now; ``interrupted``: it is not closed,
-        and no such process is known.
+        Its status: ``running`` if a process of this machine records it, ``interrupted`` if none
+        does.
     category
         The kind of question; None: not given.
     simulated

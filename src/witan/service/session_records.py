@@ -69,9 +69,9 @@ class SessionRecord:
     question
         What was asked.
     status
-        How it stands; null: it is under way.
+        Its status; null: under way.
     missing
-        What a complete session would have had, a sentence each.
+        A sentence for each missing thing.
     notes
         How the council was seated, and what was odd about replies.
     text

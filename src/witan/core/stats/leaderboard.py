@@ -40,7 +40,7 @@ class Terms:
     kind
         Whose ballots: those of models or of people.
     window
-        Which sessions; it says what the sums were made of and selects nothing by itself.
+        Which sessions the sums are of.
     order_by
         ``score``, the mean over sessions; ``rating``, the Bradley–Terry strength; ``elo``.
     min_sessions
@@ -100,9 +100,9 @@ class Effort:
     Parameters
     ----------
     answers, failure_rate
-        Answers asked for, and the share of them that never came; None: none was asked for.
+        Requested answers, and the share that failed; None: none requested.
     cost_usd, costed
-        Mean cost of an answer, and over how many whose cost is known. None: of none.
+        Mean cost of an answer, over how many with a known cost.
     seconds, timed
         Mean time of an answer, likewise.
     """
@@ -124,26 +124,22 @@ class LeaderboardLine:
     model
         Its present name.
     rank
-        1 is best, among the lines of its group that are not provisional; dead heats share it
-        (1, 2, 2, 4).
+        1 is best within its group; dead heats share it (1, 2, 2, 4).
     rank_low, rank_high
-        The best and the worst rank it may have: 1 + lines above it beyond noise, and lines of its
-        group less those below it beyond noise, in the number that orders. Elo states no noise.
+        Best and worst rank within noise, by the number that orders; unknown by Elo.
     tied_with_next
-        The difference to the line below cannot be told from noise; the last of a group has none.
+        Too close to call against the line below.
     provisional
-        Listed apart and without a rank: fewer scored sessions than asked for, nothing to order
-        it by, or nobody it was compared with.
+        Without a rank: too few scored sessions, no number to order by, or compared with nobody.
     group
-        Number, from 1, of the models that chains of comparisons join it with; only these can be
-        compared. None: no ballot compares it, or no ballot any two.
+        Number, from 1, of its group of models that chains of comparisons connect.
     score, std_error, interval
         Mean over sessions of the session's score; its error clustered by session.
     sessions, appearances
         Sessions that gave it a score, and all in which it stood.
     votes, offered, wins
-        Ballots that said something of it, seats that could have, and first places, k tied for
-        first 1/k each.
+        Ballots that rank or grade it, seats that could have, and first places, k tied for first 1/k
+        each.
     coverage, confidence
         votes / offered, and high from 0.8 on, medium from 0.5 on, else low; one session is low.
     z
@@ -189,25 +185,22 @@ class Leaderboard(Displayed):
     Parameters
     ----------
     lines
-        Group by group, the one with the most ranks first; best first in each, equal ones in
-        alphabetical order.
+        Ranked models by group, best first.
     provisional
-        Models listed apart, likewise.
+        Models without a rank.
     contenders
-        Models below the first rank of their group that are too close to call against it: somebody
-        who has it is not above them beyond noise. Where one has it alone, its worst rank is one
-        more than these.
+        Models too close to call against the first of their group.
     p_beats
-        Confidence that the model of row i is stronger than that of row j, by the ratings; rows
-        are `lines`, then `provisional`. None: no chain of comparisons joins them, or no error.
+        Confidence that row i is stronger than row j, by the ratings; rows are `lines`, then
+        `provisional`.
     n_comparisons
         Weight of the comparisons behind the ratings.
     compared_to
         The window that changes refer to.
     warnings
-        What the reader must know.
+        Warnings, a sentence each.
     interpretation
-        What can be said of it, and no more, in a sentence.
+        The leaderboard in one sentence.
     """
 
     terms: Terms

@@ -191,9 +191,7 @@ class Measure:
     value
         None: there is none, and `why` says so.
     interval
-        From the jackknife over buckets of sessions; None: unknown, with data, or those of one side
-        of a comparison, in fewer than five buckets, where a single bucket decides whether there is
-        a value at all, or where the buckets do not differ.
+        From the jackknife over buckets of sessions; None: unknown, as with data in fewer than five.
     n, of
         How much it rests on, and of what: votes, pairs, ballots …
     needed
@@ -201,7 +199,7 @@ class Measure:
     unit
         What the value is in.
     why
-        Why there is no value, or no interval where it is for want of spread or of a side's buckets.
+        Why there is no value, or no interval.
     """
 
     value: float | None

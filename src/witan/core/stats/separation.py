@@ -49,11 +49,11 @@ class Separation:
     reviewers, candidates
         How many judge, and how many are judged.
     grades
-        The gap in grades of 1 to 10 that is found in `POWER` of the sessions; None: no gap is.
+        The smallest gap in grades of 1 to 10 that it separates; None: none.
     next_reviewers, next_grades
         The next larger council that separates any gap, and its gap; None: no larger one is known.
     power, noise
-        What it rests on: `POWER` and `TYPICAL_NOISE`, or the noise that a history showed.
+        Power of the test, and the noise of grades: a typical one, or that of a history.
     authors
         The reviewers wrote the answers, and none judges its own.
     """

@@ -85,7 +85,7 @@ class RuleComparison:
     witan
         The version that counted.
     rules
-        Those that counted at least one session, in the order asked for.
+        Rules that counted at least one session.
     skipped
         Rule to why it could count none.
     tau

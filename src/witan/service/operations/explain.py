@@ -38,8 +38,7 @@ class Explained:
     outcome
         The outcome of the session.
     steps
-        Ballots as cast, what was changed, what the rule read, its arithmetic for the first two
-        lines, and what the difference between them is worth.
+        From the ballots as cast to the difference between the first two.
     not_read
         The lines that could not be read.
     without_effect

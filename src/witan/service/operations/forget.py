@@ -40,11 +40,11 @@ class Deletion:
     sessions
         The sessions that were deleted.
     children
-        Sessions that came of them and still hold their text, and how they came of them.
+        Sessions derived from them, which still hold their text, and how.
     set_aside
         Records of interrupted sessions that were deleted with them.
     note
-        What may still be read of them, and until when; null: nothing.
+        Where their text can still be read, and until when; null: nowhere.
     """
 
     sessions: tuple[str, ...]

@@ -93,11 +93,11 @@ class SessionList:
     Parameters
     ----------
     history
-        Where they are stored; to clients of a server only what kind of database it is.
+        Where they are stored; for clients of a server, the kind of database.
     sessions
         A line for each.
     short
-        Name of a session, or of its parent, to a beginning of it that no other session has.
+        Name of a session to its shortest unambiguous beginning.
     next
         Where the next page begins, for `after`; null: this is the last page.
     """

@@ -63,7 +63,7 @@ class VotingPaper:
     session
         The session that is voted on.
     paper
-        Its code, which names it beside a ranking by its labels.
+        Its code, to be sent with a ranking by its labels.
     simulated
         Some seat of the session plays a script.
     reviewer

@@ -167,7 +167,7 @@ class CouncilReply(TypedDict):
     session, status, simulated
         Its name, how it ended, and whether scripts sat in it.
     missing
-        What a complete session would have had, a sentence each.
+        A sentence for each missing thing.
     trust
         Who voted, what is too close to call, what it cost and what is missing.
     leaders

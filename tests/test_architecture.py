@@ -159,8 +159,12 @@ GATES = {
         "witan.surfaces.web.rendering",
         "witan.surfaces.cli.serve",  # asks whether it is installed
     },
-    "html": {"witan.surfaces.notebook"},
-    "vl_convert": {"witan.surfaces.charts.drawing"},
+    "html": {
+        "witan.surfaces.notebook",
+        "witan.surfaces.report.chart_files",
+        "witan.surfaces.report.drawing",
+    },
+    "resvg_py": {"witan.surfaces.report.chart_files"},
 }
 """A way out of the program to the modules that alone may use it."""
 
@@ -183,7 +187,7 @@ SHOWS = {
 
 STREAMS = {"stdout", "stderr"}
 
-WHOLE = ("rich", "jinja2", "markupsafe", "vl_convert")
+WHOLE = ("rich", "jinja2", "markupsafe", "resvg_py")
 """Libraries of which a module that imports them whole may use anything."""
 
 LOOKS = {"isatty", "encoding", "fileno", "flush"}
@@ -276,7 +280,7 @@ class TestGates:
             ("from markupsafe import Markup; Markup(name)", "markupsafe"),
             ("from markupsafe import escape", "markupsafe"),
             ("from jinja2 import Template", "jinja2"),
-            ("import vl_convert", "vl_convert"),
+            ("import resvg_py", "resvg_py"),
         ]
         for number, (line, way) in enumerate(renderers):
             file = tmp_path / f"renderer{number}.py"

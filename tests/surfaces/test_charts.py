@@ -1,28 +1,142 @@
-"""Chart files are drawn whole, without a network, or not at all."""
+"""Charts say what the result says, and nothing that a name tells them to do."""
 
-import json
+import math
 import struct
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import pairwise
+from types import MappingProxyType
 from xml.parsers import expat
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from markup import parsed
 from witan.core.ballot import Ballot
-from witan.core.comparison import compare_rules
+from witan.core.comparison import Comparison, compare_rules
+from witan.core.outcome import Interval, Outcome, Standing
 from witan.core.settings import Settings
-from witan.errors import InvalidParameter, WitanError
-from witan.surfaces.charts import comparison_chart, matchup_chart, standings_chart
-from witan.surfaces.charts.drawing import save_chart
+from witan.errors import InvalidParameter, NothingToCount, UnknownName, WitanError
+from witan.surfaces.report.chart import Axis, Dot, Point, Scatter, Series, Strips
+from witan.surfaces.report.chart_files import save_chart
+from witan.surfaces.report.comparison import comparison_chart
+from witan.surfaces.report.document import Chart
+from witan.surfaces.report.drawing import INKS, draw_chart
+from witan.surfaces.report.standings import matchup_chart, standings_chart
 
-pytest.importorskip("vl_convert")
+HOSTILE = '"]; alert(1)//<b>'
 
-SPEC = {
-    "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-    "data": {"values": [{"name": '"]; alert(1)//<b>', "x": 1}]},
-    "mark": "text",
-    "encoding": {"text": {"field": "name"}, "x": {"field": "x", "type": "quantitative"}},
-}
+ELEMENTS = {
+    "a", "circle", "desc", "g", "line", "path", "rect", "svg", "text", "title",
+}  # fmt: skip
+
+
+def standing(candidate, rank=1, score=0.5, tier=1, half=0.1, **fields):
+    """A line with an interval of this half-width, or none."""
+    held = {
+        "std_error": None,
+        "interval": None if half is None else Interval(score - half, score + half, 0.95),
+        "votes": 4,
+        "wins": 0.0,
+        "coverage": 1.0,
+        "confidence": "high",
+        "tied_with_next": False,
+        "p_best": 0.5,
+        "effect": None,
+        "mean_grade": None,
+        "band": None,
+    }
+    return Standing(candidate=candidate, rank=rank, score=score, tier=tier, **{**held, **fields})
+
+
+def outcome(*standings, rule="borda", **fields):
+    """An outcome with these lines, margins falling down the order."""
+    n = len(standings)
+    held = {
+        "session": "q1",
+        "rule": rule,
+        "parameters": MappingProxyType({}),
+        "why": "asked for",
+        "interpretation": "a leads clearly.",
+        "standings": standings,
+        "p_beats": ((None,) * n,) * n,
+        "unresolved": (),
+        "disputed_by": (),
+        "condorcet_winner": None,
+        "cycles": (),
+        "kendall_w": None,
+        "n_ballots": 5,
+        "n_abstentions": 0,
+        "effective_votes": None,
+        "rho": None,
+        "ballots_to_flip": None,
+        "flip_is_exact": True,
+        "tie_broken_by": None,
+        "ties": "contrast",
+        "level": 0.95,
+        "fit": None,
+        "df": None,
+        "prior": None,
+        "recusal": "before",
+        "unranked": "skip",
+        "ballots": (),
+        "abstentions": MappingProxyType({}),
+        "margins": tuple(tuple(float(j - i) for j in range(n)) for i in range(n)),
+        "order_kept": {},
+        "fell_back_to": None,
+        "details": MappingProxyType({}),
+        "warnings": (),
+    }
+    return Outcome(**{**held, **fields})
+
+
+def comparison(sessions, tau=((1.0, 0.5), (0.5, 1.0)), differs=((0, 1), (1, 0)), skipped=None):
+    """Two rules over these sessions."""
+    return Comparison(
+        rules=("borda", "schulze"),
+        skipped=MappingProxyType(skipped or {}),
+        sessions=tuple(sessions),
+        outcomes=MappingProxyType(sessions),
+        tau=tau,
+        leader_differs=differs,
+        stability=MappingProxyType({}),
+    )
+
+
+def two_rules(**fields):
+    """One session in which two rules disagree on the leader, one of them with a tie."""
+    return {
+        "borda": outcome(standing("a"), standing("b", 2), standing("c", 3), **fields),
+        "schulze": outcome(
+            standing("b"), standing("a", 2), standing("c", 2), rule="schulze", **fields
+        ),
+    }
+
+
+def file_of(chart):
+    """The root of a chart as a file."""
+    return parsed(draw_chart(chart, framed=True)).one("svg")
+
+
+def texts(root):
+    """Everything that is written in a drawing, in order."""
+    return [each.text for each in root.all("text")]
+
+
+def lines_of(chart):
+    """Each line of a chart of rows: its name, what is spoken of it, and its element."""
+    root = file_of(chart)
+    return [(each.all("title")[0].text, each) for each in root.all("g", role="img")]
+
+
+def squares(chart):
+    """Words of each cell of a matrix, to the class of its colour and what is written in it."""
+    return {
+        each.all("title")[0].text: (each.one("rect").attrs["class"], texts(each))
+        for each in file_of(chart).all("g", role="img")
+    }
 
 
 def elements(svg):
@@ -42,66 +156,436 @@ def python(code):
     return done.stdout.strip()
 
 
-class TestFormats:
-    """The suffix decides."""
+CHART = standings_chart(outcome(standing("a"), standing("b", 2, 0.3, tier=2)))
 
-    def test_svg_is_well_formed_and_markup_in_a_name_stays_text(self, tmp_path):
-        """A name with markup makes no element of its own."""
-        path = save_chart(SPEC, tmp_path / "chart.svg")
 
-        svg = path.read_text(encoding="utf-8")
-        assert elements(svg)[0] == "svg"
-        assert "b" not in elements(svg)
-        assert "alert(1)//&lt;b&gt;" in svg
+class TestStandings:
+    """Dots with intervals, best on top."""
 
-    @pytest.mark.parametrize("name", ["chart.png", "CHART.PNG"])
-    def test_png_is_a_picture_of_some_size(self, tmp_path, name):
-        """The file has the signature of PNG and a width and height."""
-        path = save_chart(SPEC, tmp_path / name)
+    def test_lines_run_downward_in_the_order_of_the_standings(self):
+        """The best candidate stands on top."""
+        chart = standings_chart(outcome(standing("z", 1, 0.9), standing("a", 2, 0.4, tier=2)))
 
-        content = path.read_bytes()
-        width, height = struct.unpack(">II", content[16:24])
-        assert content.startswith(b"\x89PNG\r\n\x1a\n")
-        assert min(width, height) > 100
+        found = file_of(chart)
+        tops = {each.text: float(each.attrs["y"]) for each in found.all("text")}
+        assert tops["z"] < tops["a"]
 
-    def test_the_same_spec_gives_the_same_file(self, tmp_path):
+    def test_an_interval_is_drawn_with_its_level_named(self):
+        """The line is heard with its numbers, and the caption names the level."""
+        line = replace(standing("a", score=0.6), interval=Interval(0.5, 0.75, 0.9))
+        chart = standings_chart(outcome(line))
+
+        [(spoken, drawn)] = lines_of(chart)
+        [bar], [dot] = drawn.all("line", class_="bar"), drawn.all("circle")
+        assert spoken == "a: score 0.600, 90% interval 0.500 to 0.750"
+        assert float(bar.attrs["x1"]) < float(dot.attrs["cx"]) < float(bar.attrs["x2"])
+        assert "90% intervals" in chart.caption
+
+    def test_without_intervals_the_chart_says_so(self):
+        """Dots alone are never taken for certainty."""
+        chart = standings_chart(outcome(standing("a", half=None)))
+
+        [(_, drawn)] = lines_of(chart)
+        assert drawn.all("line") == []
+        assert "no intervals" in chart.caption
+
+    def test_a_tier_of_several_is_boxed_and_labelled(self):
+        """Only a box that holds more than one line says that they are too close to call."""
+        root = file_of(
+            standings_chart(outcome(standing("a"), standing("b", 2), standing("c", 3, 0.1, tier=2)))
+        )
+
+        shared, single = root.all("rect", class_="box")
+        tops = {each.text: float(each.attrs["y"]) for each in root.all("text")}
+        assert bottom(shared) < float(single.attrs["y"]) < tops["c"] < bottom(single)
+        assert tops["a"] < tops["b"] < bottom(shared)
+        assert texts(root).count("too close to call") == 1
+
+    def test_a_candidate_without_votes_is_listed_without_a_dot(self):
+        """Borda's 0 for a candidate nobody ranked is no measurement, so it is not drawn."""
+        chart = standings_chart(
+            outcome(standing("a"), standing("b", 2, 0.0, tier=2, votes=0, half=None))
+        )
+
+        (_, _), (spoken, drawn) = lines_of(chart)
+        assert spoken.endswith("no votes")
+        assert drawn.all("circle") == []
+        assert texts(drawn)[:2] == ["–", "no votes"]
+        assert len(file_of(chart).all("rect", class_="box")) == 1
+
+    def test_a_candidate_with_votes_but_no_score_says_so(self):
+        """A vote that gives no score is not called no vote."""
+        line = replace(standing("a", half=None), score=None)
+
+        assert "no score" in texts(file_of(standings_chart(outcome(line))))
+
+    def test_a_failed_candidate_differs_in_shape_and_in_words(self):
+        """The safety gate's verdict can be read without colour, and outside every box."""
+        chart = standings_chart(
+            outcome(standing("a"), standing("b", 2, 0.1, failed=("weapon_making",)))
+        )
+
+        (_, passed), (_, failed) = lines_of(chart)
+        assert passed.all("circle")
+        assert failed.all("path", class_="cross")
+        assert "fails the safety gate: weapon_making" in texts(failed)
+        [box] = file_of(chart).all("rect", class_="box")
+        assert float(failed.all("text")[0].attrs["y"]) > bottom(box)
+
+    @pytest.mark.parametrize(("rule", "word"), [("mean_rank", "lower"), ("borda", "higher")])
+    def test_better_is_always_to_the_right(self, rule, word):
+        """A rule whose low scores are good has its axis turned round, and says so."""
+        best, worst = (1, 2) if rule == "mean_rank" else (2, 1)
+        chart = standings_chart(outcome(standing("a", 1, best), standing("b", 2, worst), rule=rule))
+
+        a, b = (float(drawn.one("circle").attrs["cx"]) for _, drawn in lines_of(chart))
+        assert a > b
+        assert any(text.endswith(f"{word} is better →") for text in texts(file_of(chart)))
+
+    def test_the_headline_is_the_interpretation_and_below_stand_its_circumstances(self):
+        """A chart that is passed on alone still says what it is of."""
+        chart = standings_chart(
+            outcome(standing("a"), n_ballots=1, n_abstentions=2, effective_votes=2.34)
+        )
+
+        words = " ".join(texts(file_of(chart)))
+        assert words.startswith("a leads clearly.")
+        for said in ("session q1", "rule borda", "1 ballot (2 abstentions)", "worth 2.3"):
+            assert said in words
+
+    def test_a_long_interpretation_is_wrapped_and_stays_whole_in_the_description(self):
+        """A headline over many candidates does not outgrow the picture."""
+        sentence = "; ".join(f"model-{k} and model-{k}b are too close to call" for k in range(50))
+        root = file_of(standings_chart(outcome(standing("a"), interpretation=sentence)))
+
+        assert len(root.all("text", font_weight="bold")) <= 4
+        assert root.all("text", font_weight="bold")[-1].text.endswith("…")
+        assert sentence in root.one("desc").text
+
+    def test_negative_scores_are_printed_with_a_minus_and_a_line_at_zero(self):
+        """Scores on both sides of zero show where zero is."""
+        chart = standings_chart(
+            outcome(standing("a", 1, 0.7), standing("b", 2, -0.7), rule="calibrated")
+        )
+
+        assert len(file_of(chart).all("line", class_="edge")) == 1
+        assert "−0.700" in texts(file_of(chart))
+
+    def test_scores_on_one_side_of_zero_have_no_line_there(self):
+        """An interval that runs below zero gives zero no meaning."""
+        chart = standings_chart(outcome(standing("a", 1, 1.5, half=2.0), rule="mean_rank"))
+
+        assert file_of(chart).all("line", class_="edge") == []
+
+    @pytest.mark.parametrize(("p", "printed"), [(None, "–"), (0.0, "<0.01"), (0.999, ">0.99")])
+    def test_no_probability_is_printed_as_certain(self, p, printed):
+        """What was integrated numerically is neither 0.00 nor 1.00."""
+        [(_, drawn)] = lines_of(standings_chart(outcome(standing("a", p_best=p))))
+
+        assert texts(drawn)[-2] == printed
+
+    @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
+    def test_every_dot_and_interval_lies_within_the_plot(self, scores):
+        """No score falls outside its box, whatever the scores are and however many."""
+        ordered = sorted(scores, reverse=True)
+        lines = [standing(f"c{k}", k + 1, score) for k, score in enumerate(ordered)]
+
+        root = file_of(standings_chart(outcome(*lines)))
+
+        [box] = root.all("rect", class_="box")
+        dots, bars = root.all("circle"), root.all("line", class_="bar")
+        places = [float(each.attrs["cx"]) for each in dots]
+        places += [float(each.attrs[end]) for each in bars for end in ("x1", "x2")]
+        right = float(box.attrs["x"]) + float(box.attrs["width"])
+        assert len(dots) == len(bars) == len(scores)
+        assert all(float(box.attrs["x"]) < place < right for place in places)
+        assert all(float(each.attrs["cy"]) < bottom(box) for each in dots)
+
+    def test_an_unknown_rule_is_an_error(self):
+        """The direction of better is never guessed."""
+        with pytest.raises(UnknownName, match="bord"):
+            standings_chart(outcome(standing("a"), rule="bord"))
+
+
+def bottom(box):
+    """The lower edge of a rectangle."""
+    return float(box.attrs["y"]) + float(box.attrs["height"])
+
+
+class TestAxis:
+    """Numbers on an axis are round, few, and within it."""
+
+    @given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9), st.integers(1, 8))
+    def test_ticks_are_round_numbers_within_the_axis(self, one, other, most):
+        """They are multiples of 1, 2 or 5 times a power of ten, evenly apart."""
+        axis = Axis.over("", [(one, None), (other, None)])
+
+        ticks = [value for value, _ in axis.ticks(most)]
+        assert len(ticks) <= most + 1
+        assert all(-1e-6 <= axis.share(value) <= 1 + 1e-6 for value in ticks)
+        for before, after in pairwise(ticks):
+            assert f"{after - before:.1e}"[:3] in ("1.0", "2.0", "5.0")
+
+    @pytest.mark.parametrize(
+        ("low", "high", "printed"),
+        [
+            (0.0, 1.0, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+            (-4.5, 4.6, ["−4", "−2", "0", "2", "4"]),
+            (1180.0, 1330.0, ["1200", "1250", "1300"]),
+        ],
+    )
+    def test_they_are_printed_with_no_more_digits_than_they_have(self, low, high, printed):
+        """And with the minus sign of print."""
+        assert [
+            words for _, words in Axis.over("", [(low, None), (high, None)]).ticks(6)
+        ] == printed
+
+    @pytest.mark.parametrize("value", [0.0, 1.0, -3.0, 1e9, 5e-324])
+    def test_one_value_has_an_axis(self, value):
+        """It lies in the middle."""
+        axis = Axis.over("", [(value, None)])
+
+        assert axis.share(value) == pytest.approx(0.5)
+        assert axis.ticks(5)
+
+
+class TestMatchups:
+    """Who beats whom."""
+
+    def test_each_cell_prints_the_margin_of_row_over_column(self):
+        """The number is there for those who do not see the colour."""
+        lines = (standing("a"), standing("b", 2))
+        found = squares(matchup_chart(outcome(*lines, margins=((0.0, 3.0), (-3.0, 0.0)))))
+
+        assert [written for _, written in found.values()] == [["+3"], ["−3"]]
+        assert list(found) == ["a over b: +3", "b over a: −3"]
+
+    def test_fractional_and_equal_margins_are_printed_plainly(self):
+        """Weighted ballots give fractions; a draw is 0, and takes no side."""
+        margins = ((0.0, 1.5, 0.0), (-1.5, 0.0, 2.0), (0.0, -2.0, 0.0))
+        lines = (standing("a"), standing("b", 2), standing("c", 3))
+        found = squares(matchup_chart(outcome(*lines, margins=margins)))
+
+        assert found["a over b: +1.5"] == ("s2", ["+1.5"])
+        assert found["a over c: 0"] == ("s0", ["0"])
+        assert found["c over b: −2"][0] == "b3"
+
+    @pytest.mark.parametrize(
+        "ink", [name for name in INKS if name[0] in "sb" and name[1:].isdigit()]
+    )
+    def test_numbers_are_legible_on_every_fill(self, ink):
+        """The contrast of ink on fill is at least 4.5 to 1, as WCAG 2.2 asks of small text."""
+        light, dark = luminance(INKS[ink]["fill"]), luminance(INKS["ink"]["fill"])
+
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+    def test_the_headline_names_the_condorcet_winner_or_a_cycle(self):
+        """The finding stands above the numbers."""
+        lines = (standing("a"), standing("b", 1), standing("c", 1))
+        won = matchup_chart(outcome(*lines, condorcet_winner="a"))
+        circle = matchup_chart(outcome(*lines, cycles=(("a", "b", "c"),)))
+
+        assert "a beats every rival" in won.finding
+        assert "in a circle among a, b and c" in circle.finding
+
+    @pytest.mark.parametrize("n", [1, 2, 5, 20, 50])
+    def test_there_is_one_cell_for_every_ordered_pair(self, n):
+        """Any number of candidates makes a square."""
+        chart = matchup_chart(outcome(*(standing(f"c{k}", k + 1) for k in range(n))))
+
+        assert len(squares(chart)) == n * n - n
+        assert len(file_of(chart).all("rect", class_="own")) == n
+
+
+class TestComparison:
+    """Rules side by side."""
+
+    def test_one_session_shows_the_rank_under_every_rule(self):
+        """A shared rank carries an equals sign."""
+        chart = comparison_chart(comparison({"q1": two_rules()}))
+
+        found = squares(chart)
+        assert "a under borda: 1" in found
+        assert {"a under schulze: 2=", "c under schulze: 2="} <= {*found}
+        assert [*chart.drawing.rows] == ["a", "b", "c"]
+
+    def test_disagreement_on_the_leader_is_the_headline(self):
+        """Who leads under which rule is said first."""
+        finding = comparison_chart(comparison({"q1": two_rules()})).finding
+
+        assert finding.startswith("The rules disagree")
+        assert "a leads under borda" in finding
+        assert "b leads under schulze" in finding
+
+    def test_agreement_on_the_leader_keeps_its_name_as_it_is_written(self):
+        """A name that begins the sentence is not capitalised."""
+        same = {
+            "borda": outcome(standing("gpt"), standing("b", 2)),
+            "schulze": outcome(standing("gpt"), standing("b", 2), rule="schulze"),
+        }
+        chart = comparison_chart(comparison({"q1": same}))
+
+        assert chart.finding == "gpt leads under borda and schulze."
+
+    def test_a_rule_that_could_not_count_is_named(self):
+        """What is missing from the picture is written under its headline."""
+        chart = comparison_chart(comparison({"q1": two_rules()}, skipped={"range": "needs grades"}))
+
+        assert "not counted: range" in chart.about
+
+    def test_several_sessions_show_agreement_and_how_often_leaders_differ(self):
+        """Each pair of rules appears once, with τ and the number of sessions."""
+        both = comparison({"q1": two_rules(), "q2": two_rules(session="q2")})
+        chart = comparison_chart(both)
+
+        [(_, written)] = squares(chart).values()
+        assert written == ["0.50", "1"]
+        assert "2 sessions" in chart.finding
+
+    @pytest.mark.parametrize(("tau", "text"), [(None, "–"), (-0.25, "−0.25")])
+    def test_undefined_and_negative_agreement_are_printed(self, tau, text):
+        """A τ that is not defined is a dash, and a negative one has its sign."""
+        both = comparison({"q1": two_rules(), "q2": two_rules()}, tau=((1.0, tau), (tau, 1.0)))
+
+        [(_, written)] = squares(comparison_chart(both)).values()
+        assert written[0] == text
+
+    def test_a_session_among_several_can_be_chosen(self):
+        """With a session named, its ranks are shown; a mistyped one is named."""
+        both = comparison({"q1": two_rules(), "q2": two_rules(session="q2")})
+
+        assert "session q2" in comparison_chart(both, "q2").about
+        with pytest.raises(UnknownName, match="q1"):
+            comparison_chart(both, "q11")
+
+    def test_nothing_to_compare_is_an_error(self):
+        """No session, no picture; and agreement takes two rules."""
+        both = comparison({"q1": two_rules(), "q2": two_rules()}, tau=((1.0,),), differs=((0,),))
+
+        with pytest.raises(NothingToCount, match="nothing to compare"):
+            comparison_chart(comparison({}))
+        with pytest.raises(NothingToCount, match="no other rule"):
+            comparison_chart(replace(both, rules=("borda",)))
+
+
+class TestScatter:
+    """Names beside a plot, each joined to its dot."""
+
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+    def test_no_name_stands_on_another(self, values):
+        """However many dots share a height, their names are a line apart, and inside."""
+        points = tuple(Point(f"m{k}", "", 0.1, Dot(v)) for k, v in enumerate(values))
+        axis = Axis.over("", [(value, None) for value in values])
+        root = file_of(Chart(Scatter(Axis("", 0.0, 1.0), axis, points), "Costs"))
+
+        names = [float(e.attrs["y"]) for g in root.all("g", role="img") for e in g.all("text")]
+        assert all(b - a >= 16.9 for a, b in pairwise(names))
+        assert max(names) < float(root.attrs["height"])
+
+
+class TestStrips:
+    """One series over time."""
+
+    def test_a_gap_is_no_dot(self):
+        """Dots are joined over it."""
+        series = Series("ada", "ada: 1, 2", (Dot(1.0), None, Dot(2.0)), "2")
+        axis = Axis.over("", [(1.0, None), (2.0, None)])
+        [(spoken, drawn)] = lines_of(Chart(Strips(axis, "Monday", "Friday", (series,)), "Time"))
+
+        assert spoken == "ada: 1, 2"
+        assert len(drawn.all("circle")) == 2
+        assert len(drawn.all("line", class_="join")) == 1
+
+
+def charts(name):
+    """One of each chart of an outcome, all with this candidate."""
+    lines = (standing(name), standing("other", 2))
+    found = outcome(*lines, condorcet_winner=name, session=name, interpretation=f"{name} leads.")
+    rules = {"borda": found, "schulze": replace(found, rule="schulze")}
+    return [
+        standings_chart(found),
+        matchup_chart(found),
+        comparison_chart(comparison({name: rules})),
+    ]
+
+
+class TestEveryChart:
+    """What holds whatever is drawn."""
+
+    @pytest.mark.parametrize(
+        "name", [HOSTILE, "</text><script>", "a\u202eb\x00", "'", "&amp;", "]]>"]
+    )
+    def test_a_name_is_text_alone(self, name):
+        """It makes no element and no attribute, and steers nothing."""
+        for chart in charts(name):
+            drawn = draw_chart(chart, framed=True)
+            assert {*elements(drawn)} <= ELEMENTS
+            assert not {"\u202e", "\x00"} & {*drawn}
+            values = {v for each in parsed(drawn).all() for v in each.attrs.values()}
+            assert not [value for value in values if "alert" in value or "script" in value]
+
+    def test_a_hostile_name_is_shown_as_it_is(self):
+        """Markup is text like any other; control characters are escapes."""
+        assert HOSTILE in texts(file_of(standings_chart(outcome(standing(HOSTILE)))))
+        control = standings_chart(outcome(standing("a\u202eb\x00")))
+        assert "a\\u202eb\\x00" in texts(file_of(control))
+
+    def test_the_same_outcome_gives_the_same_bytes(self):
         """A chart under version control changes only when its data do."""
-        first = save_chart(SPEC, tmp_path / "one.svg").read_bytes()
-        second = save_chart(SPEC, tmp_path / "two.svg").read_bytes()
+        first, second = ([draw_chart(chart) for chart in charts("a")] for _ in range(2))
 
         assert first == second
 
-    def test_pdf_is_a_document(self, tmp_path):
-        """It begins as documents of that kind do."""
-        assert save_chart(SPEC, tmp_path / "chart.pdf").read_bytes().startswith(b"%PDF-")
+    @pytest.mark.parametrize("name", ["W" * 60, "provider:" + "long-" * 30, "東京" * 40])
+    def test_a_long_name_is_cut_and_whole_in_its_title(self, name):
+        """Nothing runs into the plot, and whoever points at a name reads all of it."""
+        for chart in charts(name):
+            [cut, *_] = [each for each in file_of(chart).all("text") if each.all("title")]
+            assert cut.one("title").text == name
+            assert "…" in cut.text
 
-    def test_json_is_the_spec(self, tmp_path):
-        """It can be read back."""
-        path = save_chart(SPEC, tmp_path / "chart.json")
+    def test_a_page_draws_the_same_as_a_file_without_its_ground(self):
+        """Both have one title and a description; only a file has a headline."""
+        page, file = (draw_chart(CHART, framed=framed) for framed in (False, True))
 
-        assert json.loads(path.read_text(encoding="utf-8")) == SPEC
+        assert 'font-weight="bold"' in file
+        assert 'font-weight="bold"' not in page
+        body = page[page.index("</desc>") + 7 : -len("</svg>\n")]
+        assert body in file
 
-    def test_a_name_cannot_end_the_script_of_a_page(self, tmp_path):
-        """A page holds everything that draws it, and no element that a name brought."""
-        spec = {**SPEC, "title": "</script><script>alert(1)</script>"}
-        page = save_chart(spec, tmp_path / "chart.html").read_text(encoding="utf-8")
 
-        assert "<script>alert(1)" not in page
-        assert "\\u003c/script>\\u003cscript>alert(1)" in page
-        assert 'src="' not in page.partition("<body>")[2]
+class TestFiles:
+    """The suffix decides; a file is written whole or not at all."""
 
-    @pytest.mark.parametrize("name", ["chart", "chart.gif", "chart.svg.txt"])
+    @pytest.mark.parametrize("name", ["chart.png", "CHART.PNG"])
+    def test_png_is_a_picture_of_some_size(self, tmp_path, name):
+        """It has twice the pixels of the drawing."""
+        pytest.importorskip("resvg_py", reason="resvg-py is not installed")
+        content = save_chart(CHART, tmp_path / name).read_bytes()
+
+        width, height = struct.unpack(">II", content[16:24])
+        root = file_of(CHART)
+        assert content.startswith(b"\x89PNG\r\n\x1a\n")
+        assert width == pytest.approx(2 * float(root.attrs["width"]), abs=2)
+        assert height == pytest.approx(2 * float(root.attrs["height"]), abs=2)
+
+    def test_html_is_a_page_that_needs_nothing_else(self, tmp_path):
+        """The drawing stands in it, without a script or an address."""
+        text = save_chart(CHART, tmp_path / "chart.html").read_text(encoding="utf-8")
+
+        assert text.startswith("<!doctype html>")
+        assert draw_chart(CHART, framed=True) in text
+        assert "<script" not in text
+        assert "src=" not in text
+
+    @pytest.mark.parametrize("name", ["chart", "chart.gif", "chart.svg.txt", "chart.json"])
     def test_another_suffix_is_refused_with_those_that_work(self, tmp_path, name):
         """The error names the file and the kinds, and nothing is written."""
-        with pytest.raises(InvalidParameter, match=r"\.svg, .* or \.json") as caught:
-            save_chart(SPEC, tmp_path / name)
+        with pytest.raises(InvalidParameter, match=r"\.svg, .* or \.html") as caught:
+            save_chart(CHART, tmp_path / name)
 
         assert name in str(caught.value)
         assert list(tmp_path.iterdir()) == []
-
-
-class TestCouncils:
-    """From ballots to pictures."""
 
     @pytest.mark.parametrize("n_sessions", [1, 2])
     def test_every_chart_of_a_counted_council_is_drawn(self, tmp_path, n_sessions):
@@ -114,35 +598,29 @@ class TestCouncils:
         ]
         compared = compare_rules(council, Settings())
         outcomes = compared.outcomes["q0"].values()
-        specs = [chart(held) for held in outcomes for chart in (standings_chart, matchup_chart)]
+        drawn = [chart(found) for found in outcomes for chart in (standings_chart, matchup_chart)]
 
-        for spec in [*specs, comparison_chart(compared, "q0")]:
-            svg = save_chart(spec, tmp_path / "chart.svg").read_text(encoding="utf-8")
+        for chart in [*drawn, comparison_chart(compared, "q0")]:
+            svg = save_chart(chart, tmp_path / "chart.svg").read_text(encoding="utf-8")
             assert elements(svg)[0] == "svg"
             assert all(f">{name}</text>" in svg for name in ("ada", "bob", "cyd", "dee"))
         agreement = save_chart(comparison_chart(compared), tmp_path / "all.svg")
         assert ">schulze</text>" in agreement.read_text(encoding="utf-8")
-
-
-class TestWriting:
-    """A file is replaced whole or left alone."""
 
     def test_an_older_chart_is_replaced(self, tmp_path):
         """Drawing again over a file leaves the new picture and nothing else."""
         path = tmp_path / "chart.svg"
         path.write_text("old")
 
-        save_chart(SPEC, str(path))
+        save_chart(CHART, str(path))
 
         assert path.read_text(encoding="utf-8").startswith("<svg")
         assert list(tmp_path.iterdir()) == [path]
 
     def test_a_directory_that_does_not_exist_is_named(self, tmp_path):
         """The error holds the path."""
-        path = tmp_path / "nowhere" / "chart.svg"
-
         with pytest.raises(WitanError, match="nowhere"):
-            save_chart(SPEC, path)
+            save_chart(CHART, tmp_path / "nowhere" / "chart.svg")
 
     def test_a_directory_in_the_place_of_the_file_is_left_as_it_is(self, tmp_path):
         """What cannot be replaced is named, and no part of a file stays behind."""
@@ -150,42 +628,45 @@ class TestWriting:
         path.mkdir()
 
         with pytest.raises(WitanError, match=r"chart\.svg"):
-            save_chart(SPEC, path)
+            save_chart(CHART, path)
 
         assert list(tmp_path.iterdir()) == [path]
 
-    def test_a_spec_that_cannot_be_drawn_leaves_the_old_file(self, tmp_path):
-        """Outside data are not fetched, and the failure costs nothing that was there."""
-        path = tmp_path / "chart.svg"
-        path.write_text("old")
-        outside = {**SPEC, "data": {"url": "https://example.invalid/data.csv"}}
-
-        with pytest.raises(ValueError, match=r"(?i)url|allowed|denied|external"):
-            save_chart(outside, path)
-
-        assert path.read_text() == "old"
-
 
 class TestExtra:
-    """Drawing is optional."""
-
-    def test_the_drawing_library_is_loaded_only_to_draw(self):
-        """Importing the adapter imports no renderer."""
-        code = "import sys, witan.surfaces.charts.drawing; print('vl_convert' in sys.modules)"
-
-        assert python(code) == "False"
+    """Only PNG needs an extra."""
 
     def test_without_the_library_the_error_says_what_to_install(self, tmp_path):
-        """The extra is named, and no file appears."""
+        """The extra is named, no file appears, and other kinds are written."""
         code = (
-            "import sys; sys.modules['vl_convert'] = None\n"
-            "from witan.surfaces.charts.drawing import save_chart\n"
+            "import sys; sys.modules['resvg_py'] = None\n"
+            "from witan import tally, Ballot\n"
             "from witan.errors import MissingExtra\n"
-            f"try: save_chart({{}}, {str(tmp_path / 'chart.svg')!r})\n"
+            "from witan.surfaces.report.chart_files import save_chart\n"
+            "from witan.surfaces.report.standings import standings_chart\n"
+            "chart = standings_chart(tally([Ballot('r', grades={'a': 9, 'b': 2})]))\n"
+            f"save_chart(chart, {str(tmp_path / 'chart.svg')!r})\n"
+            f"try: save_chart(chart, {str(tmp_path / 'chart.png')!r})\n"
             "except MissingExtra as error: print(error)"
         )
 
-        said = python(code)
+        assert "pip install 'witan[plot]'" in python(code)
+        assert [path.name for path in tmp_path.iterdir()] == ["chart.svg"]
 
-        assert said == "drawing plots needs an extra: pip install 'witan[plot]'"
-        assert list(tmp_path.iterdir()) == []
+
+def channels(colour):
+    """Red, green and blue, 0 to 255."""
+    return [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
+
+
+def blueness(colour):
+    """Blue less red."""
+    red, _, blue = channels(colour)
+    return blue - red
+
+
+def luminance(colour):
+    """Relative luminance of an sRGB colour, by the formula of WCAG 2.2."""
+    shares = [channel / 255 for channel in channels(colour)]
+    linear = [s / 12.92 if s <= 0.04045 else math.pow((s + 0.055) / 1.055, 2.4) for s in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

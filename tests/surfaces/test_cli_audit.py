@@ -263,7 +263,6 @@ class TestNumbers:
 
     def test_the_chart_has_a_row_per_reviewer(self, witan, history, tmp_path):
         """Names of reviewers and of measures are drawn."""
-        pytest.importorskip("vl_convert", reason="vl-convert is not installed")
         path = tmp_path / "audit.svg"
         said = witan("audit", "--history", history, "--plot", path)
 

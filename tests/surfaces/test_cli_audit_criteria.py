@@ -62,7 +62,7 @@ def test_one_reviewer_has_its_criteria_below(witan, history):
 
 def test_one_criterion_shows_how_each_reviewer_grades_on_it(witan, history, tmp_path):
     """A row per reviewer, and nothing else of the audit; in JSON and in a chart likewise."""
-    chart = tmp_path / "accuracy.json"
+    chart = tmp_path / "accuracy.svg"
     said = witan("audit", "--history", history, "--criterion", "accuracy", "--plot", chart)
     rows = said.lines
 

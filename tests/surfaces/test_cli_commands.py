@@ -113,7 +113,6 @@ class TestCompare:
 
     def test_the_chart_is_drawn(self, witan, council, tmp_path):
         """``--plot`` writes the ranks under every rule."""
-        pytest.importorskip("vl_convert")
         plot = tmp_path / "rules.svg"
 
         assert witan("compare", council, "--rules", "borda,schulze", "--plot", plot).status == 0

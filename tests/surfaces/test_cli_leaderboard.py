@@ -409,7 +409,6 @@ class TestText:
     @pytest.mark.parametrize("option", ["--plot", "--matchups"])
     def test_charts_are_drawn(self, witan, history, tmp_path, option):
         """A chart holds the name of every model."""
-        pytest.importorskip("vl_convert", reason="vl-convert is not installed")
         path = tmp_path / "chart.svg"
         said = witan("leaderboard", "--history", history, option, path)
 
@@ -419,7 +418,7 @@ class TestText:
 
     def test_a_chart_of_costs_needs_costs(self, witan, history, tmp_path):
         """Imported ballots have none, and that is said."""
-        said = witan("leaderboard", "--history", history, "--costs", tmp_path / "chart.json")
+        said = witan("leaderboard", "--history", history, "--costs", tmp_path / "chart.svg")
 
         assert said.status == 3
         assert "no answer has a known cost" in said.err

@@ -594,7 +594,6 @@ class TestCharts:
 
     def test_standings_and_matchups_are_drawn(self, witan, council, tmp_path):
         """Both charts are written, and the text is printed as ever."""
-        pytest.importorskip("vl_convert")
         plot, matchups = tmp_path / "standings.svg", tmp_path / "matchups.svg"
 
         said = witan("tally", council, "--plot", plot, "--matchups", matchups)

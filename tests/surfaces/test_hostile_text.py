@@ -104,19 +104,16 @@ class TestBallots:
 
         check(said.out, said.err)
 
-    @pytest.mark.parametrize("kind", ["svg", "html", "json"])
+    @pytest.mark.parametrize("kind", ["svg", "html"])
     def test_charts_hold_none(self, witan, ballots, tmp_path, kind):
-        """Names, titles and notes of a chart are escaped in pictures, pages and specs."""
-        pytest.importorskip("vl_convert")
+        """Names, titles and notes of a chart are escaped in pictures and pages."""
         files = [tmp_path / f"{name}.{kind}" for name in ("standings", "matchups", "rules")]
 
         witan("tally", ballots, "--plot", files[0], "--matchups", files[1])
         witan("compare", ballots, "--plot", files[2])
 
         for file in files:
-            text = file.read_text(encoding="utf-8")
-            # A page holds the program that draws, which is not ours.
-            check(text if kind != "html" else text[text.rindex("$schema") :])
+            check(file.read_text(encoding="utf-8"))
 
     @pytest.mark.parametrize("command", [(NASTY,), ("tally",), ("tally", "missing" + NASTY)])
     def test_errors_print_none(self, witan, command):

@@ -78,10 +78,10 @@ class TestFinding:
         page.get_by_role("button", name="Show").click()
 
         assert "order_by=rating" in page.url
-        expect(page.locator("figure.bars figcaption")).to_contain_text("logits")
+        expect(page.locator("figure.chart").first).to_contain_text("logits")
         page.get_by_role("link", name="Show how it went over time").click()
         assert "order_by=rating" in page.url
-        expect(page.locator("figure")).to_have_count(3)
+        expect(page.locator("figure")).to_have_count(4)
         expect(page.locator("#h-trend")).to_be_in_viewport()
         page.locator("section[aria-labelledby=h-trend] summary").click()
         expect(page.locator("section[aria-labelledby=h-trend] table")).to_be_visible()

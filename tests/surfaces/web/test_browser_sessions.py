@@ -31,6 +31,10 @@ def session(at_desk):
     return running.id
 
 
+PROTOCOLS = "all => all.map(a => new URL(a.getAttribute('href'), document.baseURI).protocol)"
+"""Where the links of a page lead, those in a drawing included."""
+
+
 class TestWatching:
     """From the question to the final answer."""
 
@@ -132,7 +136,7 @@ class TestReading:
         page.get_by_role("button", name="Recount").click()
 
         expect(page.locator(".recounted.changed")).to_contain_text("Another leader: di")
-        expect(page.locator("#ranking .was").first).to_be_visible()
+        expect(page.locator("#ranking .chart text", has_text="was ").first).to_be_visible()
         here.shoot("another-leader")
         page.get_by_role("link", name="Back to the session’s own count").click()
         expect(page.locator(".recounted")).to_have_count(0)
@@ -164,11 +168,11 @@ class TestReading:
     def test_names_are_revealed_on_demand(self, window, session):
         """And hidden again."""
         page = window().open(f"/sessions/{session}")
-        expect(page.locator("#ranking .who a").first).to_have_text(re.compile("^[A-C]$"))
+        expect(page.locator("#ranking .chart a").first).to_have_text(re.compile("^[A-C]$"))
         page.get_by_role("link", name="Reveal who wrote what").click()
-        expect(page.locator("#ranking .who a").first).to_have_text(re.compile("ada|bob|cyd"))
+        expect(page.locator("#ranking .chart a").first).to_have_text(re.compile("ada|bob|cyd"))
         page.get_by_role("link", name="Hide them").click()
-        expect(page.locator("#ranking .who a").first).to_have_text(re.compile("^[A-C]$"))
+        expect(page.locator("#ranking .chart a").first).to_have_text(re.compile("^[A-C]$"))
 
     def test_markup_of_a_member_does_nothing(self, window, session):
         """No dialog, no request, no complaint: what was tried is text, or a link that is none."""
@@ -177,7 +181,7 @@ class TestReading:
             page = here.open(path)
             expect(page.locator("main")).to_contain_text("<script>alert(1)</script>")
             assert page.locator("main script, main style, main img, main iframe").count() == 0
-            links = page.locator("main a").evaluate_all("all => all.map(a => a.protocol)")
+            links = page.locator("main a").evaluate_all(PROTOCOLS)
             assert set(links) <= {"http:", "https:"}
             assert page.evaluate("getComputedStyle(document.body).display") == "block"
 

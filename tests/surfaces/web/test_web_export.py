@@ -33,7 +33,7 @@ class TestFile:
         root = parsed((tmp_path / "s.html").read_text(encoding="utf-8"))
         assert root.one("h1").text == "Which?"
         assert len(root.all("article", class_="answer")) == 3
-        assert root.all("table", class_="standings")
+        assert root.all("figure", class_="chart")
         assert root.all("table", class_="matrix")
         assert "cyd was late" in root.one(class_="shortfall").text
         assert root.one(class_="trust").text.startswith("simulated")
@@ -85,7 +85,7 @@ class TestHistory:
 
         assert said.status == 0, said.err
         root = parsed((tmp_path / "s.html").read_text(encoding="utf-8"))
-        assert root.all("table", class_="standings")
+        assert root.all("figure", class_="chart")
         assert len(root.one(id="ballots").one("table").one("tbody").all("tr")) == 2
         assert not [x for tag in ("script", "link", "form") for x in root.all(tag)]
 

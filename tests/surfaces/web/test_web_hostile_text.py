@@ -46,12 +46,12 @@ ATTACKS = {
 }
 
 OURS = {
-    "a", "article", "b", "body", "button", "circle", "dd", "details", "div", "dl", "dt", "em",
-    "fieldset", "footer", "form", "g", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header",
-    "html", "input", "label", "legend", "li", "line", "link", "main", "meta", "nav", "noscript",
-    "ol", "option", "p", "path", "pre", "code", "rect", "script", "section", "select", "span",
-    "strong", "style", "summary", "svg", "table", "tbody", "td", "th", "thead", "title", "tr",
-    "ul", "hx-partial",
+    "a", "article", "b", "body", "button", "circle", "code", "dd", "desc", "details", "div", "dl",
+    "dt", "em", "fieldset", "figcaption", "figure", "footer", "form", "g", "h1", "h2", "h3", "h4",
+    "h5", "h6", "head", "header", "html", "hx-partial", "input", "label", "legend", "li", "line",
+    "link", "main", "meta", "nav", "noscript", "ol", "option", "p", "path", "pre", "rect",
+    "script", "section", "select", "span", "strong", "style", "summary", "svg", "table", "tbody",
+    "td", "text", "th", "thead", "title", "tr", "ul",
 }  # fmt: skip
 
 

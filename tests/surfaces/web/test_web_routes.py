@@ -96,7 +96,7 @@ class TestAsking:
 
         root = page(browser.get(f"/sessions/{session}"))
         assert root.one("h1").text == "Is it so?"
-        assert root.all("table", class_="standings")
+        assert root.all("figure", class_="chart")
 
     def test_what_it_would_cost_is_said_before_it_is_asked(self, browser, at_desk):
         """Nobody is asked, and what was given stays."""
@@ -268,7 +268,7 @@ class TestSession:
         root = page(browser.get(f"/sessions/{session}?{query}"), 422)
 
         assert "It is not counted so" in root.one(class_="shortfall", role="alert").text
-        assert root.all("table", class_="standings")
+        assert root.all("figure", class_="chart")
 
     def test_a_history_that_a_recount_cannot_read_is_told_without_its_place(self, tmp_path, caplog):
         """Where it is kept is not for whoever looks at a page, and stands in the log."""
@@ -543,7 +543,7 @@ class TestDeleting:
         field = root.one("input", id="forget")
         assert (field.attrs["value"], field.attrs["aria-invalid"]) == (session[:4], "true")
         assert "Nothing was deleted" in root.one(id=field.attrs["aria-describedby"]).text
-        assert root.all("table", class_="standings")
+        assert root.all("figure", class_="chart")
         assert at_desk.history.has_record(session)
 
         assert asked(browser, form.attrs["action"], session=session) == "/history"
@@ -699,17 +699,18 @@ class TestReports:
         """Models in tiers with intervals, who beats whom, cost, and how it went over time."""
         root = report(browser, "/leaderboard?trend=1")
 
-        names = [x.text for x in root.one("figure", class_="bars").all("span", class_="who")]
-        assert names[0] == "Model"
-        assert len(names) > 5
+        bars, beats, costs, trend = root.all("figure", class_="chart")
+        names = [
+            each.text for each in root.all("table", class_="numbers")[0].all("th", scope="row")
+        ]
+        assert len(bars.all("g", role="img")) == len(names) > 4
         numbers = root.all("table", class_="numbers")[0]
         assert [h.text for h in numbers.all("th")[:4]] == ["group", "rank", "model", "score"]
-        labels = [label.text for label in root.all("p", class_="tier-label")]
-        assert labels[0].startswith("group 1")
-        assert any(label.startswith("group 2") for label in labels)
-        assert root.one("table", class_="beats").all("td", class_="s1")
-        assert root.one("figure", class_="scatter").all("circle")
-        assert len(root.one("figure", class_="strips").all("li")) == len(names) - 1
+        labels = [each.text for each in bars.all("text") if each.text.startswith("group")]
+        assert [label[:7] for label in labels] == ["group 1", "group 2"]
+        assert beats.all("rect", class_="s3")
+        assert costs.all("circle")
+        assert len(trend.all("g", role="img")) == len(names)
 
     @pytest.mark.parametrize(
         "query", ["order_by=rating", "order_by=elo", "rule=mean_rank", "kind=model"]
@@ -718,7 +719,7 @@ class TestReports:
         """By rating, by Elo, under another rule."""
         root = report(browser, f"/leaderboard?{query}")
 
-        assert root.one("figure", class_="bars").all("li")
+        assert root.all("figure", class_="chart")[0].all("circle")
         chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]
         assert query.partition("=")[2] in chosen
 

@@ -136,7 +136,7 @@ class TestTrust:
         root = page(Session.of(story.abstains("bob", "late").closed("no quorum", status="failed")))
 
         assert "fewer ballots were cast than the quorum" in root.text
-        assert root.all(class_="standings") == root.all(class_="figure") == []
+        assert root.all(class_="chart") == root.all(class_="figure") == []
 
 
 class TestRetry:
@@ -233,11 +233,8 @@ class TestVeil:
         assert "Bob says." in cards["A"].text
         [cite] = [a for a in root.one(class_="closing").all("a") if a.text == "[A]"][:1]
         assert cite.attrs["href"] == f"#{cards['A'].attrs['id']}"
-        leader = root.one("table", class_="standings").all("th", class_="who")[1]
-        assert (leader.one("a").text, leader.one("a").attrs["href"]) == (
-            "C",
-            f"#{cards['C'].attrs['id']}",
-        )
+        leader = root.one("figure", class_="chart").all("a")[0]
+        assert (leader.text, leader.attrs["href"]) == ("C", f"#{cards['C'].attrs['id']}")
 
     def test_the_order_of_the_seats_tells_nothing(self):
         """Cards and rows stand in the order of their labels."""
@@ -269,10 +266,11 @@ class TestRanking:
     def test_a_tie_is_one_box_and_nobody_in_it_leads_clearly(self):
         """Whoever are too close to call shares a box that says so."""
         root = page(closed())
-        boxes = root.one("table", class_="standings").all("tbody")
+        drawn = root.one("figure", class_="chart").one("svg")
 
-        assert "too close to call" in boxes[0].text
-        assert root.all(class_="clear") == []
+        words = [each.text for each in drawn.all("text")]
+        assert words.count("too close to call") == len(drawn.all("rect", class_="box")) == 1
+        assert "leads clearly" not in words
 
     def test_a_clear_leader_stands_alone(self):
         """Beyond noise its box holds it alone, and it is said to lead clearly."""
@@ -284,26 +282,30 @@ class TestRanking:
             story.casts(f"{name}: best > {rest} > worst")
         root = page(Session.of(story.closed()))
 
-        first = root.one("table", class_="standings").all("tbody")[0]
-        assert len(first.all("circle")) == 1
-        assert first.one(class_="clear").text == "leads clearly"
+        first, *others = root.one("figure", class_="chart").all("g", role="img")
+        assert "leads clearly" in first.text
+        assert not any("leads clearly" in each.text for each in others)
 
     def test_the_only_candidate_with_votes_leads_nobody(self):
         """Where there is nobody to compare it with, nothing is clear."""
         story = Story("ada", "bob").answers(ada="A.", bob="B.").casts("ada: bob")
         root = page(Session.of(story.abstains("bob", "late").closed("bob cast no ballot")))
 
-        assert root.all(class_="clear") == []
+        assert "leads clearly" not in root.text
 
     def test_every_number_of_the_picture_can_be_heard(self):
         """Each drawn line is named with its score and interval, which the table holds as well."""
         root = page(closed())
 
-        for row in root.one("table", class_="standings").all("tr", role="row"):
-            for plot in row.all("svg"):
-                assert plot.attrs["role"] == "img"
-                assert row.one(class_="score").text in plot.attrs["aria-label"]
-                assert row.one(class_="interval").text in plot.attrs["aria-label"]
+        drawn = root.one("figure", class_="chart").all("g", role="img")
+        table = root.one(id="ranking").one("table", class_="numbers")
+        titles = [each.text for each in table.one("thead").all("th")]
+        rows = [[cell.text for cell in row.all()] for row in table.all("tr")[1:]]
+        assert len(drawn) == len(rows)
+        for line, row in zip(drawn, rows, strict=True):
+            spoken = line.all("title")[0].text
+            assert all(row[titles.index(each)] in spoken for each in ("candidate", "score"))
+            assert row[titles.index("95% interval")] in spoken
 
     def test_a_recount_says_whether_the_leader_changes(self):
         """Under another count, another leader is shown as such, with the ranks as they were."""
@@ -316,7 +318,7 @@ class TestRanking:
         assert said.text.startswith("Another leader: bob leads")
         assert "as the session counted, ada leads" in said.text
         assert "without bob and cyd" in said.text
-        assert "was 2" in [each.text for each in root.all(class_="was")]
+        assert "was 2" in [each.text for each in root.one("figure", class_="chart").all("text")]
 
     def test_a_recount_with_the_same_leader_says_so(self):
         """Nothing changes at the top."""
@@ -346,8 +348,8 @@ class TestRanking:
         drawn = page(session, recounted=session.recount("borda"))
         bare = page(session, recounted=session.recount("schulze"))
 
-        assert "Bars: 95% intervals" in drawn.one("p", class_="axis").text
-        assert "intervals" not in bare.one("p", class_="axis").text
+        assert "Bars: 95% intervals" in drawn.one("figcaption").text
+        assert "There are no intervals" in bare.one("figcaption").text
 
     def test_the_rule_is_switched_by_a_form(self):
         """It works without a script, keeps whose ballots are left out, and offers what can rank."""

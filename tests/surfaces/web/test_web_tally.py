@@ -74,8 +74,8 @@ def counted(
 
 def ranked(root: Element) -> list[list[str]]:
     """The candidates of each ranking on a page, the best first."""
-    tables = root.all("table", class_="standings")
-    return [[cell.text.split()[0] for cell in each.all("th", class_="who")[1:]] for each in tables]
+    behind = [each for each in root.all("details", class_="behind") if each.all("table")]
+    return [[cell.text for cell in each.all("th", scope="row")] for each in behind]
 
 
 class TestForm:
@@ -133,7 +133,7 @@ class TestSettings:
         root = counted(browser, "\n".join(rows), fields, rule="borda")
 
         assert ranked(root) == [["elm", "oak"]]
-        assert "90% interval" in root.one("table", class_="standings").text
+        assert "90% interval" in root.one("table", class_="numbers").text
         assert "open" in root.one("details", class_="more").attrs
         held = {x.attrs["name"]: x.text for x in root.one("main").all("textarea")}
         held |= {x.attrs["name"]: x.attrs["value"] for x in root.one("main").all("input")

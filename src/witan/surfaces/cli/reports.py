@@ -196,11 +196,11 @@ def _toml(rubrics: "RubricList") -> str:
 
 
 def _leaderboard_charts() -> Mapping[str, Any]:
-    from witan.surfaces.charts import cost_chart, leaderboard_chart, strength_chart
+    from witan.surfaces.report.leaderboard import cost_chart, leaderboard_chart, strength_chart
 
     return {
         "--plot": (
-            "Draw the leaderboard to an .svg, .png, .pdf, .html or .json file.",
+            "Draw the leaderboard to an .svg, .png or .html file.",
             leaderboard_chart,
         ),
         "--matchups": ("Draw how surely one model is stronger than another.", strength_chart),
@@ -209,9 +209,9 @@ def _leaderboard_charts() -> Mapping[str, Any]:
 
 
 def _audit_charts() -> Mapping[str, Any]:
-    from witan.surfaces.charts import audit_chart
+    from witan.surfaces.report.audit import audit_chart
 
-    words = "Draw the reviewers to an .svg, .png, .pdf, .html or .json file."
+    words = "Draw the reviewers to an .svg, .png or .html file."
     return {"--plot": (words, audit_chart)}
 
 

@@ -115,8 +115,8 @@ PROBLEMS_SHOWN = 20
 @parameter_options(TallyParameters, without=["ballots"])
 @ballot_options
 @json_option
-@chart_option("--plot", "Draw the standings to an .svg or .png file.")
-@chart_option("--matchups", "Draw who beats whom to an .svg or .png file.")
+@chart_option("--plot", "Draw the standings to an .svg, .png or .html file.")
+@chart_option("--matchups", "Draw who beats whom to an .svg, .png or .html file.")
 @section(
     "Output",
     click.option(
@@ -169,8 +169,8 @@ class _Count:
         """Write the charts of the options."""
         for option in ("plot", "matchups"):
             if self.options[option] and self.first is not None:
-                from witan.surfaces.charts import matchup_chart, standings_chart
-                from witan.surfaces.charts.drawing import save_chart
+                from witan.surfaces.report.chart_files import save_chart
+                from witan.surfaces.report.standings import matchup_chart, standings_chart
 
                 draw = standings_chart if option == "plot" else matchup_chart
                 save_chart(draw(self.first), self.options[option])
@@ -261,9 +261,9 @@ def _outcome_status(result: "Explained | RecountResult") -> Status:
 def compare_command() -> click.Command:
     """Make the command ``witan compare``."""
     from witan.service.operations.compare import compare
-    from witan.surfaces.charts import comparison_chart
+    from witan.surfaces.report.comparison import comparison_chart
 
-    words = "Draw the ranks under every rule to an .svg or .png file."
+    words = "Draw the ranks under every rule to an .svg, .png or .html file."
     limit = "Show the tables of single sessions if there are no more than this."
     return value_command(
         compare,

@@ -1,18 +1,23 @@
 """The report of an audit: what stands out, the reviewers, the panel, the criteria, reliability."""
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from witan.analytics.audits import AuditReport, CriterionReport, Grader
 from witan.core.ballot import PEOPLE
+from witan.core.outcome import Interval
 from witan.core.stats.audit import PanelAudit
 from witan.core.stats.audit_gradings import GradingAudit
 from witan.core.stats.audit_reviewers import ReviewerAudit
 from witan.core.stats.calibration import Calibration
 from witan.core.stats.measures import Measure
-from witan.service.text import UNKNOWN, counted, number
+from witan.errors import NothingToCount
+from witan.service.text import UNKNOWN, counted, listed, number
+from witan.surfaces.report.chart import Axis, Band, Dot, DotLine, DotPlot, ends, signed
 from witan.surfaces.report.document import (
     Block,
     Cell,
+    Chart,
     Column,
     Heading,
     Link,
@@ -36,7 +41,10 @@ SIGNED = ("difference of shares", "difference of correlations", "grade points")
 
 TABLES = {"prefer": "What they prefer", "agree": "How they grade and agree"}
 
-Line = ReviewerAudit | Grader
+Audited = ReviewerAudit | Grader
+
+Measures = Sequence[tuple[str, ReviewerAudit | GradingAudit]]
+"""Reviewers, and what is drawn of each."""
 
 
 def audit_title(reviewer: str | None, criterion: str | None) -> str:
@@ -75,7 +83,72 @@ def audit_report(report: AuditReport) -> Report:
     return Report(title, (*about, str(report.window)), "", blocks)
 
 
-def _kind(line: Line) -> str:
+def audit_chart(report: AuditReport) -> Chart:
+    """Chart the measures of every reviewer, or of one, each on an axis of its own.
+
+    A report on a criterion draws how they grade on it, in place of how they judge as a whole.
+
+    Raises
+    ------
+    NothingToCount
+        If no measure of them has a value.
+    """
+    known: Sequence[Word] = REVIEWER_WORDS
+    finding = _what_stands_out(report)
+    lines: Measures = [(line.reviewer, line) for line in report.overview]
+    if (on := report.criterion) is not None:
+        known = GRADING_WORDS
+        finding = f"How {report.only or 'reviewers'} graded {on.criterion}"
+        lines = [(grader.reviewer, grader.grading) for grader in on.graders]
+    words = [
+        word
+        for word in known
+        if word.strip and any(word.of(line).value is not None for _, line in lines)
+    ]
+    if not words:
+        raise NothingToCount("no measure of these reviewers has enough data to be drawn")
+    axes = tuple(
+        Axis.over(word.strip, (_value(word.of(line)) for _, line in lines), line=word.line)
+        for word in words
+    )
+    return Chart(
+        DotPlot(axes, (), (Band(tuple(_drawn(name, line, words) for name, line in lines)),)),
+        "Reviewers",
+        f"Bars: {100 * report.level:.4g}% intervals; diamonds stand out; each measure has its own "
+        "scale.",
+        finding,
+        (counted(report.sessions, "session"), str(report.window)),
+    )
+
+
+def _what_stands_out(report: AuditReport) -> str:
+    lines = report.overview
+    names = [line.reviewer for line in lines if line.reviewer in report.concerns]
+    if not names:
+        return "Nothing stands out beyond noise"
+    if len(names) == len(lines) == 1:
+        [concern, *more] = report.concerns[names[0]]
+        also = f", and {counted(len(more), 'more concern')}" if more else ""
+        return f"{names[0]} {concern.sentence}{also}"
+    return f"Something stands out in {listed(names)}"
+
+
+def _value(measure: Measure) -> tuple[float | None, Interval | None]:
+    return measure.value, None if measure.value is None else measure.interval
+
+
+def _drawn(name: str, line: ReviewerAudit | GradingAudit, words: Sequence[Word]) -> DotLine:
+    dots, spoken = [], []
+    for word in words:
+        value, interval = _value(word.of(line))
+        mark: Literal["circle", "diamond"] = "diamond" if word.stands_out(line) else "circle"
+        dots.append(None if value is None else Dot(value, interval, mark))
+        if value is not None:
+            spoken.append(f"{word.strip} {signed(value)}, interval {ends(interval, 2)}")
+    return DotLine(name, f"{name}: {'; '.join(spoken) or 'no data'}", tuple(dots))
+
+
+def _kind(line: Audited) -> str:
     """Name the kind of a reviewer: a model, a person, or everybody."""
     if not line.human:
         return "a model"
@@ -142,12 +215,12 @@ def _compared(
     report: AuditReport,
     title: str,
     words: Sequence[Word],
-    lines: Sequence[tuple[Line, ReviewerAudit | GradingAudit]],
+    lines: Sequence[tuple[Audited, ReviewerAudit | GradingAudit]],
     criterion: str = "",
 ) -> Iterator[Block]:
     """Put reviewers side by side, models first; who has too little data for any measure last."""
 
-    def place(pair: tuple[Line, ReviewerAudit | GradingAudit]) -> tuple[bool, bool]:
+    def place(pair: tuple[Audited, ReviewerAudit | GradingAudit]) -> tuple[bool, bool]:
         return all(word.of(pair[1]).value is None for word in words), pair[0].human
 
     ordered = sorted(lines, key=place)
@@ -178,7 +251,7 @@ def _compared(
         yield Sentence(" ".join(legend), quiet=True)
 
 
-def _name(line: Line, criterion: str) -> Cell:
+def _name(line: Audited, criterion: str) -> Cell:
     only = {"reviewer": line.reviewer} | ({"criterion": criterion} if criterion else {})
     basis = _kind(line) if line.human else ""
     return Cell(line.reviewer, basis=basis, link=Link("audit", only))

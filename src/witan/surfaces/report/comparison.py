@@ -1,16 +1,19 @@
 """The report of a comparison: every rule on the same ballots, side by side."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isclose
 from typing import TYPE_CHECKING
 
 from witan.core.comparison import Comparison
 from witan.core.outcome import Outcome
+from witan.errors import NothingToCount, UnknownName
 from witan.service.text import UNKNOWN, counted, decimals, listed, number
+from witan.surfaces.report.chart import Grid, Square, signed
 from witan.surfaces.report.document import (
     Block,
+    Chart,
     Column,
     Heading,
     Note,
@@ -19,8 +22,6 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
-from witan.surfaces.report.drawings import Grid, Square
-from witan.surfaces.report.scale import shade
 from witan.surfaces.report.tally import problem_blocks, unread_blocks
 
 if TYPE_CHECKING:
@@ -207,7 +208,12 @@ def _agreement(comparison: Comparison) -> Iterator[Block]:
     if n_rules < 2:
         return
     rows = [
-        [_likeness(tau, comparison.rules[a], comparison.rules[b]) for b, tau in enumerate(taus)]
+        [
+            Square(
+                signed(tau), f"{comparison.rules[a]} and {comparison.rules[b]}: {signed(tau)}", tau
+            )
+            for b, tau in enumerate(taus)
+        ]
         for a, taus in enumerate(comparison.tau)
     ]
     yield Heading("How alike the rankings are", "alike")
@@ -221,7 +227,9 @@ def _agreement(comparison: Comparison) -> Iterator[Block]:
         differs = [
             [
                 Square(
-                    f"{n:,}", f"{comparison.rules[a]} and {comparison.rules[b]}: {n:,}", _warn(n)
+                    f"{n:,}",
+                    f"{comparison.rules[a]} and {comparison.rules[b]}: {n:,}",
+                    -n / n_sessions,
                 )
                 for b, n in enumerate(line)
             ]
@@ -230,16 +238,6 @@ def _agreement(comparison: Comparison) -> Iterator[Block]:
         yield Heading("Sessions in which the leaders differ", "differ")
         yield Sentence(f"Of {counted(n_sessions, 'session')}, as far as both rules count them.")
         yield _pairs("Sessions in which the leaders of two rules differ", comparison.rules, differs)
-
-
-def _likeness(tau: float | None, rule: str, other: str) -> Square:
-    return Square(
-        number(tau, 2).replace("-", "−"), f"{rule} and {other}: {number(tau)}", shade(tau)
-    )
-
-
-def _warn(n_differ: int) -> int:
-    return 5 if n_differ == 0 else 3
 
 
 def _pairs(title: str, rules: Sequence[str], rows: Sequence[Sequence[Square]]) -> Table:
@@ -262,7 +260,104 @@ def _pairs(title: str, rules: Sequence[str], rows: Sequence[Sequence[Square]]) -
                 for b in range(n_rules - 1)
             ),
         ],
-        draw=partial(Grid, title, tuple(rules), squares, n_rules),
+        chart=partial(Chart, Grid(tuple(rules), tuple(rules), squares), title),
+    )
+
+
+def comparison_chart(comparison: Comparison, session: str | None = None) -> Chart:
+    """Chart rules side by side: ranks within one session, or their agreement over several.
+
+    Raises
+    ------
+    NothingToCount
+        If no rule counted any session, or one rule alone several.
+    UnknownName
+        If there is no such session.
+    """
+    if not comparison.sessions or not comparison.rules:
+        raise NothingToCount("there is nothing to compare: no rule counted any session")
+    if session is None and len(comparison.sessions) > 1:
+        return _agreement_chart(comparison)
+    chosen = comparison.sessions[0] if session is None else session
+    if chosen not in comparison.sessions:
+        raise UnknownName("session", chosen, comparison.sessions)
+    return _ranks_chart(comparison, chosen)
+
+
+def _ranks_chart(comparison: Comparison, session: str) -> Chart:
+    """Chart the rank of each candidate under each rule of one session."""
+    outcomes = comparison.outcomes[session]
+    rules = tuple(rule for rule in comparison.rules if rule in outcomes)
+    ranks = {rule: {s.candidate: s.rank for s in outcomes[rule].standings} for rule in rules}
+    order = list(dict.fromkeys(name for rule in rules for name in ranks[rule]))
+    order.sort(key=lambda name: sum(ranks[rule].get(name, len(order)) for rule in rules))
+    squares = tuple(
+        tuple(_rank_square(ranks[rule], name, rule) for rule in rules) for name in order
+    )
+    return Chart(
+        Grid(tuple(order), rules, squares),
+        "Ranks under every rule",
+        "Number: rank under the rule, = a shared rank.",
+        _who_leads({rule: outcomes[rule].leaders for rule in rules}),
+        (*([f"session {session}"] if session else []), *_left_out(comparison)),
+    )
+
+
+def _rank_square(ranks: Mapping[str, int], name: str, rule: str) -> Square:
+    """Print a rank, the darker the better; an equals sign marks a shared one."""
+    rank = ranks.get(name)
+    if rank is None:
+        return Square(UNKNOWN, f"{name} under {rule}: unknown", None)
+    shared = "=" if list(ranks.values()).count(rank) > 1 else ""
+    share = 1 - (rank - 1) / max(len(ranks) - 1, 1)
+    return Square(f"{rank}{shared}", f"{name} under {rule}: {rank}{shared}", share)
+
+
+def _who_leads(leaders: Mapping[str, tuple[str, ...]]) -> str:
+    """Say in one sentence who leads under which rules."""
+    camps: dict[tuple[str, ...], list[str]] = {}
+    for rule, first in leaders.items():
+        camps.setdefault(tuple(sorted(first)), []).append(rule)
+    parts = [
+        f"{listed(first) or 'nobody'} {'lead' if len(first) > 1 else 'leads'} "
+        f"under {listed(rules) if len(rules) < 4 else counted(len(rules), 'rule')}"
+        for first, rules in sorted(camps.items(), key=lambda camp: -len(camp[1]))
+    ]
+    if len(parts) > 1:
+        return f"The rules disagree: {'; '.join(parts)}."
+    return f"{parts[0]}." if parts else "No rule counts this session."
+
+
+def _left_out(comparison: Comparison) -> list[str]:
+    return [f"not counted: {', '.join(comparison.skipped)}"] * bool(comparison.skipped)
+
+
+def _agreement_chart(comparison: Comparison) -> Chart:
+    """Chart the mean τ between rules, and in how many sessions their leaders differ."""
+    rules, total = comparison.rules, len(comparison.sessions)
+    if len(rules) < 2:
+        raise NothingToCount(f"there is nothing to compare {listed(rules)} with: no other rule")
+    known = [tau for i, row in enumerate(comparison.tau) for tau in row[:i] if tau is not None]
+    least = min([*known, 0.9])
+    squares = tuple(
+        tuple(
+            Square(
+                signed(tau),
+                f"{rule} and {rules[j]}: {signed(tau)}",
+                None if tau is None else (tau - least) / (1 - least),
+                str(comparison.leader_differs[i][j]),
+            )
+            for j, tau in enumerate(comparison.tau[i][:i])
+        )
+        for i, rule in enumerate(rules)
+    )
+    return Chart(
+        Grid(rules[1:], rules[:-1], squares[1:]),
+        "Agreement of rules",
+        "Large: mean Kendall’s τ between two rules’ rankings; small: sessions of "
+        f"{total:,} in which their leaders differ.",
+        f"How far {len(rules)} rules agree over {counted(total, 'session')}",
+        tuple(_left_out(comparison)),
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from witan.service.text import listed
 
 if TYPE_CHECKING:
-    from witan.surfaces.report.drawings import Drawing
+    from witan.surfaces.report.chart import Drawing
 
 ALWAYS = 100
 """The `keep` of a column that is never dropped."""
@@ -182,8 +182,8 @@ class Table:
     ----------
     title
         Its accessible name.
-    draw
-        Makes the drawing that stands in its place on surfaces that draw; None: the table itself.
+    chart
+        Makes the chart that stands before it on surfaces that draw; None: the table alone.
     form
         On a page: plain ``numbers``; ``measured`` cells, each with interval and basis; or a list
         of ``measures``, whose columns are name, value, interval, basis and meaning.
@@ -192,7 +192,7 @@ class Table:
     title: str
     columns: tuple[Column, ...]
     groups: tuple[Group, ...]
-    draw: "Callable[[], Drawing] | None" = None
+    chart: "Callable[[], Chart] | None" = None
     form: Form = "numbers"
 
     @property
@@ -224,16 +224,25 @@ class Chart:
 
     Parameters
     ----------
+    name
+        Its accessible name.
+    caption
+        What its marks mean.
+    finding, about
+        The conclusion, and what it is of: what a file says above it, and a page elsewhere.
     numbers
         The table that belongs to it; None: one of the report has them already.
-    beside
-        The table stands beside it; else a reader opens it.
+    fold
+        What a reader opens to see it; empty: it is in sight.
     """
 
     drawing: "Drawing"
+    name: str
     caption: str = ""
+    finding: str = ""
+    about: tuple[str, ...] = ()
     numbers: Table | None = None
-    beside: bool = False
+    fold: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,7 +569,7 @@ def table_of(
     breaks: Collection[int] = (),
     labels: Mapping[int, str] = NO_LABELS,
     strong: Collection[int] = (),
-    draw: "Callable[[], Drawing] | None" = None,
+    chart: "Callable[[], Chart] | None" = None,
     form: Form = "numbers",
 ) -> Table:
     """Make a table of columns with their cells.
@@ -587,7 +596,7 @@ def table_of(
     groups = (
         Group(tuple(rows[start:end]), labels.get(start, "")) for start, end in pairwise(starts)
     )
-    return Table(title, tuple(column for column, _ in columns), tuple(groups), draw, form)
+    return Table(title, tuple(column for column, _ in columns), tuple(groups), chart, form)
 
 
 NOTES_SHOWN = 10

@@ -22,7 +22,8 @@ from witan.surfaces.report.document import (
     Sentence,
     table_of,
 )
-from witan.surfaces.report.outcome import CandidateNames, abstention_notes
+from witan.surfaces.report.names import CandidateNames
+from witan.surfaces.report.outcome import abstention_notes
 from witan.surfaces.report.session import (
     outcome_sections,
     report_title,

@@ -1,6 +1,7 @@
 """The report of a leaderboard: standings, head to head, cost against quality, scores over time."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
@@ -8,15 +9,23 @@ from witan.core.outcome import Interval
 from witan.core.rules import RULES
 from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.window import Window
+from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, counted, decimals, number
-from witan.surfaces.charts.leaderboards import (
-    ORDERS,
-    bands_of,
-    bars,
-    line_of,
-    number_of,
-    probability_text,
-    ranks_text,
+from witan.surfaces.report.chart import (
+    SCORES,
+    Axis,
+    Band,
+    Dot,
+    DotLine,
+    DotPlot,
+    Grid,
+    Point,
+    Scatter,
+    Series,
+    Square,
+    Strips,
+    ends,
+    signed,
 )
 from witan.surfaces.report.document import (
     Block,
@@ -29,19 +38,6 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
-from witan.surfaces.report.drawings import (
-    Band,
-    Bar,
-    Bars,
-    Grid,
-    Mark,
-    Point,
-    Scatter,
-    Square,
-    Strip,
-    Strips,
-)
-from witan.surfaces.report.scale import MARGIN, SCORES, AxisScale, shade
 
 Parts = Sequence[tuple[Window, Leaderboard | None]]
 """Leaderboards of equal parts of the time; None: no session fell into it."""
@@ -51,6 +47,8 @@ Shown = list[tuple[Column, list[str]]]
 WHOSE = {"model": "models' ballots", "human": "people's ballots"}
 
 NUMBERS = {"score": "mean score", "rating": "rating", "elo": "Elo"}
+
+ORDERS = {"rating": "Bradley–Terry rating, logits", "elo": "Elo rating"}
 
 TIED = "neighbours too close to call"
 
@@ -73,7 +71,7 @@ def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report
         board.interpretation,
         (
             Heading("Standings", "board"),
-            Chart(_bars(board)),
+            leaderboard_chart(board),
             _standings(board),
             *(Note(warning, "warning") for warning in board.warnings),
             *_strength(board),
@@ -140,7 +138,7 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     rating = f"strength in logits ± its error, from {pairs} of two models"
     return shown + _known(
         (Column(interval, keep=70), [_ends(line.interval, digits) for line in lines]),
-        (Column("may rank", keep=75, meaning=may), [ranks_text(line) for line in lines]),
+        (Column("may rank", keep=75, meaning=may), [_ranks_text(line) for line in lines]),
         (Column("rating", keep=50, meaning=rating), [_rating(line) for line in lines]),
         (Column("Elo", keep=80), [number(line.elo, 0) for line in lines]),
     )
@@ -217,132 +215,211 @@ def _failed(line: LeaderboardLine) -> str:
     return UNKNOWN if rate is None else f"{number(100 * rate, 0)}%"
 
 
-def _printed(value: float | None, digits: int) -> str:
-    """Print a number of a drawing, with the minus sign of print."""
-    return number(value, digits).replace("-", "−")
+def _ranks_text(line: LeaderboardLine) -> str:
+    """Print the ranks that noise leaves to a model."""
+    if line.rank_low is None:
+        return UNKNOWN
+    alone = line.rank_low == line.rank_high
+    return str(line.rank_low) if alone else f"{line.rank_low} to {line.rank_high}"
 
 
-def _turned(board: Leaderboard) -> bool:
-    """Tell whether low numbers are best in what orders."""
-    return board.terms.order_by == "score" and RULES[board.terms.rule].lower_is_better
+def _number(board: Leaderboard, line: LeaderboardLine) -> tuple[float | None, Interval | None]:
+    """Find the number that orders, and its interval."""
+    if board.terms.order_by == "rating":
+        return line.rating, line.rating_interval
+    if board.terms.order_by == "elo":
+        return line.elo, None
+    return line.score, line.interval
 
 
-def _axis(board: Leaderboard) -> str:
-    what = SCORES.get(board.terms.rule, board.terms.rule)
+def _printed(board: Leaderboard, line: LeaderboardLine) -> str:
+    digits = 0 if board.terms.order_by == "elo" else 3 if board.terms.order_by == "score" else 2
+    return signed(_number(board, line)[0], digits)
+
+
+def _dot(board: Leaderboard, line: LeaderboardLine) -> Dot | None:
+    value, interval = _number(board, line)
+    if value is None:
+        return None
+    return Dot(value, interval, "ring" if line.provisional else "circle")
+
+
+def _axis(board: Leaderboard, lines: Sequence[LeaderboardLine], arrow: str = "") -> Axis:
+    """Make the axis of the number that orders."""
     by_score = board.terms.order_by == "score"
-    axis = f"Mean over sessions · {what}" if by_score else ORDERS[board.terms.order_by]
-    return f"{axis}; {'lower' if _turned(board) else 'higher'} is better"
+    turned = by_score and RULES[board.terms.rule].lower_is_better
+    what = SCORES.get(board.terms.rule, board.terms.rule)
+    title = f"Mean over sessions · {what}" if by_score else ORDERS[board.terms.order_by]
+    better = f"{'lower' if turned else 'higher'} is better{arrow}"
+    numbers = (_number(board, line) for line in lines)
+    return Axis.over(f"{title} · {better}", numbers, turned=turned)
 
 
-def _bars(board: Leaderboard) -> Bars:
-    lines = (*board.lines, *board.provisional)
-    scale = AxisScale.over((number_of(board, line) for line in lines), turned=_turned(board))
-    digits = 0 if board.terms.order_by == "elo" else 2
-    low, high = (_printed(end, digits) for end in scale.ends)
-    marks = "; ".join(bars(board)).replace(" %", "%")
-    return Bars(_axis(board), low, high, marks, tuple(_bands(board, scale)))
+def _about(board: Leaderboard) -> tuple[str, ...]:
+    """Say what any chart of a leaderboard depends on."""
+    whose = "ballots of models" if board.terms.kind == "model" else "ballots of people"
+    return (f"rule {board.terms.rule}", whose, str(board.terms.window))
 
 
-def _bands(board: Leaderboard, scale: AxisScale) -> Iterator[Band]:
-    for lines in board.groups:
-        group = [f"group {lines[0].group}"] * (len(board.groups) > 1)
-        for band in bands_of(lines):
-            label = [*group, *[TIED] * (len(band) > 1)]
-            yield Band(" · ".join(label), tuple(_bar(board, line, scale) for line in band))
-            group = []
+def _marks(board: Leaderboard, *, boxes: bool = False) -> str:
+    """Explain bars, boxes and rings, and say what cannot be compared."""
+    notes = ["Elo states no noise"]
+    if board.terms.order_by != "elo":
+        notes = [f"Bars: {100 * board.terms.level:.4g}% intervals"]
+    if boxes:
+        notes.append("in one box, neighbours are too close to call")
+    if len(board.groups) > 1:
+        notes.append("groups of models that never met cannot be compared")
     if board.provisional:
-        apart = tuple(_bar(board, line, scale) for line in board.provisional)
-        yield Band("without a rank", apart, ranked=False)
+        few = counted(board.terms.min_sessions, "scored session")
+        notes.append(f"rings: without a rank, for want of {few}")
+    return f"{'; '.join(notes)}."
 
 
-def _bar(board: Leaderboard, line: LeaderboardLine, scale: AxisScale) -> Bar:
-    value, interval = number_of(board, line)
-    ends = _ends(interval, 3 if board.terms.order_by == "score" else 2)
-    return Bar(
+def leaderboard_chart(board: Leaderboard) -> Chart:
+    """Chart each model's number with its interval, best on top, neighbours alike in one box."""
+    axis = _axis(board, (*board.lines, *board.provisional), " →")
+    rows = DotPlot((axis,), ("value", "may rank", "sessions"), tuple(_bands(board)))
+    marks = _marks(board, boxes=True)
+    return Chart(rows, "Standings", marks, board.interpretation, _about(board))
+
+
+def _bands(board: Leaderboard) -> Iterator[Band]:
+    """Part each group into neighbours that are too close to call; models without a rank last."""
+    for lines in board.groups:
+        label = [f"group {lines[0].group}"] * (len(board.groups) > 1)
+        band: list[LeaderboardLine] = []
+        for line in lines:
+            band.append(line)
+            if line.tied_with_next is not True or line is lines[-1]:
+                label += ["too close to call"] * (len(band) > 1)
+                yield Band(tuple(_row(board, each) for each in band), " · ".join(label))
+                band, label = [], []
+    if board.provisional:
+        apart = tuple(_row(board, line) for line in board.provisional)
+        yield Band(apart, "without a rank", boxed=False)
+
+
+def _row(board: Leaderboard, line: LeaderboardLine) -> DotLine:
+    printed, may = _printed(board, line), _ranks_text(line)
+    interval = ends(_number(board, line)[1], 3 if board.terms.order_by == "score" else 2)
+    return DotLine(
         line.model,
+        f"{line.model}: {printed}, interval {interval}, may rank {may}",
+        (_dot(board, line),),
         _whole(line.rank),
-        line_of(board, line)["printed"],
-        "unknown" if interval is None else ends.replace("-", "−"),
-        ranks_text(line),
-        scale.dot(value, interval),
+        (printed, may, f"{line.sessions:,}"),
     )
 
 
-def _strength(board: Leaderboard) -> Iterator[Block]:
-    """Compare everybody with everybody, where two models have ratings with errors."""
-    names = tuple(line.model for line in (*board.lines, *board.provisional))
-    if len(names) < 2 or not any(p is not None for row in board.p_beats for p in row):
-        return
-    rows = tuple(
-        tuple(
-            None if i == j else _square(p, row_name, names[j])
-            for j, p in enumerate(board.p_beats[i])
-        )
-        for i, row_name in enumerate(names)
+def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
+    """Chart how surely the model of a row is stronger than that of a column.
+
+    Parameters
+    ----------
+    most
+        Models that are drawn; None: all.
+
+    Raises
+    ------
+    NothingToCount
+        If no two models have ratings with an error.
+    """
+    if not any(p is not None for row in board.p_beats for p in row):
+        raise NothingToCount(f"no two models are rated with an error {board.terms.window}")
+    names = tuple(line.model for line in (*board.lines, *board.provisional))[:most]
+    squares = tuple(
+        tuple(None if i == j else _square(p, name, names[j]) for j, p in enumerate(row[:most]))
+        for i, (name, row) in enumerate(zip(names, board.p_beats, strict=False))
     )
-    first = f", of the first {FIRST}" if len(names) > FIRST else ""
-    yield Heading("Head-to-head probability", "beats")
-    yield Chart(
-        Grid("Head-to-head probability", names, rows, min(len(names), FIRST)),
+    return Chart(
+        Grid(names, names, squares),
+        "Head-to-head probability",
         "How sure it is, by the ratings, that the model of the row is stronger than that of the "
-        f"column{first}. Darker is surer. Columns are numbered as the rows are.",
+        "column.",
+        board.interpretation,
+        _about(board),
     )
 
 
 def _square(p: float | None, name: str, rival: str) -> Square:
+    share = None if p is None else 2 * p - 1
+    return Square(_probability(p), f"{name} over {rival}: {number(p)}", share)
+
+
+def _probability(p: float | None) -> str:
+    """Two digits without the zero before them; nearly sure is no more than nearly."""
     if p is None:
-        return Square(UNKNOWN, f"{name} over {rival}: unknown", shade(p))
-    return Square(probability_text(p), f"{name} over {rival}: {number(p)}", shade(p))
+        return UNKNOWN
+    return "<.01" if p < 0.005 else ">.99" if p >= 0.995 else f"{p:.2f}"[1:]
+
+
+def _strength(board: Leaderboard) -> Iterator[Block]:
+    """Compare everybody with everybody, where two models have ratings with errors."""
+    n_models = len(board.lines) + len(board.provisional)
+    if n_models < 2 or not any(p is not None for row in board.p_beats for p in row):
+        return
+    yield Heading("Head-to-head probability", "beats")
+    yield strength_chart(board, FIRST)
+    if n_models > FIRST:
+        yield replace(strength_chart(board), fold=f"All {n_models} models")
+
+
+def cost_chart(board: Leaderboard) -> Chart:
+    """Chart each model's number with its interval over what an answer of it costs.
+
+    Raises
+    ------
+    NothingToCount
+        If no answer has a known cost.
+    """
+    lines = (*board.lines, *board.provisional)
+    known = _priced(board)
+    if not known:
+        raise NothingToCount(f"no answer has a known cost {board.terms.window}")
+    most = max(cost for _, cost, _ in known) or 1.0
+    points = tuple(
+        Point(
+            line.model,
+            f"{line.model}: {_printed(board, line)}, {number(cost, 4)} US$ an answer",
+            cost,
+            dot,
+        )
+        for line, cost, dot in known
+    )
+    unknown = len(lines) - len(known)
+    left_out = f" Left out, without a known cost: {counted(unknown, 'model')}." * bool(unknown)
+    up = _axis(board, [line for line, _, _ in known], " ↑")
+    return Chart(
+        Scatter(Axis("← cheaper · mean cost of an answer, US$", 0.0, 1.05 * most), up, points),
+        "Cost against quality",
+        _marks(board) + left_out,
+        board.interpretation,
+        _about(board),
+        table_of(
+            "Cost against quality",
+            [
+                (Column("model", "left", heads=True), [line.model for line, _, _ in known]),
+                (Column("number"), [_printed(board, line) for line, _, _ in known]),
+                (Column("$/answer"), [number(cost, 4) for _, cost, _ in known]),
+            ],
+        ),
+    )
+
+
+def _priced(board: Leaderboard) -> list[tuple[LeaderboardLine, float, Dot]]:
+    """List the models with both a number and a cost."""
+    dots = ((line, line.effort.cost_usd, _dot(board, line)) for line in
+            (*board.lines, *board.provisional))  # fmt: skip
+    return [(line, cost, dot) for line, cost, dot in dots if cost is not None and dot is not None]
 
 
 def _costs(board: Leaderboard) -> Iterator[Block]:
     """Draw the number against the cost, where two models have both."""
-    lines = (*board.lines, *board.provisional)
-    known = [
-        (line, line.effort.cost_usd)
-        for line in lines
-        if line.effort.cost_usd is not None and number_of(board, line)[0] is not None
-    ]
-    most = max((cost for _, cost in known), default=0.0)
-    if len(known) < 2 or most <= 0:
-        return
-    scale = AxisScale.over((number_of(board, line) for line, _ in known), turned=_turned(board))
-    points = [_point(board, line, cost / most, key, scale) for key, (line, cost) in
-              enumerate(known, 1)]  # fmt: skip
-    low, high = (_printed(end, 2) for end in scale.ends)
-    numbers = table_of(
-        "Cost against quality",
-        [
-            (Column("no."), [point.key for point in points]),
-            (Column("model", "left", heads=True), [line.model for line, _ in known]),
-            (Column("number"), [line_of(board, line)["printed"] for line, _ in known]),
-            (Column("$/answer"), [number(cost, 4) for _, cost in known]),
-        ],
-    )
-    unknown = counted(len(lines) - len(known), "model")
-    yield Heading("Cost against quality", "costs")
-    yield Chart(
-        Scatter(_axis(board), low, high, number(most, 4), tuple(points)),
-        f"Left out, without a known cost: {unknown}." if len(lines) > len(known) else "",
-        numbers,
-        beside=True,
-    )
-
-
-def _point(
-    board: Leaderboard, line: LeaderboardLine, share: float, key: int, scale: AxisScale
-) -> Point:
-    """Place a model whose cost is that share of the highest."""
-    value, interval = number_of(board, line)
-    assert value is not None  # noqa: S101 - chosen by the caller
-    return Point(
-        str(key),
-        round(MARGIN + (100 - 2 * MARGIN) * share, 2),
-        scale.down(value),
-        None if interval is None else scale.down(interval.low),
-        None if interval is None else scale.down(interval.high),
-        f"{key}, {line.model}: {line_of(board, line)['printed']}",
-    )
+    known = _priced(board)
+    if len(known) > 1 and any(cost > 0 for _, cost, _ in known):
+        yield Heading("Cost against quality", "costs")
+        yield cost_chart(board)
 
 
 def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
@@ -355,11 +432,9 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
     lines = {model: [_scored(part, model) for _, part in parts] for model in models}
     scored = [line for each in lines.values() for line in each if line is not None]
     turned = RULES[board.terms.rule].lower_is_better
-    scale = AxisScale.over(((line.score, line.interval) for line in scored), turned=turned)
-    low, high = (_printed(end, 2) for end in scale.ends)
-    more = f"{counted(len(models) - FIRST, 'more model')}." if len(models) > FIRST else ""
-    strips = tuple(_strip(model, lines[model], scale) for model in models[:FIRST])
-    first, last = _day(parts[0][0].since), _day(parts[-1][0].until)
+    axis = Axis.over("", ((line.score, line.interval) for line in scored), turned=turned)
+    more = f" Not drawn: {counted(len(models) - FIRST, 'more model')}." * (len(models) > FIRST)
+    series = tuple(_series(model, lines[model]) for model in models[:FIRST])
     columns = [
         (Column("model", "left", heads=True), models),
         *(
@@ -371,10 +446,11 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
         ),
     ]
     yield Chart(
-        Strips(first, last, low, high, more, strips),
-        "Mean score of each part of the time, with its interval; in the numbers, ± its standard "
-        "error and, in brackets, sessions.",
-        table_of("Over time", columns),
+        Strips(axis, _day(parts[0][0].since), _day(parts[-1][0].until), series),
+        "Over time",
+        "Mean score of each part of the time, with its interval; a gap is a time without sessions; "
+        f"in the numbers, ± its standard error and, in brackets, sessions.{more}",
+        numbers=table_of("Over time", columns),
     )
 
 
@@ -383,28 +459,14 @@ def _scored(part: Leaderboard | None, model: str) -> LeaderboardLine | None:
     return line if line is not None and line.score is not None else None
 
 
-def _strip(model: str, lines: Sequence[LeaderboardLine | None], scale: AxisScale) -> Strip:
-    marks = []
-    for at, line in enumerate(lines):
-        if line is None or line.score is None:
-            continue
-        ends = line.interval
-        marks.append(
-            Mark(
-                round(100 * (at + 0.5) / len(lines), 2),
-                scale.down(line.score),
-                None if ends is None else scale.down(ends.low),
-                None if ends is None else scale.down(ends.high),
-            )
-        )
-    scores = [_printed(line.score, 2) for line in lines if line is not None]
-    return Strip(
-        model,
-        f"{model}: {', '.join(scores) or 'no score'}",
-        tuple(marks),
-        tuple(pairwise(marks)),
-        scores[-1] if scores else UNKNOWN,
+def _series(model: str, lines: Sequence[LeaderboardLine | None]) -> Series:
+    scores = [signed(line.score) for line in lines if line is not None]
+    dots = (
+        None if line is None or line.score is None else Dot(line.score, line.interval)
+        for line in lines
     )
+    spoken = f"{model}: {', '.join(scores) or 'no score'}"
+    return Series(model, spoken, tuple(dots), scores[-1] if scores else UNKNOWN)
 
 
 def _mean_score(line: LeaderboardLine | None) -> str:

@@ -13,7 +13,7 @@ from witan.deliberation.events import SessionOpened
 from witan.deliberation.session import Session
 from witan.deliberation.texts import mask, masked_names
 from witan.service.text import MANY_NAMES, listed
-from witan.surfaces.report.outcome import CandidateNames
+from witan.surfaces.report.names import CandidateNames
 
 _Cell = TypeVar("_Cell")
 _Text = TypeVar("_Text", str, tuple[str, str])

@@ -1,9 +1,7 @@
 """The report of an outcome: ranking, trust, agreement and dissent, abstentions, warnings."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from witan.core.outcome import Outcome, Standing
@@ -12,6 +10,7 @@ from witan.service.text import UNKNOWN, counted, decimals, listed, number
 from witan.service.trust import p_best_text, trust_line
 from witan.surfaces.report.document import (
     Block,
+    Chart,
     Column,
     Facts,
     Heading,
@@ -22,47 +21,13 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
+from witan.surfaces.report.names import BY_NAME, CandidateNames
 
 if TYPE_CHECKING:
     from witan.service.operations.recount import RecountResult
-    from witan.surfaces.report.drawings import StandingLine, Standings, Tier
-    from witan.surfaces.report.scale import AxisScale, Dot
 
 DISSENTS = PAIRS = 8
 """Reviewers and pairs that have a sentence each; of more, their number is said."""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateNames:
-    """Candidates and reviewers by their own names.
-
-    Parameters
-    ----------
-    places
-        Place of each answer on a page, for anchors; empty: none stands there.
-    """
-
-    places: Mapping[str, int]
-    veiled: bool = False
-
-    def name(self, who: str) -> str:
-        """Name a candidate or a reviewer."""
-        return who
-
-    def sentence(self, sentence: str) -> str:
-        """Word a sentence in which names may stand."""
-        return sentence
-
-    def order_outcome(self, outcome: Outcome) -> Outcome:
-        """Order what stands equal in an outcome."""
-        return outcome
-
-    def anchor(self, candidate: str) -> str:
-        """Link to an answer on the page."""
-        return f"#answer-{self.places[candidate]}" if candidate in self.places else "#answers"
-
-
-BY_NAME = CandidateNames({})
 
 
 def outcome_report(result: "Outcome | RecountResult", *, simulated: bool | None = None) -> Report:
@@ -139,7 +104,7 @@ def _table(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> T
         _columns(outcome, names),
         breaks={at for at in range(1, len(lines)) if lines[at].tier != lines[at - 1].tier},
         strong=[at for at, line in enumerate(lines) if line.tier == 1 and line.votes],
-        draw=partial(_draw, outcome, names, before),
+        chart=partial(_chart, outcome, names, before),
     )
 
 
@@ -194,96 +159,11 @@ def _grade(line: Standing) -> str:
     return f"{number(line.mean_grade, 1)} {line.band or ''}".rstrip()
 
 
-def _draw(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> "Standings":
-    # Drawings are for the page alone: text does without their import.
-    from witan.surfaces.report.drawings import Standings
-    from witan.surfaces.report.scale import SCORES, AxisScale
+def _chart(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> Chart:
+    # Charts are for the page alone: text does without their import.
+    from witan.surfaces.report.standings import standings_chart
 
-    rule = RULES[outcome.fell_back_to or outcome.rule]
-    scale = AxisScale.over(
-        ((line.score, line.interval) for line in outcome.standings), turned=rule.lower_is_better
-    )
-    better = "lower is better" if rule.lower_is_better else "higher is better"
-    low, high = (number(end, 2).replace("-", "−") for end in scale.ends)
-    axis = f"{SCORES.get(rule.name, f'Score ({rule.name})')}; {better}"
-    barred = any(line.interval is not None for line in outcome.standings)
-    level = f"{outcome.level * 100:g}%"
-    bars = f"Bars: {level} intervals. " if barred else ""
-    return Standings(
-        title=f"Ranking by {outcome.rule}",
-        level=level,
-        low=low,
-        high=high,
-        zero=scale.percent(0.0) if scale.low < 0 < scale.high else None,
-        tiers=tuple(_tiers(outcome, names, scale, before)),
-        marks=f"{axis}. {bars}Boxes are separated; inside one, some pairs are too close to call.",
-        graded=any(line.mean_grade is not None for line in outcome.standings),
-    )
-
-
-def _tiers(
-    outcome: Outcome, names: CandidateNames, scale: "AxisScale", before: Outcome | None
-) -> "Iterator[Tier]":
-    """Box the tiers, best first; whoever no tier may hold stands without a box."""
-    from witan.surfaces.report.drawings import Tier
-
-    ranks = {} if before is None else {line.candidate: line.rank for line in before.standings}
-    several = sum(line.votes > 0 for line in outcome.standings) > 1
-    # Whom nobody is compared with leads nobody.
-    leader = outcome.clear_leader if several else None
-    digits = decimals([line.score for line in outcome.standings])
-    for (in_play, _), tier in groupby(outcome.standings, key=lambda s: (_in_play(s), s.tier)):
-        members = list(tier)
-        yield Tier(
-            "too close to call" if in_play and len(members) > 1 else "",
-            tuple(
-                _line(
-                    each,
-                    names,
-                    scale.dot(each.score, each.interval) if each.votes else None,
-                    digits,
-                    was=ranks.get(each.candidate),
-                    leads=each.candidate == leader,
-                )
-                for each in members
-            ),
-            in_play,
-        )
-
-
-def _in_play(standing: Standing) -> bool:
-    """Tell whether a tier may hold it: it has votes, and the safety gate passed it."""
-    return standing.votes > 0 and not standing.failed
-
-
-def _line(
-    line: Standing,
-    names: CandidateNames,
-    dot: "Dot | None",
-    digits: int,
-    *,
-    was: int | None,
-    leads: bool,
-) -> "StandingLine":
-    from witan.surfaces.report.drawings import StandingLine
-
-    rank = str(line.rank) if line.votes else UNKNOWN
-    anchor = names.places.get(line.candidate, f"other-{line.rank}")
-    return StandingLine(
-        anchor=f"standing-{anchor}" if names.places else "",
-        link=names.anchor(line.candidate) if names.places else "",
-        name=names.name(line.candidate),
-        rank=rank,
-        score=number(line.score if dot else None, digits).replace("-", "−"),
-        interval=_interval(line, digits).replace("-", "−") if dot else UNKNOWN,
-        dot=dot,
-        p_best=p_best_text(line.p_best),
-        votes=str(line.votes),
-        grade=_grade(line),
-        was="" if was is None or str(was) == rank else str(was),
-        failed=", ".join(line.failed),
-        leads=leads,
-    )
+    return standings_chart(outcome, names, before)
 
 
 def agreement(outcome: Outcome, names: CandidateNames) -> Sides:
@@ -311,7 +191,7 @@ def _agreed(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
 
 def _separated(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     """Say who stands above whom: of two tiers not every pair need be separated."""
-    placed = [line for line in outcome.standings if _in_play(line)]
+    placed = [line for line in outcome.standings if line.votes > 0 and not line.failed]
     if len({line.tier for line in placed}) < 2:
         return
     unresolved = {frozenset(pair) for pair in outcome.unresolved}

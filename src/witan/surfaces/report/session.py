@@ -31,8 +31,9 @@ from witan.surfaces.report.document import (
     quote_notes,
     table_of,
 )
+from witan.surfaces.report.names import CandidateNames
 from witan.surfaces.report.naming import CHAIRMAN, Naming
-from witan.surfaces.report.outcome import CandidateNames, agreement, order_note, ranking_blocks
+from witan.surfaces.report.outcome import agreement, order_note, ranking_blocks
 from witan.surfaces.report.sessions import relation_text
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
-from witan.surfaces.report.outcome import BY_NAME, outcome_blocks, outcome_report
+from witan.surfaces.report.names import BY_NAME
+from witan.surfaces.report.outcome import outcome_blocks, outcome_report
 
 IN_FULL = 10
 """Sessions shown in full; more of them have a line each."""

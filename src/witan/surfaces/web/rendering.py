@@ -14,7 +14,8 @@ from markupsafe import Markup
 from witan.deliberation.session import Session
 from witan.service.requests import QuestionRequest
 from witan.service.text import clean
-from witan.surfaces.report.document import Block, FinalAnswer, Link, Note, Report
+from witan.surfaces.report.document import Block, Chart, FinalAnswer, Link, Note, Report
+from witan.surfaces.report.drawing import draw_chart
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.forms import BLANK, Filled, council_sections, form_fields
@@ -94,6 +95,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "address": _address,
         "clean": clean,
+        "draw": _draw,
         "exact": exact_html,
         "kind": _kind,
         "minus": _with_minus,
@@ -137,6 +139,10 @@ def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
         return f"{path}?{urlencode(count)}#ranking" if count else path
     query = urlencode({**link.parameters, **values})
     return f"{site.at(link.operation)}{'?' if query else ''}{query}"
+
+
+def _draw(chart: Chart) -> str:
+    return trusted_html(draw_chart(chart))
 
 
 def _kind(value: object) -> str:

@@ -1,0 +1,221 @@
+"""Charts as data: values with intervals, axes and words; `drawing` draws them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Literal, TypeAlias
+
+from witan.core.outcome import Interval
+from witan.service.text import UNKNOWN, number
+
+SCORES = {
+    "borda": "Borda score: share of rivals beaten",
+    "weighted_borda": "Weighted Borda score: share of rivals beaten",
+    "mean_rank": "Mean rank",
+    "hybrid": "Hybrid of Borda score and mean grade",
+    "range": "Mean grade",
+    "normalized_scores": "Mean standardised grade, z",
+    "calibrated": "Calibrated grade, in points from the mean",
+    "tournament": "Share of matchups won",
+    "schulze": "Share of rivals that do not beat it (Schulze)",
+    "ranked_pairs": "Share of rivals that do not beat it (ranked pairs)",
+    "kemeny": "Minus the mean place (Kemeny)",
+    "irv": "Place in the order of elimination",
+    "bradley_terry": "Bradley–Terry strength, log-odds",
+    "plackett_luce": "Plackett–Luce worth, log-odds",
+    "elo": "Elo rating",
+}
+"""What the score of each rule is, for the axis; other rules are called by their name."""
+
+MARGIN = 0.04
+"""Share of an axis left free at both ends, so that no dot is cut."""
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """Print a number with the minus sign of print."""
+    return number(value, digits).replace("-", "−")
+
+
+def ends(interval: Interval | None, digits: int) -> str:
+    """Print the ends of an interval."""
+    if interval is None:
+        return UNKNOWN
+    return f"{signed(interval.low, digits)} to {signed(interval.high, digits)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A linear axis from worse to better.
+
+    Parameters
+    ----------
+    turned
+        Lower is better.
+    line
+        The value at which a line is drawn; None: there is none.
+    """
+
+    title: str
+    low: float
+    high: float
+    turned: bool = False
+    line: float | None = None
+
+    @classmethod
+    def over(
+        cls,
+        title: str,
+        numbers: Iterable[tuple[float | None, Interval | None]],
+        *,
+        turned: bool = False,
+        line: float | None = None,
+    ) -> "Axis":
+        """Return the axis that holds all of these, their intervals and its line."""
+        values = [] if line is None else [line]
+        for value, interval in numbers:
+            values += [] if value is None else [value]
+            values += [] if interval is None else [interval.low, interval.high]
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        if high - low <= 1e-9 * max(abs(low), abs(high), 1.0):
+            low, high = low - 0.5, high + 0.5
+        margin = MARGIN * (high - low)
+        return cls(title, low - margin, high + margin, turned, line)
+
+    def share(self, value: float) -> float:
+        """Place a value between 0, the worse end, and 1."""
+        share = (value - self.low) / (self.high - self.low)
+        return 1 - share if self.turned else share
+
+    def ticks(self, most: int) -> list[tuple[float, str]]:
+        """List about `most` round values within the axis, and print them."""
+        rough = (self.high - self.low) / most
+        power = 10.0 ** floor(log10(rough))
+        step = next(times * power for times in (1, 2, 5, 10) if times * power >= 0.999 * rough)
+        digits = max(0, -floor(log10(step * 1.001)))
+        steps = range(ceil(self.low / step), floor(self.high / step) + 1)
+        return [(each * step, signed(each * step, digits)) for each in steps]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A value on an axis, and its interval.
+
+    Parameters
+    ----------
+    mark
+        A cross: it failed; a diamond: it stands out; a ring: it has no rank.
+    """
+
+    value: float
+    interval: Interval | None = None
+    mark: Literal["circle", "cross", "diamond", "ring"] = "circle"
+
+
+@dataclass(frozen=True, slots=True)
+class DotLine:
+    """One row: a name, a dot on each axis, and printed numbers.
+
+    Parameters
+    ----------
+    spoken
+        The line in words, its interval included.
+    remark
+        A few words below the name.
+    link
+        Where its name leads on a page; empty: nowhere.
+    """
+
+    name: str
+    spoken: str
+    dots: tuple[Dot | None, ...]
+    rank: str = ""
+    cells: tuple[str, ...] = ()
+    remark: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Lines that belong together; a box holds them if `boxed`."""
+
+    lines: tuple[DotLine, ...]
+    label: str = ""
+    boxed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DotPlot:
+    """Dots with intervals in rows; `heads` are the titles of the printed numbers."""
+
+    axes: tuple[Axis, ...]
+    heads: tuple[str, ...]
+    bands: tuple[Band, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """A printed cell of a matrix.
+
+    Parameters
+    ----------
+    share
+        Its shade from −1, far behind, over 0 to 1; None: nothing is known.
+    note
+        A smaller number below.
+    """
+
+    text: str
+    spoken: str
+    share: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Squares in named rows and columns; None: a row meets itself."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    squares: tuple[tuple[Square | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A named dot of a scatter, `x` on the axis across."""
+
+    name: str
+    spoken: str
+    x: float
+    dot: Dot
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Named dots with intervals over two axes."""
+
+    across: Axis
+    up: Axis
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line over time: a dot for each part of the time, None where it has none."""
+
+    name: str
+    spoken: str
+    dots: tuple[Dot | None, ...]
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """A strip for each series on one axis, between the first and the last day."""
+
+    axis: Axis
+    first: str
+    last: str
+    series: tuple[Series, ...]
+
+
+Drawing: TypeAlias = Grid | DotPlot | Scatter | Strips

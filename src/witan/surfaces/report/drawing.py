@@ -1,0 +1,444 @@
+"""The drawing of a chart: one SVG for pages, notebooks and files.
+
+Every element has a class, by which a page colours it for light and dark, and the colour of a light
+page itself, which a file shows. Names come from ballots: each text passes `_safe`.
+"""
+
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from witan.core.escaping import clean
+from witan.service.text import shorten, span
+from witan.surfaces.report.chart import Axis, Dot, DotLine, DotPlot, Grid, Scatter, Strips
+from witan.surfaces.report.document import Chart
+
+FONTS = (
+    "system-ui, 'Helvetica Neue', Helvetica, Arial, 'Segoe UI', Roboto, 'Liberation Sans', "
+    "'Noto Sans', 'DejaVu Sans', Ubuntu, Cantarell, 'Open Sans', sans-serif"
+)
+
+BLUE, VERMILION = "#0072b2", "#b84a00"
+"""Hues that stay apart under every colour blindness."""
+
+INKS = {
+    "ink": {"fill": "#1a1a1a"},
+    "quiet": {"fill": "#5f6368"},
+    "bad": {"fill": "#a34700"},
+    "box": {"fill": "#f4f6f9", "stroke": "#d5dae1"},
+    "tick": {"stroke": "#dde1e7"},
+    "edge": {"stroke": "#7a7f85", "stroke-dasharray": "3 3"},
+    "join": {"stroke": "#c3c9d0"},
+    "bar": {"stroke": BLUE, "stroke-width": "2"},
+    "bar bad": {"stroke": VERMILION, "stroke-width": "2"},
+    "dot": {"fill": BLUE},
+    "dot bad": {"fill": VERMILION},
+    "ring": {"fill": "#ffffff", "stroke": BLUE, "stroke-width": "1.5"},
+    "cross": {"fill": "none", "stroke": VERMILION, "stroke-width": "2.5"},
+    "own": {"fill": "#e3e5e8"},
+    "s0": {"fill": "#f7f7f7"},
+    "s1": {"fill": "#dcebf6"},
+    "s2": {"fill": "#b4d5ec"},
+    "s3": {"fill": "#87bde0"},
+    "b1": {"fill": "#fae3d4"},
+    "b2": {"fill": "#f4c5a6"},
+    "b3": {"fill": "#efa878"},
+}
+"""Class to the colours of a light page."""
+
+SIZE, SMALL = 13, 11
+"""Pixels of a text, and of what stands beside others."""
+
+NAME, PLOT, STRIP, GAP, PADDING = 230, 320, 120, 14, 16
+"""Room for a name; width of one axis, and of one among several; space between, and around."""
+
+TALL, SHORT, MANY = 26, 21, 16
+"""Height of a row, and of one among so many that all are to be seen at once."""
+
+FLUID = 576, 900
+"""Widths between which a page may draw a chart smaller than it is, down to the first of them."""
+
+HEADLINE = 4
+"""Lines that the headline of a file may take; the description holds all of it."""
+
+
+class _Body(NamedTuple):
+    parts: Iterable[str]
+    width: float
+    height: float
+
+
+def draw_chart(chart: Chart, *, framed: bool = False) -> str:
+    """Draw a chart as SVG; `framed`: with its headline on a ground of its own, as a file."""
+    body: _Body = _DRAWERS[type(chart.drawing)](chart.drawing)
+    about = " · ".join(filter(None, (*chart.about, chart.caption)))
+    if framed:
+        body = _frame(body, chart.finding or chart.name, about)
+    width, height = _px(body.width), _px(body.height)
+    fluid = ' class="fluid"' * (FLUID[0] < body.width <= FLUID[1])
+    description = " ".join(filter(None, (chart.finding, about)))
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="group"{fluid} {size} '
+        f'font-family="{FONTS}" font-size="{SIZE}">'
+        f"<title>{_safe(chart.name)}</title><desc>{_safe(description)}</desc>"
+        f"{''.join(body.parts)}</svg>\n"
+    )
+
+
+def _frame(body: _Body, headline: str, about: str) -> _Body:
+    """Put the headline, and what the chart is of, above it."""
+    width, top, parts = max(body.width, 440), PADDING + 8.0, []
+    for words, ink, size, most in ((headline, "ink", 16, HEADLINE), (about, "quiet", 12, 8)):
+        for line in _wrap(words, int(width / (0.61 * size)), most):
+            weight = ' font-weight="bold"' * (ink == "ink")
+            parts.append(_text(PADDING, top, line, ink, size=size, style=weight))
+            top += 1.35 * size
+    full = width + 2 * PADDING, top + body.height + PADDING
+    ground = f'<rect width="{_px(full[0])}" height="{_px(full[1])}" fill="#ffffff"/>'
+    moved = f'<g transform="translate({PADDING} {_px(top)})">'
+    return _Body([ground, *parts, moved, *body.parts, "</g>"], *full)
+
+
+def _wrap(words: str, columns: int, most: int) -> list[str]:
+    return textwrap.wrap(
+        clean(words), columns, max_lines=most, placeholder=" …", break_on_hyphens=False
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Places across rows: of names, axes and printed numbers."""
+
+    name: float
+    room: float
+    plots: Sequence[float]
+    plot: float
+    cells: Sequence[float]
+    width: float
+
+    @classmethod
+    def of(cls, rows: DotPlot) -> "_Columns":
+        lines = [line for band in rows.bands for line in band.lines]
+        ranks = _widest(line.rank for line in lines)
+        name = GAP + (ranks + GAP if ranks else 0)
+        room = min(_widest(line.name for line in lines), NAME)
+        plot = STRIP if len(rows.axes) > 1 else PLOT
+        plots = [name + room + GAP + at * (plot + 2 * GAP) for at in range(len(rows.axes))]
+        right, cells = plots[-1] + plot, []
+        for at, head in enumerate(rows.heads):
+            wide = max(_widest(line.cells[at] for line in lines), _width(head, SMALL))
+            right += wide + 1.5 * GAP
+            cells.append(right)
+        return cls(name, room, plots, plot, cells, right + GAP)
+
+
+def _draw_rows(rows: DotPlot) -> _Body:
+    """Draw bands of lines: rank and name, dots on each axis, printed numbers."""
+    columns = _Columns.of(rows)
+    several, many = len(rows.axes) > 1, sum(len(band.lines) for band in rows.bands) > MANY
+    ground: list[str] = []
+    front = [
+        _text(x, 9, head, "quiet", "end", size=SMALL)
+        for x, head in zip(columns.cells, rows.heads, strict=True)
+    ]
+    top = 20.0
+    for band in rows.bands:
+        began, top = top, top + 16 * bool(band.label)
+        if band.label:
+            front.append(_text(columns.name, began + 9, band.label, "quiet", size=SMALL))
+        for line in band.lines:
+            height = SHORT if many else TALL
+            front += _draw_line(line, rows.axes, columns, top + height / 2)
+            top += height + 13 * bool(line.remark)
+        if band.boxed:
+            ground.append(_rect((0.5, began), (columns.width - 1, top - began), "box", 6))
+        top += 5
+    bottom = top - 5
+    for x, axis in zip(columns.plots, rows.axes, strict=True):
+        ground += _axis(axis, x, columns.plot, 20, bottom, above=many and not several)
+        at = (x + columns.plot / 2, 9.0, "middle") if several else (x, bottom + 32, "start")
+        front.append(_text(at[0], at[1], axis.title, "quiet", at[2], size=SMALL))
+    ends = 0 if several else columns.plots[0] + _width(rows.axes[0].title, SMALL)
+    return _Body([*ground, *front], max(columns.width, ends), bottom + (20 if several else 42))
+
+
+def _draw_line(line: DotLine, axes: Sequence[Axis], columns: _Columns, y: float) -> Iterator[str]:
+    name = _text(columns.name, y, line.name, room=columns.room)
+    yield f'<a href="{_safe(line.link)}">{name}</a>' if line.link else name
+    yield f'<g role="img"><title>{_safe(line.spoken)}</title>'
+    if line.rank:
+        yield _text(columns.name - GAP, y, line.rank, anchor="end")
+    if line.remark:
+        ink = "bad" if any(dot and dot.mark == "cross" for dot in line.dots) else "quiet"
+        room = columns.room + GAP + columns.plot
+        yield _text(columns.name, y + 16, line.remark, ink, size=SMALL, room=room)
+    for axis, x, dot in zip(axes, columns.plots, line.dots, strict=True):
+        if dot is not None:
+            place = _along(axis, x, columns.plot)
+            if dot.interval is not None:
+                yield _rule(place(dot.interval.low), y, place(dot.interval.high), y, _bar(dot))
+            yield _mark(dot, place(dot.value), y)
+    for x, cell in zip(columns.cells, line.cells, strict=True):
+        yield _text(x, y, cell, anchor="end")
+    yield "</g>"
+
+
+def _along(axis: Axis, start: float, length: float) -> Callable[[float], float]:
+    """Return the place of a value on an axis, from its worse end; a negative length goes up."""
+    return lambda value: start + length * axis.share(value)
+
+
+def _axis(
+    axis: Axis, x: float, width: float, top: float, bottom: float, *, above: bool = False
+) -> Iterator[str]:
+    """Draw fine lines at round values, and their numbers below, or above as well."""
+    place = _along(axis, x, width)
+    for value, words in _ticks(axis, place, lambda words: _width(words, SMALL) + 8):
+        yield _rule(place(value), top, place(value), bottom, "tick")
+        for y in (bottom + 11, top - 11) if above else (bottom + 11,):
+            yield _text(place(value), y, words, "quiet", "middle", size=SMALL)
+    if axis.line is not None:
+        yield _rule(place(axis.line), top, place(axis.line), bottom, "edge")
+
+
+def _ticks(
+    axis: Axis, place: Callable[[float], float], room: Callable[[str], float]
+) -> list[tuple[float, str]]:
+    """Choose as many round values as have room for their numbers."""
+    for most in (6, 5, 4, 3, 2, 1):
+        ticks = axis.ticks(most)
+        widest = max((room(words) for _, words in ticks), default=0)
+        if len(ticks) < 2 or abs(place(ticks[1][0]) - place(ticks[0][0])) >= widest:
+            return ticks
+    return ticks[:1]
+
+
+def _draw_matrix(matrix: Grid) -> _Body:
+    """Draw printed cells; the names of columns slant unless they fit."""
+    known = [square for row in matrix.squares for square in row if square is not None]
+    side = max(30.0, _widest(square.text for square in known) + 10)
+    tall = side if any(square.note for square in known) else min(side, 28.0)
+    tall = max(tall, 36.0) if any(square.note for square in known) else tall
+    room = min(_widest(matrix.rows), NAME)
+    left, heads = room + GAP, min(_widest(matrix.columns), 0.7 * NAME)
+    level = heads <= side - 6
+    top = 20.0 if level else 0.71 * heads + 16
+    parts = []
+    for at, name in enumerate(matrix.columns):
+        x = left + side * (at + 0.5)
+        if level:
+            parts.append(_text(x, top - 9, name, anchor="middle", size=12))
+        else:
+            turn = f' transform="rotate(-45 {_px(x)} {_px(top - 6)})"'
+            parts.append(_text(x, top - 10, name, size=12, room=0.7 * NAME, style=turn))
+    for at, (name, row) in enumerate(zip(matrix.rows, matrix.squares, strict=True)):
+        y = top + tall * at
+        parts.append(_text(room, y + tall / 2, name, anchor="end", room=room))
+        for across, square in enumerate(row):
+            parts += _square(square, left + side * across, y, (side, tall))
+    width = left + side * len(matrix.columns) + (0 if level else 0.71 * heads)
+    return _Body(parts, width, top + tall * len(matrix.rows))
+
+
+def _square(square: Any, x: float, y: float, size: tuple[float, float]) -> Iterator[str]:
+    width, height = size
+    ink = "own" if square is None else _shade(square.share)
+    rect = _rect((x, y), (width - 1.5, height - 1.5), ink)
+    if square is None:
+        yield rect
+        return
+    yield f'<g role="img"><title>{_safe(square.spoken)}</title>{rect}'
+    y += height / 2 - (6 if square.note else 1)
+    yield _text(x + width / 2 - 0.75, y, square.text, anchor="middle", size=12)
+    if square.note:
+        yield _text(x + width / 2 - 0.75, y + 13, square.note, anchor="middle", size=10)
+    yield "</g>"
+
+
+def _shade(share: float | None) -> str:
+    """Choose the class of a cell from −1, far behind, to 1, far ahead."""
+    if share is None:
+        return "s0"
+    depth = min(int(abs(share) * 3.999), 3)
+    return f"b{depth}" if share < 0 and depth else f"s{depth}"
+
+
+LABEL = 17
+"""Pixels from one name beside a scatter to the next."""
+
+
+def _draw_scatter(scatter: Scatter) -> _Body:
+    """Draw named dots, their names in a column beside the plot, each joined to its dot."""
+    wide, tall = 1.4 * PLOT, max(PLOT, LABEL * len(scatter.points))
+    rise = _along(scatter.up, 24 + tall, -tall)
+    ticks = _ticks(scatter.up, rise, lambda _: 24)
+    left = _widest((words for _, words in ticks), SMALL) + GAP
+    run = _along(scatter.across, left, wide)
+    parts = [_text(0, 9, scatter.up.title, "quiet", size=SMALL)]
+    parts += _axis(scatter.across, left, wide, 24, 24 + tall)
+    for value, words in ticks:
+        parts.append(_rule(left, rise(value), left + wide, rise(value), "tick"))
+        parts.append(_text(left - 6, rise(value), words, "quiet", "end", size=SMALL))
+    points = sorted(scatter.points, key=lambda point: (rise(point.dot.value), point.name))
+    names = _spread([rise(point.dot.value) for point in points], 24 + LABEL / 2, 24 + tall)
+    beyond = left + wide + 2 * GAP
+    for point, y in zip(points, names, strict=True):
+        parts.append(_rule(run(point.x), rise(point.dot.value), beyond - 4, y, "join"))
+    for point, y in zip(points, names, strict=True):
+        x, ends = run(point.x), point.dot.interval
+        parts.append(f'<g role="img"><title>{_safe(point.spoken)}</title>')
+        if ends is not None:
+            parts.append(_rule(x, rise(ends.low), x, rise(ends.high), _bar(point.dot)))
+        parts.append(_mark(point.dot, x, rise(point.dot.value)))
+        parts.append(_text(beyond, y, point.name, room=NAME) + "</g>")
+    parts.append(_text(left, tall + 56, scatter.across.title, "quiet", size=SMALL))
+    width = max(
+        beyond + min(_widest(point.name for point in points), NAME),
+        left + _width(scatter.across.title, SMALL), _width(scatter.up.title, SMALL),
+    )  # fmt: skip
+    return _Body(parts, width, tall + 64)
+
+
+def _spread(wanted: Sequence[float], least: float, most: float) -> list[float]:
+    """Move places, in order, as far apart as names need, and as little as that allows."""
+    places: list[float] = []
+    for place in wanted:
+        places.append(max(place, places[-1] + LABEL if places else least))
+    room = most - LABEL / 2
+    for at in reversed(range(len(places))):
+        places[at], room = min(places[at], room), min(places[at], room) - LABEL
+    return places
+
+
+def _draw_strips(strips: Strips) -> _Body:
+    """Draw a strip for each series, its dots joined from one to the next."""
+    room = min(_widest(each.name for each in strips.series), NAME)
+    ticks = _ticks(strips.axis, _along(strips.axis, 0, 36), lambda _: 13)
+    left = room + 2 * GAP + _widest((words for _, words in ticks), SMALL)
+    right = left + PLOT + GAP + _widest(["last", *(each.last for each in strips.series)])
+    parts = [
+        _text(left, 9, strips.first, "quiet", size=SMALL),
+        _text(left + PLOT, 9, strips.last, "quiet", "end", size=SMALL),
+        _text(right, 9, "last", "quiet", "end", size=SMALL),
+    ]
+    for at, each in enumerate(strips.series):
+        top = 20 + 48 * at
+        rise = _along(strips.axis, top + 40, -36)
+        for value, words in ticks:
+            parts.append(_rule(left, rise(value), left + PLOT, rise(value), "tick"))
+            parts.append(_text(left - 5, rise(value), words, "quiet", "end", size=9))
+        parts.append(f'<g role="img"><title>{_safe(each.spoken)}</title>')
+        parts.append(_text(0, top + 22, each.name, room=room))
+        marks = [
+            (left + PLOT * (x + 0.5) / len(each.dots), dot)
+            for x, dot in enumerate(each.dots)
+            if dot
+        ]
+        for x, dot in marks:
+            if dot.interval is not None:
+                parts.append(_rule(x, rise(dot.interval.low), x, rise(dot.interval.high), "bar"))
+        places = [(x, rise(dot.value)) for x, dot in marks]
+        parts += [_rule(*one, *following, "join") for one, following in pairwise(places)]
+        parts += [_mark(dot, x, rise(dot.value), 3.5) for x, dot in marks]
+        parts.append(_text(right, top + 22, each.last, anchor="end") + "</g>")
+    return _Body(parts, right, 24 + 48 * len(strips.series))
+
+
+_DRAWERS: dict[type, Callable[[Any], _Body]] = {
+    Grid: _draw_matrix,
+    DotPlot: _draw_rows,
+    Scatter: _draw_scatter,
+    Strips: _draw_strips,
+}
+
+
+def _bar(dot: Dot) -> str:
+    return "bar bad" if dot.mark in ("cross", "diamond") else "bar"
+
+
+def _mark(dot: Dot, x: float, y: float, r: float = 5) -> str:
+    if dot.mark == "cross":
+        path, ink = f"M{_px(x - r)} {_px(y - r)}l10 10m-10 0l10-10", "cross"
+    elif dot.mark == "diamond":
+        path, ink = f"M{_px(x)} {_px(y - 6)}l6 6l-6 6l-6-6z", "dot bad"
+    else:
+        ink = "ring" if dot.mark == "ring" else "dot"
+        return f'<circle cx="{_px(x)}" cy="{_px(y)}" r="{_px(r)}"{_ink(ink)}/>'
+    return f'<path d="{path}"{_ink(ink)}/>'
+
+
+def _rule(x: float, y: float, x2: float, y2: float, ink: str) -> str:
+    return f'<line x1="{_px(x)}" y1="{_px(y)}" x2="{_px(x2)}" y2="{_px(y2)}"{_ink(ink)}/>'
+
+
+def _rect(at: tuple[float, float], size: tuple[float, float], ink: str, rounded: int = 0) -> str:
+    places = zip(("x", "y", "width", "height"), (*at, *size), strict=True)
+    edges = "".join(f' {key}="{_px(value)}"' for key, value in places)
+    corners = f' rx="{rounded}"' * (rounded > 0)
+    return f"<rect{edges}{corners}{_ink(ink)}/>"
+
+
+def _text(
+    x: float,
+    y: float,
+    words: str,
+    ink: str = "ink",
+    anchor: str = "start",
+    *,
+    size: float = SIZE,
+    room: float | None = None,
+    style: str = "",
+) -> str:
+    """Write a text, its middle at `y`; what has no room is cut, and whole in its title."""
+    words = clean(words)
+    shown = words if room is None else _cut(words, room, size)
+    whole = f"<title>{_safe(words)}</title>" if shown != words else ""
+    look = f' text-anchor="{anchor}"' * (anchor != "start")
+    look += f' font-size="{_px(size)}"' * (size != SIZE)
+    place = f'x="{_px(x)}" y="{_px(y + 0.36 * size)}"'
+    return f"<text {place}{look}{style}{_ink(ink)}>{whole}{_safe(shown)}</text>"
+
+
+def _ink(name: str) -> str:
+    colours = "".join(f' {key}="{value}"' for key, value in INKS[name].items())
+    return f' class="{name}"{colours}'
+
+
+def _safe(text: str) -> str:
+    return escape(clean(text))
+
+
+def _px(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _cut(words: str, room: float, size: float) -> str:
+    if _width(words, size) <= room:
+        return words
+    most = min(span(words), int(room / (NARROW * size)) + 1)
+    cuts = (shorten(words, columns) for columns in range(most, 0, -1))
+    return next((cut for cut in cuts if _width(cut, size) <= room), "…")
+
+
+NARROW = 0.36
+
+
+def _width(words: str, size: float = SIZE) -> float:
+    """Estimate the pixels of a text, for the widest of the usual fonts."""
+    return size * sum(map(_ems, words))
+
+
+def _ems(char: str) -> float:
+    if char in "fijlrtI.,:;|!'()[]{}/\\ -":
+        return NARROW + 0.03
+    if char in "mwMW@%…—" or span(char) > 1:
+        return 1.0
+    return 0.72 if char.isupper() else 0.63 * span(char)
+
+
+def _widest(texts: Iterable[str], size: float = SIZE) -> float:
+    return max((_width(clean(text), size) for text in texts), default=0.0)

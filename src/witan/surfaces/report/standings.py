@@ -1,0 +1,150 @@
+"""Charts of an outcome: its standings, and who beats whom."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from witan.core.outcome import Outcome, Standing
+from witan.core.rules import RULES
+from witan.service.text import UNKNOWN, counted, decimals, listed, number
+from witan.service.trust import p_best_text
+from witan.surfaces.report.chart import (
+    SCORES,
+    Axis,
+    Band,
+    Dot,
+    DotLine,
+    DotPlot,
+    Grid,
+    Square,
+    ends,
+    signed,
+)
+from witan.surfaces.report.document import Chart
+from witan.surfaces.report.names import BY_NAME, CandidateNames
+
+
+def standings_chart(
+    outcome: Outcome, names: CandidateNames = BY_NAME, before: Outcome | None = None
+) -> Chart:
+    """Chart the score of each candidate with its interval, best on top, tiers boxed.
+
+    Parameters
+    ----------
+    before
+        The count that it is compared with; None: none.
+    """
+    rule = RULES[outcome.fell_back_to or outcome.rule]
+    numbers = [(line.score, line.interval) for line in outcome.standings if _scored(line)]
+    scores = [score for score, _ in numbers if score is not None]
+    better = "lower" if rule.lower_is_better else "higher"
+    axis = Axis.over(
+        f"{SCORES.get(rule.name, f'Score ({rule.name})')} · {better} is better →",
+        numbers,
+        turned=rule.lower_is_better,
+        # Zero means something only where scores fall on both sides of it.
+        line=0.0 if scores and min(scores) < 0 < max(scores) else None,
+    )
+    levels = [line.interval.level for line in outcome.standings if line.interval is not None]
+    bars = f"Bars: {100 * levels[0]:.4g}% intervals." if levels else "There are no intervals."
+    return Chart(
+        DotPlot((axis,), ("score", "P(best)", "votes"), tuple(_tiers(outcome, names, before))),
+        f"Ranking by {outcome.rule}",
+        f"{bars} Boxes are separated; inside one, some pairs are too close to call.",
+        names.sentence(outcome.interpretation),
+        tuple(_circumstances(outcome)),
+    )
+
+
+def _circumstances(outcome: Outcome) -> Iterator[str]:
+    """Say what any chart of one outcome depends on."""
+    if outcome.session:
+        yield f"session {outcome.session}"
+    abstained = f" ({counted(outcome.n_abstentions, 'abstention')})" * (outcome.n_abstentions > 0)
+    yield f"rule {outcome.rule}"
+    yield f"{counted(outcome.n_ballots, 'ballot')}{abstained}"
+    if outcome.effective_votes is not None:
+        yield f"worth {number(outcome.effective_votes, 1)} independent ones"
+
+
+def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> Iterator[Band]:
+    """Box the tiers, best first; whoever no tier may hold stands without a box."""
+    ranks = {} if before is None else {line.candidate: line.rank for line in before.standings}
+    several = sum(line.votes > 0 for line in outcome.standings) > 1
+    # Whom nobody is compared with leads nobody.
+    leader = outcome.clear_leader if several else None
+    digits = decimals([line.score for line in outcome.standings])
+    for (in_play, _), tier in groupby(outcome.standings, key=lambda s: (_in_tier(s), s.tier)):
+        members = list(tier)
+        label = "too close to call" if in_play and len(members) > 1 else ""
+        lines = []
+        for each in members:
+            was = ranks.get(each.candidate, each.rank)
+            remarks = [
+                *["leads clearly"] * (each.candidate == leader),
+                *[f"was {was}"] * (was != each.rank and each.votes > 0),
+                *[f"fails the safety gate: {', '.join(each.failed)}"] * bool(each.failed),
+                *["no votes" if each.votes == 0 else "no score"] * (not _scored(each)),
+            ]
+            lines.append(_line(each, names, digits, "; ".join(remarks)))
+        yield Band(tuple(lines), label, in_play)
+
+
+def _in_tier(standing: Standing) -> bool:
+    """Tell whether a tier may hold it: it has votes, and the safety gate passed it."""
+    return standing.votes > 0 and not standing.failed
+
+
+def _scored(standing: Standing) -> bool:
+    return standing.votes > 0 and standing.score is not None
+
+
+def _line(line: Standing, names: CandidateNames, digits: int, remark: str) -> DotLine:
+    name = names.name(line.candidate)
+    score, interval = (line.score, line.interval) if _scored(line) else (None, None)
+    level = f"{100 * interval.level:.4g}% interval" if interval else "interval"
+    printed = signed(score, digits)
+    return DotLine(
+        name,
+        f"{name}: score {printed}, {level} {ends(interval, digits)}{f', {remark}' * bool(remark)}",
+        (None if score is None else Dot(score, interval, "cross" if line.failed else "circle"),),
+        str(line.rank) if line.votes else UNKNOWN,
+        (printed, p_best_text(line.p_best), str(line.votes)),
+        remark,
+        names.anchor(line.candidate) if names.places else "",
+    )
+
+
+def matchup_chart(outcome: Outcome) -> Chart:
+    """Chart who beats whom: ballots for the row over the column, less the reverse."""
+    names = tuple(line.candidate for line in outcome.standings)
+    most = max((abs(margin) for row in outcome.margins for margin in row), default=0.0) or 1.0
+    squares = tuple(
+        tuple(
+            None if i == j else Square(_plus(m), f"{name} over {names[j]}: {_plus(m)}", m / most)
+            for j, m in enumerate(outcome.margins[i])
+        )
+        for i, name in enumerate(names)
+    )
+    return Chart(
+        Grid(names, names, squares),
+        "Head to head",
+        "Number: ballots that place the row above the column, less the reverse.",
+        _head_to_head(outcome),
+        tuple(_circumstances(outcome)),
+    )
+
+
+def _plus(value: float) -> str:
+    """``+3``, ``−1.5`` or ``0``."""
+    return "0" if value == 0 else f"{value:+.4g}".replace("-", "−")
+
+
+def _head_to_head(outcome: Outcome) -> str:
+    if len(outcome.standings) < 2:
+        return "There are no two candidates to compare."
+    if outcome.condorcet_winner is not None:
+        return f"{outcome.condorcet_winner} beats every rival head to head."
+    if outcome.cycles:
+        rings = "; ".join(listed(ring) for ring in outcome.cycles)
+        return f"Nobody beats every rival: the majorities run in a circle among {rings}."
+    return "Nobody beats every rival head to head."

@@ -17,9 +17,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from witan.service.config.serve import ServeSettings
 from witan.service.sessions import Councils, Service
-from witan.surfaces.http.app import create_app
-from witan.surfaces.http.metrics import Metrics
-from witan.surfaces.http.server import Server, bind_socket
+from witan.surfaces.http.observers import Metrics
+from witan.surfaces.http.server import Server, bind_socket, create_app
 
 __all__ = ["Served", "free_port", "served", "serving_process"]
 

@@ -148,11 +148,11 @@ GATES = {
     "stream": {
         "witan.surfaces.terminal",
         "witan.surfaces.cli.app",  # opens closed streams, escapes what they cannot encode
-        "witan.surfaces.http.logs",  # hands standard error to the formatters of the log
-        "witan.surfaces.mcp.stdio",  # standard output carries the protocol, which is JSON
+        "witan.surfaces.http.observers",  # hands standard error to the formatters of the log
+        "witan.surfaces.mcp.server",  # standard output carries the protocol, which is JSON
         "witan.files.ballots.writing",  # standard output stands for a file
     },
-    "logging": {"witan.surfaces.log_lines", "witan.surfaces.http.logs"},
+    "logging": {"witan.surfaces.log_lines", "witan.surfaces.http.observers"},
     "csv": {"witan.files.ballots.columns"},
     "markupsafe": {"witan.surfaces.web.escaping"},
     "jinja2": {
@@ -290,7 +290,7 @@ class TestGates:
 
 
 CATCHES_ALL = {
-    "service/error_boundary.py",  # requests, tools and sessions of a server
+    "service/sessions/running.py",  # requests, tools and sessions of a server
     "deliberation/calls.py",  # a model, which may be anybody's code
     "deliberation/council.py",  # a session in a task of its own, raised to the reader of its events
     "history/writer.py",  # the thread that writes every session

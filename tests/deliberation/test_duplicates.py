@@ -15,8 +15,8 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.models.scripted import Line
 from witan.service.trust import session_trust
-from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.live_session import session_status
+from witan.surfaces.cli.options import Status
 from witan.surfaces.web.rendering import render_session
 
 pytestmark = pytest.mark.anyio

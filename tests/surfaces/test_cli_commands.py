@@ -6,7 +6,7 @@ import pytest
 
 from pages import ROOT
 from witan.surfaces.cli.app import COMMANDS
-from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.options import Status
 
 
 class TestCompare:

@@ -9,7 +9,7 @@ from scripts import write_council
 from witan.deliberation.session import Session
 from witan.files.session_files import read_session
 from witan.history import History
-from witan.service.rescue_files import set_aside
+from witan.service.history_access import set_aside
 
 
 @pytest.fixture

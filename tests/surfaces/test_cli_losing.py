@@ -21,7 +21,7 @@ from scripts import write_council
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.history import History
-from witan.service.rescue_files import set_aside
+from witan.service.history_access import set_aside
 
 SLOW = {"answer": [{"text": "Ada says so.", "seconds": 3.0}]}
 """A member that leaves time for something to go wrong."""

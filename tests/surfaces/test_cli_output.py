@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.options import Status
 
 
 def demo(*options: object, **streams: object) -> subprocess.CompletedProcess[bytes]:

@@ -14,7 +14,7 @@ from typing import IO
 
 import pytest
 
-from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.options import Status
 from witan.surfaces.cli.session import SessionOutput, run_session
 
 HEAVY = ("numpy", "scipy", "rich", "pydantic", "pyarrow")

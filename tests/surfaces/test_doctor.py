@@ -11,7 +11,7 @@ from witan.models.providers import PROVIDERS
 from witan.service.doctor import SeatFinding
 from witan.service.text import Page
 from witan.surfaces.cli.doctor import doctor_command, write_seats
-from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.options import Status
 
 SCRIPT = '[[answer]]\ntext = "x"\n'
 

@@ -49,9 +49,9 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
         for row in (
             CatalogueRow("ask", "Ask several models, which review each other blind.", "ask"),
             CatalogueRow("plan", "Say what a question would cost, without a call.", "plan"),
-            CatalogueRow("result", "Wait for the end of a session.", "results", None),
-            CatalogueRow("cancel", "Cancel a session under way.", "results", None),
-            CatalogueRow("show", "Show a stored session.", "show"),
+            CatalogueRow("result", "Wait for the end of a session.", "sessions", None),
+            CatalogueRow("cancel", "Cancel a session under way.", "sessions", None),
+            CatalogueRow("show", "Show a stored session.", "sessions"),
             CatalogueRow("resume", "Take up an interrupted session.", "ask"),
             CatalogueRow("retry", "Ask the seats that failed again.", "ask"),
             CatalogueRow(
@@ -64,20 +64,18 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
                 "plan",
                 "rejudge",
             ),
-            CatalogueRow("sessions", "List the sessions in the history.", "session_list"),
+            CatalogueRow("sessions", "List the sessions in the history.", "sessions"),
             CatalogueRow("paper", "Prepare a blind voting paper.", "voting", "vote"),
             CatalogueRow("vote", "Vote on a stored session, blind.", "voting"),
-            CatalogueRow("forget", "Delete a session.", "forget"),
-            CatalogueRow(
-                "leaderboard", "Rank models by their scores across sessions.", "leaderboard"
-            ),
-            CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, worth.", "audit"),
+            CatalogueRow("forget", "Delete a session.", "sessions"),
+            CatalogueRow("leaderboard", "Rank models by their scores across sessions.", "reports"),
+            CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, worth.", "reports"),
             CatalogueRow("tally", "Count ballots: who leads, and how sure that is.", "tally"),
             CatalogueRow("compare", "Count the same ballots under every rule.", "compare"),
             CatalogueRow("explain", "Show by hand why the leader leads.", "explain"),
             CatalogueRow("recount", "Count a stored session again, without a call.", "recount"),
             CatalogueRow("rules", "List the rules, and when to take which.", "rules"),
-            CatalogueRow("rubrics", "List the rubrics, or show one.", "rubrics"),
+            CatalogueRow("rubrics", "List the rubrics, or show one.", "rules"),
             CatalogueRow("profiles", "List the councils that can be asked.", "profiles"),
         )
     }

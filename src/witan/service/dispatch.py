@@ -17,9 +17,9 @@ from witan.service.catalogue import Operation, redact
 from witan.service.operations.ask import ClientService
 from witan.service.operations.plan import Planner
 from witan.service.operations.profiles import ProfileService
+from witan.service.operations.reports import ReportService
 from witan.service.parameters import Parameters
 from witan.service.redaction import redact_import
-from witan.service.reports import ReportService
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, Service
 from witan.service.stored_sessions import SessionStore, describe_session

@@ -40,10 +40,9 @@ from witan.models.seats import (
     price_of_seat,
 )
 from witan.service.config.configuration import Config, profile_config
-from witan.service.config.history import on_server
 from witan.service.config.layers import Setting, dotted
 from witan.service.config.schema import SEATS, TOKENS, within
-from witan.service.config.serve import token_digests
+from witan.service.config.serve import on_server, token_digests
 from witan.service.council import Council
 from witan.service.council_discovery import find_council, lacks_price, searched
 from witan.service.history_access import history_place, is_there, open_history

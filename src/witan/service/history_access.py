@@ -1,18 +1,92 @@
-"""The history as commands meet it: found in the configuration, opened, and searched by name."""
+"""The history as commands meet it: found, opened, and beside it records that were set aside."""
 
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from glob import escape
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from witan.errors import HistoryError, MissingExtra
+from witan.errors import HistoryError, MissingExtra, WitanError
 
 if TYPE_CHECKING:
+    from witan.deliberation.session import Session
     from witan.history import History, LockWait
     from witan.history.history import ForgetResult
     from witan.service.config.configuration import Config
+
+
+def set_aside(session: "Session") -> Path:
+    """Write a session to a file of its own, which nobody else may read; none is written over.
+
+    Raises
+    ------
+    SessionFileError, OSError
+        If it cannot be written.
+    """
+    from witan.files.session_files import write_session
+
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    path = _create_file(folder, _stem(session.id))
+    with ExitStack() as undo:
+        undo.callback(path.unlink, missing_ok=True)
+        write_session(session, path, private=True)
+        undo.pop_all()
+    return path
+
+
+def forget_aside(sessions: Iterable[str]) -> int:
+    """Delete the records of these sessions that were set aside; return how many there were."""
+    deleted = 0
+    for session in sessions:
+        stem = _stem(session)
+        for path in sorted(_folder().glob(f"{escape(stem)}*.json")):
+            if re.fullmatch(r"(-\d+)?", path.stem.removeprefix(stem)) and _is_of(path, session):
+                path.unlink(missing_ok=True)
+                deleted += 1
+    return deleted
+
+
+def is_aside(path: Path) -> bool:
+    """Check that a file is a rescued record, and not one of the user's own."""
+    return path.absolute().parent == _folder().absolute()
+
+
+def _is_of(path: Path, session: str) -> bool:
+    """Check that a record is of this session, and not of one with the same file name."""
+    from witan.files.session_files import read_session
+
+    try:
+        return read_session(path).id == session
+    except (WitanError, OSError):
+        return path.stem == _stem(session)
+
+
+def _folder() -> Path:
+    from platformdirs import user_state_path
+
+    return user_state_path("witan") / "interrupted"
+
+
+def _stem(session: str) -> str:
+    return re.sub(r"[^\w.-]", "_", session).lstrip(".")
+
+
+def _create_file(folder: Path, name: str) -> Path:
+    """Make a file that was not there: two processes may set the same session aside."""
+    for number in count(1):
+        path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
+        try:
+            path.touch(mode=0o600, exist_ok=False)
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("there is no end of numbers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +178,6 @@ def forget_expired(history: "History", lock_wait: "LockWait | None" = None) -> "
     from datetime import UTC, datetime, timedelta
 
     from witan.history.history import ForgetResult
-    from witan.service.rescue_files import forget_aside
 
     if history.keep_days is None:
         return ForgetResult(())

@@ -29,8 +29,7 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session
 from witan.history.database import LockWait
-from witan.service.history_access import forget_expired, is_there
-from witan.service.rescue_files import set_aside
+from witan.service.history_access import forget_expired, is_there, set_aside
 from witan.service.text import clean
 
 if TYPE_CHECKING:

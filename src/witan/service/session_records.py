@@ -1,22 +1,208 @@
-"""Sessions that councils held, as JSON."""
+"""Sessions as JSON: held by a council, or imported as ballots."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
 from witan.core.ballot import Ballot
+from witan.core.outcome import Outcome
+from witan.core.settings import Settings
+from witan.core.tally import tally_sessions
 from witan.deliberation.events import EVENTS, AnswerDelta, Event, SynthesisDelta
+from witan.deliberation.learning import apply_learned
 from witan.deliberation.record import dump_record, record_fields
 from witan.deliberation.session import Cost, Session, State, Synthesis
+from witan.errors import HistoryError, UnknownName, WitanError
 from witan.files.exports import ballot_fields
 from witan.service.ballots import BallotObject
 from witan.service.catalogue import redact, redacts
-from witan.service.json_output import OutcomeJson, Safety, outcome_fields
-from witan.service.parameters import adapter_of
-from witan.service.trust import session_trust
+from witan.service.json_output import OutcomeJson, Safety, outcome_fields, record_type, to_json
+from witan.service.parameters import Doc, adapter_of
+from witan.service.trust import session_trust, trust_line
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+
+    from witan.deliberation.record import Imported, ImportRedactor
+    from witan.history import History, SessionSummary
+
+
+AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
+
+
+def as_it_came(imported: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+    """Return an import unredacted, for the operator of the history."""
+    return imported, AS_WRITTEN
+
+
+@cache
+def _import_record() -> Any:
+    """The fields of an imported session in JSON."""
+    from witan.deliberation.record import Imported
+    from witan.deliberation.session import State
+
+    optional = ("at", "category", "lengths", "closing", "models", "kept", "repaired", "took")
+    own: dict[str, Any] = {
+        "witan_imported": Annotated[int, Doc("The version of the record.")],
+        "source": Annotated[str, Doc("The file that it came from.")],
+        "status": Annotated[State, Doc("As every session has one.")],
+        "text": Annotated[str | None, Doc("The final answer, where the file has one.")],
+        "ballots": Annotated[tuple[BallotObject, ...], Doc("The ballots that are counted.")],
+        "votes": Annotated[
+            tuple[BallotObject, ...], Doc("Ballots of people, where they are not counted.")
+        ],
+        "outcome": Annotated[OutcomeJson | None, Doc("What the ballots come to; null: nothing.")],
+        "not_counted": Annotated[str | None, Doc("Why; null: they are counted.")],
+        "under_way": Annotated[bool, Doc("Always false.")],
+        "trust": Annotated[str | None, Doc("Who voted, what is tied and what is missing.")],
+        "record_problem": Annotated[str | None, Doc("Always null.")],
+        "repaired": tuple[str, ...],
+    }
+    order = ("session", "simulated", "question", "answers", *own, *optional)
+    return record_type("ImportRecord", Imported, dict.fromkeys(order), optional, **own)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSession:
+    """A session imported as ballots; it has no record.
+
+    Parameters
+    ----------
+    about
+        Its line in a list of sessions.
+    held
+        What came in, and people's votes since.
+    outcome
+        What its ballots come to; None: nothing.
+    not_counted
+        Why; None: they are counted.
+    """
+
+    about: "SessionSummary"
+    held: "Imported"
+    outcome: Outcome | None
+    not_counted: str | None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: Any) -> Any:
+        return handler.generate_schema(_import_record())
+
+    def to_json(self) -> str:
+        """Write what `witan export` writes of it, and what it comes to.
+
+        Fields are called as those of the record of a council. People's votes stand apart where
+        they are not counted.
+        """
+        from witan.files.exports import ballot_fields, imported_object
+
+        held, about = self.held, self.about
+        votes = votes_beside(held.ballots)
+        counted = tuple(b for b in held.ballots if not votes or b.kind == "model")
+        known = {
+            "simulated": held.simulated,
+            "source": about.source,
+            "question": held.question,
+            "status": about.status,
+            "text": held.closing,
+            "answers": dict(held.answers),
+            "votes": [ballot_fields(ballot) for ballot in votes],
+            "outcome": self.outcome,
+            "not_counted": self.not_counted,
+            "under_way": False,
+            "trust": self.trust,
+            "record_problem": None,
+        }
+        return to_json({**imported_object(replace(held, ballots=counted)), **known})
+
+    @property
+    def trust(self) -> str | None:
+        """Trust line of the outcome; None: there is no outcome."""
+        return None if self.outcome is None else trust_line(self.outcome)
+
+
+def votes_beside(cast: Sequence[Ballot]) -> list[Ballot]:
+    """Return people's ballots, uncounted where models voted, too."""
+    if not any(ballot.kind == "model" and not ballot.abstained for ballot in cast):
+        return []
+    return [ballot for ballot in cast if ballot.kind == "human"]
+
+
+def imported_outcomes(
+    history: "History",
+    imported: "Imported",
+    settings: Settings,
+    *,
+    without: Sequence[str] = (),
+    named: Collection[str] = (),
+    names: Mapping[str, str] = AS_WRITTEN,
+) -> list[Outcome]:
+    """Count the ballots of one session; one outcome, if any of them can be counted.
+
+    Noise, shared error and, where the rule asks for it, the reliability of reviewers are learned
+    from the other sessions. Unless the `kind` is named among the settings that were asked for,
+    people's ballots count only where no model voted, as in every session that was held.
+
+    Parameters
+    ----------
+    names
+        What the history has by another name than `held`, to that.
+
+    Raises
+    ------
+    UnknownName
+        If a reviewer that is to be left out cast none.
+    """
+    cast = imported.ballots
+    reviewers = list(dict.fromkeys(ballot.reviewer for ballot in cast))
+    for name in without:
+        if name not in reviewers:
+            raise UnknownName("reviewer", name, reviewers)
+    if "kind" not in named and votes_beside(cast):
+        settings = replace(settings, kind="model")
+    ballots = [
+        ballot
+        for ballot in cast
+        if settings.kind in ("all", ballot.kind) and ballot.reviewer not in without
+    ]
+    weighed = settings.rule == "weighted_borda" and settings.reliability is None
+    if weighed or "learn" in (settings.prior, settings.rho):
+        written = {shown: name for name, shown in names.items()}
+        models = [written.get(name, name) for name in reviewers] if weighed else ()
+        learned = history.learn(models, without=imported.session)
+        graded = any(ballot.grades for ballot in ballots)
+        settings = apply_learned(settings, learned, "grades" if graded else "ranks")
+        reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
+        settings = replace(settings, reliability=reliability or settings.reliability)
+    return [
+        replace(outcome, details={**outcome.details, "simulated": imported.simulated})
+        for outcome in tally_sessions(ballots, settings)
+    ]
+
+
+def imported_session(
+    history: "History", session: str, shown: "ImportRedactor" = as_it_came
+) -> ImportedSession:
+    """Read an imported session; ballots that cannot be counted are no error.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such session.
+    HistoryError
+        If it cannot be read.
+    """
+    about, (held, names) = history.summary(session), shown(history.export(session))
+    try:
+        outcomes = imported_outcomes(history, held, Settings(), names=names)
+    except HistoryError:
+        raise
+    except WitanError as error:
+        return ImportedSession(about, held, None, str(error))
+    if not outcomes:
+        return ImportedSession(about, held, None, "no ballot ranks or grades anything")
+    return ImportedSession(about, held, outcomes[0], None)
 
 
 DELTAS = (AnswerDelta, SynthesisDelta)

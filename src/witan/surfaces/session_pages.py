@@ -8,7 +8,7 @@ from witan.deliberation.session import Session
 from witan.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from witan.service.operations.imported_sessions import ImportedSession
+    from witan.service.session_records import ImportedSession
 
 __all__ = ["imported_to_html", "session_to_html"]
 

@@ -309,7 +309,7 @@ class TestCounting:
 
     def test_sessions_and_requests_are_counted(self, tmp_path):
         """By what came of them."""
-        from witan.surfaces.http.metrics import Metrics
+        from witan.surfaces.http.observers import Metrics
 
         metrics = Metrics()
         file = write_config(tmp_path)

@@ -14,7 +14,7 @@ import pytest
 from served import served, serving_process
 from services import councils, write_config
 from witan.service.config.serve import ServeSettings
-from witan.surfaces.http.metrics import Metrics
+from witan.surfaces.http.observers import Metrics
 
 QUESTION = {"question": "Is it so?", "options": {"synthesis": False}}
 

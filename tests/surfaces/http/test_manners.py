@@ -12,7 +12,7 @@ from services import councils, write_config
 from witan.history import History
 from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.surfaces.cli.app import main
-from witan.surfaces.http.metrics import Metrics
+from witan.surfaces.http.observers import Metrics
 
 QUESTION = {"question": "Is it so?"}
 

@@ -7,7 +7,7 @@ import pytest
 from services import councils, write_config
 from witan.service.requests import QuestionRequest
 from witan.service.sessions import Client, Service
-from witan.surfaces.http.metrics import Metrics
+from witan.surfaces.http.observers import Metrics
 
 pytestmark = pytest.mark.anyio
 

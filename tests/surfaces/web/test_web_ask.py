@@ -8,7 +8,7 @@ from services import write_config
 from witan.service.config.configuration import load_config
 from witan.service.parameters import parameters_of
 from witan.service.requests import CouncilRequest
-from witan.service.session_service import councils_of
+from witan.service.sessions.manager import councils_of
 from witan.surfaces.web.forms import Filled
 from witan.surfaces.web.rendering import Choice, render_ask
 from witan.surfaces.web.routes_asking import FIELDS

@@ -13,9 +13,9 @@ from witan.errors import InvalidParameter, NothingToCount
 from witan.history import History
 from witan.service.catalogue import operation, redacts
 from witan.service.json_output import OutcomeJson, to_json
-from witan.service.operations.imported_sessions import as_it_came, imported_outcomes
 from witan.service.parameters import Constraint, Doc, adapter_of
 from witan.service.redaction import SessionRedactor
+from witan.service.session_records import as_it_came, imported_outcomes
 from witan.service.settings import COUNTING, BallotSettings
 from witan.service.stored_sessions import Name, SessionName, SessionStore
 from witan.version import __version__

@@ -1,11 +1,13 @@
 """The service: sessions for clients of every protocol."""
 
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -19,9 +21,9 @@ from witan.deliberation.recorder import Listener
 from witan.deliberation.retries import plan_rest, plan_retry
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
+from witan.history import History
 from witan.models.loop_guard import HOPS, server_name
 from witan.service.catalogue import redact
-from witan.service.error_boundary import contain_errors
 from witan.service.history_access import forget_expired
 from witan.service.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions.limits import (
@@ -36,6 +38,7 @@ from witan.service.sessions.running import (
     RunningSession,
     SessionRegistry,
     all_over,
+    contain_errors,
     watched,
 )
 from witan.service.sessions.spending import Ledger
@@ -45,9 +48,11 @@ from witan.service.stored_sessions import check_continued
 if TYPE_CHECKING:
     from witan.history import History
     from witan.service.config.configuration import Config
+    from witan.service.config.serve import ServeSettings
     from witan.service.council import Council
-    from witan.service.reports import HistoryReports
-    from witan.service.sessions.councils import CouncilProfile
+    from witan.service.operations.reports import HistoryReports
+    from witan.service.sessions.councils import CouncilProfile, Councils
+
 
 Hold: TypeAlias = "Callable[[Council, Listener, SessionReservation], Awaitable[Session]]"
 
@@ -336,7 +341,7 @@ class Service:
     @property
     def reports(self) -> "HistoryReports":
         """The source of leaderboards and audits."""
-        from witan.service.reports import HistoryReports
+        from witan.service.operations.reports import HistoryReports
 
         return HistoryReports(self.history, self._seatings.config)
 
@@ -668,3 +673,62 @@ class _Hearing:
     async def before_call(self, *, recorded: bool) -> None:
         """Say that something is called."""
         await self._account.calling(self._running.id, recorded=recorded)
+
+
+def councils_of(
+    config: "Config", history: "History | None", *, fast_demo: bool = False
+) -> "Councils":
+    """Make the councils of a configuration and its profiles."""
+    from witan.service.config.configuration import profile_config
+    from witan.service.sessions.councils import Councils
+
+    directory = Path.cwd()
+
+    def configure(profile: str, values: Mapping[str, Any]) -> "Config":
+        return profile_config(
+            config, profile, values, directory=directory, overriding="the request"
+        )
+
+    about = {name: profile.about for name, profile in config.profiles.items()}
+    return Councils(configure, about, os.environ, history, fast=fast_demo)
+
+
+def spent_path(settings: "ServeSettings") -> Path | None:
+    """Return the file of clients' spending; None: no client has a limit."""
+    from platformdirs import user_state_path
+
+    spending = any(token.daily_usd is not None for token in settings.tokens.values())
+    return user_state_path("witan") / "spent.jsonl" if spending else None
+
+
+@asynccontextmanager
+async def open_service(
+    councils: "Councils",
+    settings: "ServeSettings",
+    observers: Sequence[Observer] = (),
+    *,
+    spent: Path | None = None,
+) -> AsyncGenerator[Service, None]:
+    """Open the service that a server serves; it sends spans where the environment says so.
+
+    Parameters
+    ----------
+    spent
+        Where it is kept what clients have spent; None: nowhere.
+    """
+    from witan.service.telemetry import Exporting, Spans, is_configured
+
+    with Ledger(SystemClock(), spent) as ledger:
+        exporting = Exporting() if is_configured() else None
+        spans = [] if exporting is None else [Spans(exporting.provider)]
+        try:
+            async with Service.open(
+                councils,
+                ledger=ledger,
+                observers=[*observers, *spans],
+                most=settings.max_sessions,
+            ) as service:
+                yield service
+        finally:
+            if exporting is not None:
+                await anyio.to_thread.run_sync(exporting.close)

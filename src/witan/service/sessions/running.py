@@ -3,6 +3,9 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from logging import Logger
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -12,13 +15,49 @@ from witan.deliberation.recorder import Listener
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, NothingToCount, UnknownName
 from witan.service.catalogue import redact
-from witan.service.error_boundary import ContainedError, contain_errors
 from witan.service.redaction import public_error
 from witan.service.sessions.limits import Client
 from witan.service.sessions.stream import Stream
 
 if TYPE_CHECKING:
     from witan.history import History
+
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class ContainedError:
+    """The error of a guarded block; None: there was none."""
+
+    failure: Exception | None = None
+
+
+@contextmanager
+def contain_errors(
+    log: Logger,
+    words: str,
+    *about: object,
+    fields: Mapping[str, object] = NOTHING,
+    passing: type[Exception] | tuple[type[Exception], ...] = (),
+) -> Iterator[ContainedError]:
+    """Write what nobody foresaw in this block into the log, and go on after it.
+
+    Parameters
+    ----------
+    words, about, fields
+        What the log says of it.
+    passing
+        What is raised on.
+    """
+    mishap = ContainedError()
+    try:
+        yield mishap
+    except passing:
+        raise
+    except Exception as error:  # rules, models and providers are others' work
+        log.exception(words, *about, extra={"fields": dict(fields)} if fields else None)
+        mishap.failure = error
 
 
 class RunningSession:

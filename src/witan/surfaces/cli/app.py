@@ -13,7 +13,7 @@ import click
 from witan.errors import UnknownName, WitanError
 from witan.service.catalogue import CATALOGUE
 from witan.service.text import clean
-from witan.surfaces.cli.exit_statuses import Status, status_of
+from witan.surfaces.cli.options import Status, status_of
 from witan.surfaces.log_lines import guard_unread_logs
 from witan.surfaces.terminal import echo
 from witan.version import __version__
@@ -43,7 +43,9 @@ MODULES: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("ask", "rejudge", "plan", "resume", "retry", "demo"), "ask"),
         **dict.fromkeys(("tally", "compare", "explain", "recount"), "tally"),
-        **{name: name for name in ("show", "vote", "forget", *BY_HAND) if name != "demo"},
+        **dict.fromkeys(("show", "vote", "forget"), "sessions"),
+        **{name: name for name in ("export", "init", "doctor", "serve")},
+        "mcp": "serve",
         "import": "import_",
     }
 )

@@ -14,8 +14,7 @@ from witan.errors import NothingToCount, UnknownName
 from witan.service.ballots import SECTION, BallotFormat, Unread
 from witan.service.text import clean, counted, listed
 from witan.surfaces.cli.commands import parameter_options, word_problem
-from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.options import section, strict_option
+from witan.surfaces.cli.options import Status, section, strict_option
 from witan.surfaces.terminal import console, echo, styled
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ class Body:
 
     def _stored(self, name: str) -> "Imported":
         """Read a session of the history; say that people's ballots count here."""
-        from witan.service.operations.imported_sessions import votes_beside
+        from witan.service.session_records import votes_beside
         from witan.surfaces.cli.stored_sessions import stored_session
 
         one = stored_session(name, self.config, self.history)

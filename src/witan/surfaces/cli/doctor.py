@@ -11,8 +11,7 @@ import click
 
 from witan.service.text import UNKNOWN, Page, counted, listed
 from witan.surfaces.cli.commands import command, print_result
-from witan.surfaces.cli.exit_statuses import Status
-from witan.surfaces.cli.options import config_option, history_option, json_option
+from witan.surfaces.cli.options import Status, config_option, history_option, json_option
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:

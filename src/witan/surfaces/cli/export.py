@@ -13,8 +13,8 @@ from witan.errors import HistoryError, NothingToCount, UnknownName
 from witan.service.stored_sessions import WindowParameters
 from witan.service.text import clean, counted, listed
 from witan.surfaces.cli.commands import command, named_options, parameter_options, take_parameters
-from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.options import (
+    Status,
     config_option,
     history_option,
     json_option,

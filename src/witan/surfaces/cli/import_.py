@@ -22,13 +22,14 @@ from witan.service.ballots import SECTION, BallotFormat
 from witan.service.parameters import MOMENT
 from witan.service.text import clean, counted, listed
 from witan.surfaces.cli.commands import command, parameter_options, word_problem, write_remedy
-from witan.surfaces.cli.exit_statuses import Status, status_of
 from witan.surfaces.cli.options import (
     ParsedType,
+    Status,
     config_option,
     history_option,
     json_option,
     section,
+    status_of,
 )
 from witan.surfaces.terminal import console, echo, styled
 

@@ -11,13 +11,13 @@ import click
 from witan.errors import NoCouncil
 from witan.service.text import clean, listed
 from witan.surfaces.cli.commands import command
-from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.options import Status
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.deliberation.plan import Lengths
     from witan.models.seats import SeatSpec
-    from witan.service.initial_configuration import Draft
+    from witan.service.council_discovery import Draft
 
 
 OFFERED = 8
@@ -50,7 +50,7 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     provider lists today. Nothing is written before the last answer. Exit status: 0 written, 2 not.
     """
     from witan.service.config.configuration import FILE_NAME, user_file
-    from witan.service.initial_configuration import draft, write
+    from witan.service.council_discovery import draft, write
 
     if user and output is not None:
         raise click.UsageError("--user and --output name two files; give one of them")
@@ -148,8 +148,13 @@ def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
 
     from witan.models.providers import PROVIDERS, find_key
     from witan.models.seats import name_seats
-    from witan.service.council_discovery import FEWEST, NOTHING_HERE, deal, find_sources
-    from witan.service.initial_configuration import prefer_known
+    from witan.service.council_discovery import (
+        FEWEST,
+        NOTHING_HERE,
+        deal,
+        find_sources,
+        prefer_known,
+    )
 
     held = {
         name: variable
@@ -188,7 +193,7 @@ def _picked(
 ) -> "list[SeatSpec]":
     """Return the offers whose numbers are given, or seats as they are written."""
     from witan.models.seats import parse_seat
-    from witan.service.initial_configuration import price_shown
+    from witan.service.council_discovery import price_shown
 
     asking.say("Models, with US dollars per million tokens read / written:")
     for number, spec in enumerate(offers, start=1):
@@ -210,7 +215,7 @@ def _picked(
 
 def _ceiling(made: "Draft", asking: _Asking) -> float:
     """Return the ceiling that is answered, in US dollars."""
-    from witan.service.initial_configuration import QUESTION
+    from witan.service.council_discovery import QUESTION
 
     if made.expected:
         length = f"{len(QUESTION):,} characters"

@@ -27,7 +27,7 @@ from witan.service.sessions import LOCAL, RunningSession, Service
 from witan.service.telemetry import Exporting, Spans, is_configured
 from witan.service.text import Folding, Page, clean, readable, span
 from witan.service.trust import missing_text, session_trust
-from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.options import Status
 from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board
 from witan.surfaces.report.outcome import outcome_report

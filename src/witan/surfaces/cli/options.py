@@ -1,17 +1,47 @@
-"""Options that commands share, and the headings that they stand under in help."""
+"""Options and exit statuses that commands share, and the headings of options in help."""
 
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import click
 
-from witan.errors import BallotFileError, InvalidParameter, InvalidRubric
+from witan.errors import (
+    BallotFileError,
+    InvalidParameter,
+    InvalidRubric,
+    NothingToCount,
+    OverBudget,
+    WitanError,
+)
 from witan.service.parameters import Parser
 
 if TYPE_CHECKING:
     from witan.service.history_access import RecordingPlace
+
+
+class Status(IntEnum):
+    """One meaning per number, the same for every command."""
+
+    ANSWERED = 0
+    FAILED = 1
+    MISUSED = 2
+    NO_QUORUM = 3
+    OVER_BUDGET = 4
+    TIED = 5
+    NOT_KEPT = 6
+    UNWRITTEN = 7
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+
+
+def status_of(error: WitanError) -> Status:
+    """Return the exit status of an error of ours."""
+    if isinstance(error, OverBudget):
+        return Status.OVER_BUDGET
+    return Status.NO_QUORUM if isinstance(error, NothingToCount) else Status.MISUSED
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -105,6 +135,18 @@ json_option = section(
     click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object, numbers unrounded."
     ),
+)
+
+
+record_options = stacked(
+    click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON object."),
+    click.option(
+        "--events", is_flag=True, help="Print every event as a line of JSON, as it happens."
+    ),
+)
+
+fast_demo_option = click.option(
+    "--fast-demo", is_flag=True, help="Play the demonstration without its pauses."
 )
 
 

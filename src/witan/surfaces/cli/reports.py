@@ -26,7 +26,7 @@ from witan.surfaces.terminal import echo
 if TYPE_CHECKING:
     from witan.analytics.sources import Source
     from witan.service.config.configuration import Config
-    from witan.service.operations.rubrics import RubricList
+    from witan.service.operations.rules import RubricList
     from witan.service.sessions import CouncilProfile
 
 
@@ -158,7 +158,7 @@ class _LocalProfiles:
 def _open_profiles(options: Mapping[str, Any]) -> Iterator[_LocalProfiles]:
     import anyio
 
-    from witan.service.session_service import councils_of
+    from witan.service.sessions.manager import councils_of
 
     councils = councils_of(configured(options["config"], None), None)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.service.text import clean
-from witan.surfaces.cli.exit_statuses import Status
+from witan.surfaces.cli.options import Status
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from witan.surfaces.cli.commands import (
     take_parameters,
     value_command,
 )
-from witan.surfaces.cli.exit_statuses import Status
 from witan.surfaces.cli.options import (
+    Status,
     chart_option,
     config_option,
     history_option,

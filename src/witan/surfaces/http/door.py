@@ -26,8 +26,8 @@ from starlette.responses import RedirectResponse, Response
 from witan.models.loop_guard import HEADER as VIA_HEADER
 from witan.models.loop_guard import MOST_HOPS, read_hops
 from witan.service.config.serve import ServeSettings, token_digests
-from witan.service.error_boundary import contain_errors
 from witan.service.sessions import LOCAL, Client
+from witan.service.sessions.running import contain_errors
 from witan.surfaces.http.addresses import matched_path
 from witan.surfaces.http.problems import TITLES, problem
 from witan.surfaces.openai.errors import openai_problem

@@ -12,19 +12,18 @@ from witan.deliberation.session import Session
 from witan.service.catalogue import CATALOGUE, find_operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
-from witan.service.operations.imported_sessions import ImportedSession
-from witan.service.operations.show import ShowParameters, show
-from witan.service.session_records import CouncilSession
+from witan.service.operations.sessions import ShowParameters, show
+from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.sessions import LOCAL, RunningSession, StreamMessage, heard
-from witan.surfaces.http.events import AFTER, event_frame, frames, stream_response
-from witan.surfaces.http.generated import (
+from witan.surfaces.http.endpoints import (
     ServiceOf,
     add_session_route,
     add_value_route,
     api_router,
     reply,
 )
-from witan.surfaces.http.metrics import MEDIA_TYPE
+from witan.surfaces.http.events import AFTER, event_frame, frames, stream_response
+from witan.surfaces.http.observers import MEDIA_TYPE
 from witan.surfaces.http.openapi import (
     Responses,
     ServerHealth,

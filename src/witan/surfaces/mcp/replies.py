@@ -15,14 +15,12 @@ from witan.service.ballots import Unread
 from witan.service.json_output import reduce_to
 from witan.service.operations.compare import RuleComparison
 from witan.service.operations.explain import Explained
-from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.profiles import Profiles
 from witan.service.operations.recount import RecountResult
-from witan.service.operations.rubrics import RubricList
-from witan.service.operations.rules import RuleList
+from witan.service.operations.rules import RubricList, RuleList
 from witan.service.operations.tally import Tally, Uncounted
 from witan.service.operations.voting import VotingPaper
-from witan.service.session_records import CouncilSession
+from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.text import clean, counted, listed, readable
 from witan.service.trust import missing_text, session_trust
 from witan.surfaces.live_board import progress_lines

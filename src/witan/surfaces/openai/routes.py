@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 from witan.errors import UnknownName
 from witan.service.sessions import DEMO, CouncilProfile, RunningSession, Service
+from witan.surfaces.http.endpoints import TOKEN, ClientOf, Hops, ServiceOf, reply
 from witan.surfaces.http.events import check_room, frames, stream_admitted
-from witan.surfaces.http.generated import TOKEN, ClientOf, Hops, ServiceOf, reply
 from witan.surfaces.http.openapi import Responses, event_stream, openai_error_responses
 from witan.surfaces.live_board import progress_lines
 from witan.surfaces.openai.errors import openai_problem

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from witan.service.operations.forget import Deletion
+from witan.service.operations.sessions import Deletion
 from witan.service.text import counted, listed
 from witan.surfaces.report.document import Note, Report
 

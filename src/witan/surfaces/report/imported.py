@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from witan.core.ballot import Ballot, Grade
 from witan.core.settings import Settings
-from witan.service.operations.imported_sessions import ImportedSession, votes_beside
+from witan.service.session_records import ImportedSession, votes_beside
 from witan.service.text import counted, listed
 from witan.service.trust import trust_line
 from witan.surfaces.report.document import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from witan.service.operations.rubrics import RubricEntry, RubricList
+from witan.service.operations.rules import RubricEntry, RubricList
 from witan.surfaces.report.document import (
     Block,
     Column,

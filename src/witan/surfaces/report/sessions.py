@@ -5,7 +5,7 @@ from pathlib import Path
 
 from witan.deliberation.session import Cost
 from witan.history import SessionSummary
-from witan.service.operations.session_list import SessionList
+from witan.service.operations.sessions import SessionList
 from witan.service.text import UNKNOWN
 from witan.service.trust import cost_text
 from witan.surfaces.report.document import Block, Column, Note, Report, Table, table_of

@@ -25,7 +25,7 @@ from witan.surfaces.web.session_page import SessionPage, imported_page, session_
 
 if TYPE_CHECKING:
     from witan.history.ballots import Paper, VoteResult
-    from witan.service.operations.imported_sessions import ImportedSession
+    from witan.service.session_records import ImportedSession
     from witan.service.sessions import CouncilProfile
     from witan.surfaces.web.live import LivePage
 

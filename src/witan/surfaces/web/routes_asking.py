@@ -29,7 +29,7 @@ from witan.service.request_texts import fault_words, parse_texts, read_texts
 from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeRequest, RetryRequest
 from witan.service.sessions import DEMO, Service
 from witan.service.text import clean, listed
-from witan.surfaces.http.generated import ClientOf, Hops, ServiceOf
+from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
 from witan.surfaces.report.naming import find_seat

@@ -16,7 +16,7 @@ from witan.service.operations.explain import explain
 from witan.service.operations.tally import tally
 from witan.service.request_texts import read_texts
 from witan.service.text import clean
-from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
+from witan.surfaces.http.endpoints import ClientOf, ServiceOf, while_connected
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report import report_of
 from witan.surfaces.web.forms import form_fields, read_form

@@ -14,16 +14,17 @@ from witan.core.settings import AUTO
 from witan.errors import NothingToCount, WitanError
 from witan.history import SessionSummary
 from witan.service.dispatch import ServedSessions, dispatch, perform
-from witan.service.operations.audit import AuditParameters, audit
-from witan.service.operations.leaderboard import (
+from witan.service.operations.reports import (
+    AuditParameters,
     LeaderboardParameters,
+    audit,
     leaderboard,
     scores_over_time,
 )
-from witan.service.operations.session_list import sessions
+from witan.service.operations.sessions import sessions
 from witan.service.text import clean
 from witan.service.worker_pool import once
-from witan.surfaces.http.generated import ClientOf, ServiceOf, while_connected
+from witan.surfaces.http.endpoints import ClientOf, ServiceOf, while_connected
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.audit import audit_report, audit_title
 from witan.surfaces.report.document import Link

@@ -17,18 +17,17 @@ from witan.errors import InvalidBallot, InvalidParameter, UnknownName, WitanErro
 from witan.history.ballots import HumanVote, Paper, check_code
 from witan.service.catalogue import redact
 from witan.service.dispatch import ServedSessions, dispatch, keep_typed
-from witan.service.operations.forget import ForgetParameters
-from witan.service.operations.forget import forget as forget_session
-from witan.service.operations.imported_sessions import ImportedSession
 from witan.service.operations.recount import RecountParameters, recount
-from witan.service.operations.show import ShowParameters
-from witan.service.operations.show import show as show_session
+from witan.service.operations.sessions import ForgetParameters, ShowParameters
+from witan.service.operations.sessions import forget as forget_session
+from witan.service.operations.sessions import show as show_session
 from witan.service.operations.voting import cast_vote, check_unvoted, paper_for, reveal_paper
 from witan.service.redaction import public_error
+from witan.service.session_records import ImportedSession
 from witan.service.sessions import LOCAL, RunningSession, Service
 from witan.service.stored_sessions import SessionStore
+from witan.surfaces.http.endpoints import ClientOf, ServiceOf
 from witan.surfaces.http.events import AFTER, stream_response
-from witan.surfaces.http.generated import ClientOf, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.naming import find_seat
 from witan.surfaces.web.forms import read_form

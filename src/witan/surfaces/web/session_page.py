@@ -21,7 +21,7 @@ from witan.surfaces.report.session import recount_text, session_report
 from witan.surfaces.report.sessions import question_beginning
 
 if TYPE_CHECKING:
-    from witan.service.operations.imported_sessions import ImportedSession
+    from witan.service.session_records import ImportedSession
     from witan.service.sessions import CouncilProfile
 
 TITLE_CHARS = 80

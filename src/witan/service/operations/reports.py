@@ -1,0 +1,218 @@
+"""Leaderboards and audits over the sessions of a history."""
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, Protocol
+
+from witan.analytics.audits import AuditReport, audit_of
+from witan.analytics.leaderboards import board_of, boards_over_time
+from witan.analytics.sources import HistorySource, Source, check_rule
+from witan.core.stats.leaderboard import Leaderboard, Terms
+from witan.core.stats.sums import present_name
+from witan.core.window import ALWAYS, Window
+from witan.deliberation.ports import SystemClock
+from witan.errors import HistoryConflict, NothingToCount
+from witan.history import History
+from witan.service.catalogue import operation, public, redacts
+from witan.service.config.configuration import Config
+from witan.service.parameters import Constraint, Doc
+from witan.service.redaction import public_names
+from witan.service.stored_sessions import WindowParameters
+from witan.service.text import counted
+
+_log = logging.getLogger("witan.reports")
+
+
+class ReportService(Protocol):
+    """A source of sessions, and the client that asked."""
+
+    @property
+    def families(self) -> Mapping[str, Collection[str]]:
+        """Family to the models that belong to it."""
+        ...
+
+    def source(self) -> AbstractContextManager[Source]:
+        """Open what sessions are summed from."""
+        ...
+
+    def aliases(self, source: Source) -> Mapping[str, str]:
+        """Old name to present name of models, as the client may see it."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Tell the client something beside the result."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryReports:
+    """The history of a server, as its clients may see it.
+
+    Parameters
+    ----------
+    history
+        None: the server keeps none.
+    """
+
+    history: History | None
+    config: Config
+
+    @property
+    def families(self) -> Mapping[str, Collection[str]]:
+        """Family to the models that belong to it."""
+        return self.config.families
+
+    @contextmanager
+    def source(self) -> Iterator[Source]:
+        """Open the history on a connection of its own: a long sum holds up nobody else.
+
+        Raises
+        ------
+        HistoryConflict
+            If there is no history.
+        NothingToCount
+            In the block, if no session can be counted; it does not say where the history is.
+        """
+        if self.history is None:
+            problem = "this server keeps no history"
+            raise HistoryConflict("the server", problem, "have it started without --no-history")
+        with HistorySource.on_own_connection(self.history) as source:
+            try:
+                yield source
+            except NothingToCount as error:
+                raise NothingToCount(error.problem.removeprefix(f"{source.where}: ")) from None
+
+    def aliases(self, source: Source) -> Mapping[str, str]:
+        """Old name to present name of models, without what only the operator may see."""
+        names = source.sums(ALWAYS).names().of.values()
+        shown = public_names({present_name(name, self.config.aliases): None for name in names})
+        return {**self.config.aliases, **shown}
+
+    def note(self, text: str) -> None:
+        """Tell the operator what a result took."""
+        _log.info(text)
+
+
+# Models are called by the names that `ReportService.aliases` gives them.
+public(Leaderboard)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardParameters(WindowParameters):
+    """Sessions, scores and order of a leaderboard."""
+
+    rule: Annotated[str, Doc("Average the scores of this rule over sessions.", "Standings")] = (
+        "borda"
+    )
+    kind: Annotated[
+        Literal["model", "human"],
+        Doc("Count the ballots of models, or of people.", "Standings", label="Ballots of"),
+    ] = "model"
+    order_by: Annotated[
+        Literal["score", "rating", "elo"],
+        Doc("Order by mean score, Bradley-Terry rating, or Elo.", "Standings"),
+    ] = "score"
+    elo: Annotated[
+        bool, Doc("Add Elo ratings to the others.", "Standings", label="Elo ratings")
+    ] = False
+    min_sessions: Annotated[
+        int,
+        Constraint(ge=1),
+        Doc("List models with fewer scored sessions apart.", "Standings", label="Fewest sessions"),
+    ] = 10
+    level: Annotated[
+        float,
+        Constraint(gt=0, lt=1),
+        Doc(
+            "Confidence level of intervals and comparisons.", "Standings", label="Confidence level"
+        ),
+    ] = 0.95
+
+    def __post_init__(self) -> None:
+        """Refuse what no leaderboard can be of, before anything is opened."""
+        check_rule(self.rule)
+        _ = self.terms
+
+    @property
+    def terms(self) -> Terms:
+        """Terms of the leaderboard."""
+        return Terms(
+            rule=self.rule,
+            kind=self.kind,
+            window=self.window,
+            order_by=self.order_by,
+            min_sessions=self.min_sessions,
+            level=self.level,
+        )
+
+
+@operation("leaderboard", get="/leaderboard", tag="reports", pool="kept")
+def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Leaderboard:
+    """Rank models by their scores across the sessions of the history.
+
+    Every session counts once; simulated sessions never count. Models with few sessions are listed
+    apart. With `since`, changes are shown against the window of equal length before.
+    """
+    with service.source() as source:
+        if n_sessions := source.recount(parameters.rule):
+            sessions = counted(n_sessions, "session")
+            service.note(f"{sessions} counted under {parameters.rule} for the first time")
+        return board_of(
+            source,
+            parameters.terms,
+            with_elo=parameters.elo,
+            aliases=service.aliases(source),
+            now=SystemClock().now(),
+        )
+
+
+def scores_over_time(
+    service: ReportService, terms: Terms, parts: int = 8
+) -> tuple[tuple[Window, Leaderboard | None], ...]:
+    """Rank models in each of so many equal parts of the time that the sessions span."""
+    with service.source() as source:
+        return boards_over_time(source, terms, parts, aliases=service.aliases(source))
+
+
+@dataclass(frozen=True, slots=True)
+class AuditParameters(WindowParameters):
+    """Sessions and figures of an audit."""
+
+    reviewer: Annotated[
+        str | None,
+        Doc("Report everything of one reviewer: a model, a person, or people.", "Figures", "NAME"),
+    ] = None
+    criterion: Annotated[
+        str | None, Doc("Report how each grades on this criterion alone.", "Figures", "NAME")
+    ] = None
+    level: Annotated[
+        float,
+        Constraint(gt=0, lt=1),
+        Doc("Level of intervals, and of what stands out.", "Figures", label="Confidence level"),
+    ] = 0.95
+
+
+# Reviewers are called by the names that `ReportService.aliases` gives them.
+@redacts(AuditReport)
+def _without_aliases(report: AuditReport) -> AuditReport:
+    return replace(report, aliases={})
+
+
+@operation("audit", get="/audit", tag="reports", pool="kept")
+def audit(service: ReportService, parameters: AuditParameters) -> AuditReport:
+    """Audit how reviewers judge: whom they prefer, how far they agree, what they are worth.
+
+    What stands out is marked; a measure without enough data says so. Simulated sessions never
+    count. Families of models, and old names of models, come from the configuration.
+    """
+    with service.source() as source:
+        report = audit_of(
+            source,
+            parameters.window,
+            aliases=service.aliases(source),
+            families=service.families,
+            level=parameters.level,
+        )
+    return report.on(parameters.reviewer, parameters.criterion)

@@ -1,0 +1,305 @@
+"""Sessions, stored and under way: list, show, wait for, cancel and delete them."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, Literal
+
+import anyio
+
+from witan.errors import HistoryConflict, InvalidParameter
+from witan.history import History, PageCursor, Search, SessionSummary
+from witan.service.catalogue import operation, public, redact, redacts
+from witan.service.history_access import forget_aside
+from witan.service.operations.ask import ClientService
+from witan.service.parameters import Constraint, Doc, Parameters
+from witan.service.redaction import redact_import, redact_summaries, redact_words
+from witan.service.requests import SessionRequest
+from witan.service.session_records import CouncilSession, ImportedSession, imported_session
+from witan.service.stored_sessions import SessionName, SessionStore, WindowParameters
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsParameters(WindowParameters):
+    """Sessions to list."""
+
+    text: Annotated[
+        str | None,
+        Doc(
+            "Only sessions whose question or final answer has these words.",
+            positional="words",
+            label="Words",
+        ),
+    ] = None
+    status: Annotated[
+        Literal["complete", "degraded", "failed", "interrupted"] | None,
+        Doc("Only sessions that ended so, or did not end.", "Which sessions"),
+    ] = None
+    simulated: Annotated[
+        bool | None,
+        Doc(
+            "Only simulated sessions, or only the others.",
+            "Which sessions",
+            label="Simulated sessions",
+        ),
+    ] = None
+    parent: Annotated[
+        str | None,
+        Doc(
+            "Only sessions that came of this one.", "Which sessions", "ID", label="Came of session"
+        ),
+    ] = None
+    limit: Annotated[
+        int,
+        Constraint(ge=1, le=10_000),
+        Doc("List at most this many.", "Which sessions", label="Sessions per page"),
+    ] = 20
+    after: Annotated[
+        str | None,
+        Doc("Continue a list: the `next` of the page before.", "Which sessions", "PLACE"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no list can be of, before anything is opened."""
+        WindowParameters.__post_init__(self)
+        _ = self.search, self.cursor
+
+    @property
+    def search(self) -> Search:
+        """The sessions that are meant."""
+        return Search(
+            self.text,
+            self.since,
+            self.until,
+            self.category,
+            self.status,
+            simulated=self.simulated,
+            parent=self.parent,
+        )
+
+    @property
+    def cursor(self) -> PageCursor | None:
+        """The last session of the page before."""
+        if self.after is None:
+            return None
+        at, _, name = self.after.partition(" ")
+        try:
+            moment = datetime.fromisoformat(at)
+        except ValueError:
+            moment = None
+        if moment is None or moment.utcoffset() is None or not name:
+            raise InvalidParameter("after", self.after, "the `next` of a list of sessions")
+        return moment, name
+
+
+@dataclass(frozen=True, slots=True)
+class SessionList:
+    """Sessions, the latest first.
+
+    Parameters
+    ----------
+    history
+        Where they are stored; for clients of a server, the kind of database.
+    sessions
+        A line for each.
+    short
+        Name of a session to its shortest unambiguous beginning.
+    next
+        Where the next page begins, for `after`; null: this is the last page.
+    """
+
+    history: str
+    sessions: tuple[SessionSummary, ...]
+    short: Mapping[str, str]
+    next: str | None
+
+
+@redacts(SessionList)
+def _redact(listing: SessionList) -> SessionList:
+    return replace(
+        listing,
+        history=listing.history.partition(":")[0],
+        sessions=tuple(redact_summaries(listing.sessions)),
+    )
+
+
+@operation("sessions", get="/sessions", tag="sessions")
+def sessions(store: SessionStore, parameters: SessionsParameters) -> SessionList:
+    """List sessions, the latest first; with `text` those that have its words.
+
+    An imported session stands by its own time, or where its file says none by that of the import.
+    Simulated sessions are marked.
+    """
+    history = store.history
+    found, cursor = history.page(parameters.search, parameters.limit, parameters.cursor)
+    parents = (line.parent for line in found if line.parent is not None)
+    return SessionList(
+        history.url,
+        tuple(found),
+        history.short_names([*(line.session for line in found), *parents]) if found else {},
+        None if cursor is None else f"{cursor[0].isoformat()} {cursor[1]}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShowParameters(Parameters):
+    """Session to show."""
+
+    session: SessionName
+
+
+@redacts(ImportedSession)
+def redact_imported_session(imported: ImportedSession) -> ImportedSession:
+    """Redact names and reasons; the outcome was counted under the names that clients see."""
+    why = None if imported.not_counted is None else redact_words(imported.not_counted)
+    held, _ = redact_import(imported.held)
+    return replace(imported, about=redact(imported.about), held=held, not_counted=why)
+
+
+@operation("show", get="/sessions/{session}", tag="sessions")
+def show(store: SessionStore, parameters: ShowParameters) -> CouncilSession | ImportedSession:
+    """Show a session: question, answers, ballots, outcome, final answer and every event.
+
+    A session that came in as ballots has no events: what is known of it stands in their place,
+    marked by `witan_imported` in place of `witan_session`.
+    """
+    name = store.whole_name(parameters.session)
+    session = store.record(name)
+    if session is None:
+        return imported_session(store.history, name, store.show_import)
+    return store.describe(session)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultParameters(SessionRequest):
+    """Session to wait for, and for how long."""
+
+    wait: Annotated[float, Constraint(ge=0, le=600), Doc("Seconds to wait for its end.")] = 45
+
+
+@operation("result", get="/sessions/{session}/result", tag="sessions")
+async def result(
+    service: ClientService, parameters: ResultParameters
+) -> CouncilSession | ImportedSession:
+    """Wait for the end of a session, then show it.
+
+    Where it is still under way after `wait` seconds, it is shown as far as it came: ask again.
+    """
+    whole = await service.service.named(parameters.session)
+    running = service.service.running(whole)
+    if running is not None:
+        with anyio.move_on_after(parameters.wait):
+            await running.over()
+        if not running.under_way:
+            await running.ended()  # raises what ended it badly
+    return await _show(service, whole)
+
+
+@operation("cancel", post="/sessions/{session}/cancel", tag="sessions", changes=True)
+async def cancel(
+    service: ClientService, request: SessionRequest
+) -> CouncilSession | ImportedSession:
+    """Cancel every call of a session under way.
+
+    What came in is kept, and `resume` takes it up. A session that is over stays as it is.
+    """
+    whole = await service.service.named(request.session)
+    running = service.service.running(whole)
+    if running is not None:
+        running.cancel()
+        await running.ended()
+    return await _show(service, whole)
+
+
+async def _show(service: ClientService, session: str) -> CouncilSession | ImportedSession:
+    # It dispatches operations to us: none of them is loaded for a command's sake.
+    from witan.service.dispatch import ServedSessions
+
+    store = ServedSessions(service.service, service.client)
+    return await anyio.to_thread.run_sync(show.handler, store, ShowParameters(session))
+
+
+MANY = 100
+"""Descendants of more sessions than this are found in the whole list, not one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetParameters(Parameters):
+    """The session to delete."""
+
+    session: SessionName
+    with_children: Annotated[
+        bool,
+        Doc(
+            "Also the sessions that came of it: judged again, continued, retried.",
+            label="With sessions that came of it",
+        ),
+    ] = False
+
+
+@public
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Deleted sessions, and files that still hold their text.
+
+    Parameters
+    ----------
+    sessions
+        The sessions that were deleted.
+    children
+        Sessions derived from them, which still hold their text, and how.
+    set_aside
+        Records of interrupted sessions that were deleted with them.
+    note
+        Where their text can still be read, and until when; null: nowhere.
+    """
+
+    sessions: tuple[str, ...]
+    children: Mapping[str, str]
+    set_aside: int
+    note: str | None
+
+
+@operation("forget", delete="/sessions/{session}", tag="sessions", changes=True, destroys=True)
+def forget(store: SessionStore, parameters: ForgetParameters) -> Deletion:
+    """Delete a session with its answers, ballots and numbers. It cannot be undone.
+
+    Records of it that were set aside when it was interrupted are deleted, too. What is left is
+    what lies elsewhere: saved files, exports, lakes, backups and damaged copies of the history. A
+    session that came of it, judged again or continued, holds its text and stays; it is named, and
+    goes too with `with_children`.
+    """
+    return delete_sessions(
+        store, [store.whole_name(parameters.session)], with_children=parameters.with_children
+    )
+
+
+def delete_sessions(
+    store: SessionStore, sessions: Iterable[str], *, with_children: bool
+) -> Deletion:
+    """Delete sessions by their whole names."""
+    chosen, children = [*sessions], dict[str, str]()
+    with suppress(HistoryConflict):  # a server may keep no history
+        children = descendants(store.history, chosen)
+    if with_children:
+        chosen, children = [*chosen, *children], {}
+    note = store.delete(chosen)
+    return Deletion(tuple(chosen), children, forget_aside(chosen), note)
+
+
+def descendants(history: History, sessions: Iterable[str]) -> dict[str, str]:
+    """Find the sessions that came of these, or of those, and how; none of these is among them."""
+    chosen = [*sessions]
+    known: dict[str | None, list[SessionSummary]] = {}
+    for summary in history.find() if len(chosen) > MANY else ():
+        known.setdefault(summary.parent, []).append(summary)
+    seen, relations, waiting = {*chosen}, dict[str, str](), [*chosen]
+    while waiting:
+        parent = waiting.pop()
+        for child in known.get(parent, ()) if known else history.find(parent=parent):
+            if child.session not in seen:
+                seen.add(child.session)
+                relations[child.session] = child.relation or "came of it"
+                waiting.append(child.session)
+    return relations

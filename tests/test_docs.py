@@ -55,17 +55,27 @@ def rows_of(page: Path) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("|")] for line in lines]
 
 
+def installs(page: Path) -> bool:
+    """Whether a page's example is a package, which it installs."""
+    return any(block.title == "pyproject.toml" for block in blocks(page))
+
+
 class TestExamples:
     """What a page shows is what happens."""
 
     @pytest.mark.parametrize(
-        "page", [page for page in sorted(DOCS.rglob("*.md")) if blocks(page)], ids=name_of
+        "page",
+        [
+            # One page installs a package, which takes as long as all others.
+            pytest.param(page, marks=pytest.mark.slow if installs(page) else ())
+            for page in sorted(DOCS.rglob("*.md"))
+            if blocks(page)
+        ],
+        ids=name_of,
     )
     def test_every_example_prints_what_is_shown(self, page, tmp_path):
         """Followed from top to bottom, a page's files, prompts and commands come out as shown."""
-        installs = any(block.title == "pyproject.toml" for block in blocks(page))
-
-        problems = Workspace(tmp_path, in_process=not installs).follow(page)
+        problems = Workspace(tmp_path, in_process=not installs(page)).follow(page)
 
         assert not problems, "\n\n".join(problems)
 

@@ -93,7 +93,7 @@ def test_judges_keep_their_order_as_often_as_is_known():
     [
         pytest.param("wildbench/pointwise.csv", 1_024, 15, marks=pytest.mark.slow),
         pytest.param("prd_vicuna80/pairwise.csv", 40, 5, marks=pytest.mark.slow),
-        ("llmbar/pairwise.csv.gz", 356, 2),
+        pytest.param("llmbar/pairwise.csv.gz", 356, 2, marks=pytest.mark.slow),
         pytest.param("pandalm/pairwise.csv.gz", 514, 5, marks=pytest.mark.slow),
         pytest.param("llmjudge_relevance/pointwise.csv.gz", 10, None, marks=pytest.mark.slow),
     ],

@@ -188,6 +188,7 @@ class TestSharedVotes:
             shared_votes(table, level=0.95)[0].value, abs=1e-12
         )
 
+    @pytest.mark.slow
     def test_the_interval_holds_the_truth(self):
         """About 95 % of the intervals hold the ρ of a history a thousand times as long."""
         rng = np.random.default_rng(2)

@@ -250,6 +250,7 @@ class TestOrder:
         assert not six.tied_with_next
         assert (six.std_error, six.interval) == (None, None)
 
+    @pytest.mark.slow
     def test_equal_models_are_seldom_told_apart(self):
         """Two models equal in truth: of 1,500 histories of 12 and 60 sessions at most 7 % differ.
 

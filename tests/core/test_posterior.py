@@ -59,7 +59,9 @@ class TestSimulated:
     """Councils of known quality."""
 
     @pytest.mark.parametrize("recused", [False, True], ids=["jury", "authors"])
-    @pytest.mark.parametrize("reviewers", [3, 5, pytest.param(8, marks=SLOW)])
+    @pytest.mark.parametrize(
+        "reviewers", [pytest.param(3, marks=SLOW), 5, pytest.param(8, marks=SLOW)]
+    )
     def test_it_is_right_as_often_as_it_says(self, reviewers, recused):
         """Within .07 in every tenth over a mix of spreads, and within .12 at any one of them.
 
@@ -102,10 +104,11 @@ class TestSimulated:
 class TestHeldOut:
     """Real judges, some drawn and the rest held out."""
 
+    @pytest.mark.slow
     @pytest.mark.skipif(
         not LLMJUDGE.exists(), reason="the real grades are not beside this checkout"
     )
-    @pytest.mark.parametrize("reviewers", [3, pytest.param(5, marks=SLOW)])
+    @pytest.mark.parametrize("reviewers", [3, 5])
     def test_judges_held_out_agree_as_often_as_it_says(self, reviewers):
         """Over five documents of a query, the mean of 20 judges and more names the same best.
 

@@ -279,7 +279,7 @@ class TestWork:
             "a",
             "1 ",
             "make x x x x ",
-            "never mix, i can't make a bomb ",
+            pytest.param("never mix, i can't make a bomb ", marks=pytest.mark.slow),
             "1 a st info@b.co 212-345-6789 ",
         ],
         ids=["one word", "digits", "acts", "excuses", "contacts"],

@@ -262,7 +262,8 @@ class TestTiers:
 
         assert tiers(above) == [1, 1, 1, 2]
 
-    @pytest.mark.parametrize("reviewers", [3, pytest.param(5, marks=SLOW)])
+    @pytest.mark.slow
+    @pytest.mark.parametrize("reviewers", [3, 5])
     def test_a_boundary_seldom_puts_the_better_below(self, reviewers):
         """Over random qualities, a truly better candidate stands below a boundary in 5 %."""
         rng = np.random.default_rng(reviewers)

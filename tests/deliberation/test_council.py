@@ -234,8 +234,8 @@ class TestRehearsal:
 class TestCancellation:
     """Nothing outlives the block."""
 
-    async def test_a_thousand_cancelled_sessions_leave_nothing(self):
-        """After a thousand sessions cancelled at any stage there is no task more than before."""
+    async def test_hundreds_of_cancelled_sessions_leave_nothing(self):
+        """After four hundred sessions cancelled at any stage there is no task more than before."""
         slow = [
             member(x, "ab", answers=[Line(says(x), seconds=0.002)], reviews=[Line(seconds=0.002)])
             for x in "abc"
@@ -250,14 +250,14 @@ class TestCancellation:
 
         async with council(slow) as opened:
             before = len(_tasks())
-            for _ in range(20):
+            for _ in range(8):
                 async with anyio.create_task_group() as group:
                     for number in range(50):
                         group.start_soon(put, opened, number * 0.0004)
             await anyio.lowlevel.checkpoint()
             after = len(_tasks())
 
-        assert stopped > 500
+        assert stopped > 200
         assert after == before
 
     async def test_cancelling_passes_through(self):
@@ -470,7 +470,8 @@ class TestSameBytes:
     def anyio_backend(self):
         return "asyncio"
 
-    async def test_under_four_hash_seeds_and_both_event_loops(self):
+    @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
+    async def test_under_any_hash_seed_and_both_event_loops(self, times):
         """Neither the order of sets nor the scheduler has a say in the record."""
         here = Path(__file__).parents[1]
         started = [
@@ -479,12 +480,12 @@ class TestSameBytes:
                 env={**os.environ, "PYTHONHASHSEED": str(seed)},
                 stdout=subprocess.PIPE,
             )
-            for seed, backend in enumerate(["asyncio", "trio"] * 2)
+            for seed, backend in enumerate(["asyncio", "trio"] * times)
         ]
 
         records = {process.communicate()[0] for process in started}
 
-        assert [process.returncode for process in started] == [0] * 4
+        assert [process.returncode for process in started] == [0] * len(started)
         assert len(records) == 1
         assert json.loads(records.pop())["status"] == "complete"
 

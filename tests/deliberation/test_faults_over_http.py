@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from loops import BOTH_LOOPS
 from misbehaving import MisbehavingServer
 from witan.deliberation import events as e
 from witan.deliberation.procedure import Throttling
@@ -114,7 +113,7 @@ LATER = {
 """One row of each kind, for the stages whose calls fail in the same ways as answers do."""
 
 
-@BOTH_LOOPS
+@pytest.mark.parametrize("anyio_backend", ["asyncio", pytest.param("trio", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 async def test_at_the_answer(server, row):
     """Who cannot answer has no ballot either; the other four hold the session."""

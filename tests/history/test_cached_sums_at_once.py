@@ -4,6 +4,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
+import pytest
 from crowd import ended, fork
 from drawn import KINDS, add, assert_same, cached, child, human, stored
 
@@ -25,6 +26,9 @@ def reads(place):
 class TestAtOnce:
     """Processes that cache sums, write and are killed."""
 
+    @pytest.mark.parametrize(
+        "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+    )
     def test_two_read_while_a_third_writes(self, place):
         """No change is lost, whoever comes first."""
         with History.open(place) as history:
@@ -66,6 +70,9 @@ class TestAtOnce:
             assert forgetting.result(timeout=30).n_sessions == 1
             assert_same(history)
 
+    @pytest.mark.parametrize(
+        "place", [pytest.param("sqlite", marks=pytest.mark.slow), "postgresql"], indirect=True
+    )
     def test_killed_in_the_middle(self, place):
         """A reader that is killed at any moment leaves sums that are right."""
         draw = Random(22)  # noqa: S311

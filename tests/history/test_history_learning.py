@@ -110,6 +110,7 @@ class TestHalves:
         assert scores[0] == scores[2]
         assert scores[0] == pytest.approx(scores[1], abs=0.05)
 
+    @pytest.mark.slow
     def test_a_leaderboard_weighs_who_was_renamed_by_both_names(self, tmp_path):
         """Aliases that are handed over do what those of an open history do."""
         with History.open(tmp_path / "a.sqlite") as one, History.open(tmp_path / "b.sqlite") as two:

@@ -35,7 +35,9 @@ def anyio_backend(request):
     return request.param
 
 
-@pytest.fixture(params=["openai", "anthropic", "google"])
+@pytest.fixture(
+    params=["openai", *(pytest.param(p, marks=pytest.mark.slow) for p in ("anthropic", "google"))]
+)
 async def model(request, aimock) -> AsyncIterator[Model]:
     """A model of the server, by each of the protocols that it speaks."""
     if request.param == "openai":

@@ -169,7 +169,8 @@ def test_only_rules_redact_results():
         f"{path.relative_to(SOURCE)}:{getattr(block, 'name', 'module')}"
         for path in SOURCE.rglob("*.py")
         if path != REDACTION
-        for block in redacting_blocks(ast.parse(path.read_text(encoding="utf-8")))
+        if "witan.service.redaction" in (text := path.read_text(encoding="utf-8"))
+        for block in redacting_blocks(ast.parse(text))
     }
 
     assert by_hand == {*APART_FROM_RESULTS}

@@ -606,6 +606,7 @@ class TestMemory:
 
         assert service.at_hand == ()
 
+    @pytest.mark.slow
     async def test_sessions_leave_nothing_to_be_searched_for(self, service):
         """What they held goes when they do, prompts and replies above all."""
         for n_sessions in (2, 10):

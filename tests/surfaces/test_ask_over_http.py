@@ -367,7 +367,9 @@ class TestInterrupt:
     @pytest.mark.parametrize(
         ("model", "stage", "event", "count", "kept", "keyed"),
         [
-            ("cyd", "answer", "answer_done", 3, "3 of 4 answers", True),
+            pytest.param(
+                "cyd", "answer", "answer_done", 3, "3 of 4 answers", True, marks=pytest.mark.slow
+            ),
             ("cyd", "review", "ballot_cast", 3, "4 of 4 answers, 3 of 4 ballots", False),
             ("chair", "synthesis", "synthesis_started", 1, "4 of 4 answers, 4 of 4 ballots", True),
         ],

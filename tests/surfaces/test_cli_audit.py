@@ -89,58 +89,17 @@ def concerns(said, reviewer):
 class TestRealCouncil:
     """What ``data/README.md`` knows of the forty questions is what the audit shows."""
 
-    @pytest.mark.parametrize(
-        ("reviewer", "preference"),
-        [("gpt4", 0.13), ("bard", 0.07), ("vicuna-13b", 0.05), ("claude", -0.01), ("gpt35", -0.06)],
-    )
-    def test_own_answers(self, lines, reviewer, preference):
-        """Preference for one's own answers is as counted there, to two points."""
-        assert lines[reviewer]["self_preference"]["value"] == pytest.approx(preference, abs=0.02)
-
     def test_the_preference_of_gpt4_stands_out(self, found):
         """Its interval is above 0, that of claude is not."""
         assert "self_preference" in concerns(found, "gpt4")
         assert "self_preference" not in concerns(found, "claude")
 
-    @pytest.mark.parametrize(
-        ("reviewer", "kept"),
-        [("gpt35", 0.70), ("gpt4", 0.66), ("claude", 0.56), ("vicuna-13b", 0.36), ("bard", 0.36)],
-    )
-    def test_order_consistency(self, found, lines, reviewer, kept):
-        """Pairs judged alike in both orders are as counted there."""
-        assert lines[reviewer]["order_consistency"]["value"] == pytest.approx(kept, abs=0.005)
-        assert ("order_consistency" in concerns(found, reviewer)) == (kept < 0.5)
+    def test_who_turns_with_the_order_is_a_concern(self, found, lines):
+        """Judges who keep to fewer than half of their votes once the order turns."""
+        turning = {name for name, line in lines.items() if line["order_consistency"]["value"] < 0.5}
 
-    def test_who_picks_the_first_shown(self, lines):
-        """Of five, bard and gpt4 pick the first, claude the second, gpt35 neither.
-
-        Vicuna picks the second, and the end of its interval is at ½ to two digits.
-        """
-        high = {
-            name for name, line in lines.items() if line["first_shown"]["interval"]["low"] > 0.5
-        }
-        low = {
-            name for name, line in lines.items() if line["first_shown"]["interval"]["high"] < 0.5
-        }
-
-        assert high == {"bard", "gpt4"}
-        assert low - {"vicuna-13b"} == {"claude"}
-        assert lines["vicuna-13b"]["first_shown"]["interval"]["high"] == pytest.approx(
-            0.5, abs=5e-3
-        )
-        assert lines["bard"]["first_shown"]["value"] == pytest.approx(0.80, abs=0.03)
-
-    def test_five_judges_are_worth_about_two(self, found):
-        """Effective votes are between one and a half and two and a half."""
-        assert 1.5 < found["panel"]["effective_votes"]["value"] < 2.5
-
-    def test_people_go_by_length_as_well(self, found):
-        """People pick the longer in .74 of decided votes, so length alone marks nobody."""
-        longer = found["people"]["length"]["longer_wins"]
-        assert longer["value"] == pytest.approx(0.74, abs=0.01)
-        assert longer["n"] == 795
-        for name in ("bard", "gpt4", "vicuna-13b"):
-            assert "length.longer_wins_beyond_people" not in concerns(found, name)
+        assert turning == {"vicuna-13b", "bard"}
+        assert turning == {name for name in lines if "order_consistency" in concerns(found, name)}
 
     def test_whoever_stands_out_has_a_row(self, witan, vicuna):
         """The names that are marked above the tables stand in them, people's too."""

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pref_voting.other_methods import kemeny_young_rankings
-from pref_voting.profiles import Profile as LinearOrders
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from elections import election, mean_ranks, profiles, random_profile
@@ -190,6 +188,9 @@ class TestTwins:
     @pytest.mark.parametrize("size", [3, 4, 5])
     def test_pref_voting(self, size):
         """On complete ballots pref_voting finds the same distance and the same optimal rankings."""
+        from pref_voting.other_methods import kemeny_young_rankings
+        from pref_voting.profiles import Profile as LinearOrders
+
         for seed in range(6):
             profile = random_profile(np.random.default_rng(seed), (4, size, 1))
             ballots = LinearOrders(profile.places[:, :, 0].argsort(axis=1).tolist())

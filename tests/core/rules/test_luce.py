@@ -3,7 +3,6 @@
 import math
 from itertools import combinations, permutations
 
-import choix
 import numpy as np
 import pytest
 from hypothesis import given
@@ -178,6 +177,8 @@ class TestPeers:
 
     def test_bradley_terry_agrees_with_choix(self):
         """`choix.opt_pairwise` on all pairs of forty strict ballots finds the same strengths."""
+        import choix
+
         profile = random_profile(np.random.default_rng(3), (40, 5, 1))
         ranks = profile.ranks[:, :, 0]
         pairs = [(i, j) for row in ranks for i, j in permutations(range(5), 2) if row[i] < row[j]]
@@ -189,6 +190,8 @@ class TestPeers:
 
     def test_plackett_luce_agrees_with_choix(self):
         """`choix.opt_rankings` on forty strict ballots finds the same worths."""
+        import choix
+
         profile = random_profile(np.random.default_rng(4), (40, 5, 1))
         rankings = [tuple(np.argsort(row)) for row in profile.ranks[:, :, 0]]
 
@@ -199,6 +202,8 @@ class TestPeers:
 
     def test_plackett_luce_agrees_with_choix_on_partial_ballots(self):
         """A ballot that leaves candidates out is a ranking of the others."""
+        import choix
+
         profile = random_profile(np.random.default_rng(5), (60, 5, 1), partial=True)
         rankings = [
             tuple(np.argsort(row)[: int((~np.isnan(row)).sum())])

@@ -1,19 +1,19 @@
 """pref_voting, written independently, agrees with the pairwise rules and with `irv`."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from pref_voting.iterative_methods import instant_runoff_put, split_irv_put
-from pref_voting.margin_based_methods import beat_path_defeat
-from pref_voting.margin_based_methods import ranked_pairs as ranked_pairs_winners
-from pref_voting.profiles import Profile as LinearOrders
-from pref_voting.profiles_with_ties import ProfileWithTies
 
 from elections import random_profile
 from witan.core.profile import Profile
 from witan.core.rules.elimination import irv
 from witan.core.rules.pairwise import ranked_pairs, schulze, tournament
+
+if TYPE_CHECKING:
+    from pref_voting.profiles import Profile as LinearOrders
+    from pref_voting.profiles_with_ties import ProfileWithTies
 
 
 def sessions(seed: int, shape: tuple[int, int, int], **kind: bool) -> Iterator[Profile]:
@@ -22,13 +22,17 @@ def sessions(seed: int, shape: tuple[int, int, int], **kind: bool) -> Iterator[P
     return (batch.take(slice(k, k + 1)) for k in range(shape[2]))
 
 
-def linear_orders(profile: Profile) -> LinearOrders:
+def linear_orders(profile: Profile) -> "LinearOrders":
     """One session of complete ballots without ties, as pref_voting holds it."""
+    from pref_voting.profiles import Profile as LinearOrders
+
     return LinearOrders(profile.places[:, :, 0].argsort(axis=1).tolist())
 
 
-def weak_orders(profile: Profile) -> ProfileWithTies:
+def weak_orders(profile: Profile) -> "ProfileWithTies":
     """One session of any ballots, as pref_voting holds it: unranked candidates say nothing."""
+    from pref_voting.profiles_with_ties import ProfileWithTies
+
     ballots = [
         {c: int(place) for c, place in enumerate(row) if place > 0}
         for row in profile.places[:, :, 0]
@@ -58,6 +62,8 @@ def test_tournament_is_copelands_order(shape):
 @pytest.mark.parametrize("shape", [(4, 4, 25), (6, 5, 25), (5, 8, 10)])
 def test_schulze_beats_whom_pref_voting_says(strength, shape):
     """On tied and partial ballots every candidate is beaten as often as in pref_voting."""
+    from pref_voting.margin_based_methods import beat_path_defeat
+
     for profile in sessions(12, shape, ties=True, partial=True):
         orders = weak_orders(profile)
         measure = orders.support if strength == "winning_votes" else orders.margin
@@ -73,6 +79,8 @@ def test_schulze_beats_whom_pref_voting_says(strength, shape):
 @pytest.mark.parametrize("shape", [(3, 4, 40), (4, 4, 25), (5, 5, 25)])
 def test_ranked_pairs_elects_whom_some_tie_order_elects(shape):
     """The winners are those of pref_voting under all ways of breaking ties."""
+    from pref_voting.margin_based_methods import ranked_pairs as ranked_pairs_winners
+
     for profile in sessions(13, shape):
         expected = ranked_pairs_winners(linear_orders(profile), algorithm="from_stacks")
 
@@ -84,6 +92,8 @@ def test_ranked_pairs_elects_whom_some_tie_order_elects(shape):
 @pytest.mark.parametrize("shape", [(4, 4, 40), (7, 5, 40), (25, 4, 30), (101, 5, 10)])
 def test_irv_elects_among_those_that_some_tie_order_elects(shape):
     """Winners are those of pref_voting under all tie orders; where Borda decided, some of them."""
+    from pref_voting.iterative_methods import instant_runoff_put
+
     alike = 0
     for profile in sessions(14, shape):
         expected = instant_runoff_put(linear_orders(profile))
@@ -100,6 +110,8 @@ def test_irv_elects_among_those_that_some_tie_order_elects(shape):
 
 def test_irv_splits_tied_first_places_as_pref_voting_does():
     """On tied and partial ballots the winners lie among those of the split rule of pref_voting."""
+    from pref_voting.iterative_methods import split_irv_put
+
     alike = 0
     for profile in sessions(15, (6, 4, 80), ties=True, partial=True):
         expected = split_irv_put(weak_orders(profile))

@@ -95,6 +95,7 @@ class TestJson:
         assert not any("\x1b" in line for line in logged[0])
 
 
+@pytest.mark.slow
 class TestText:
     """A line is for people, and for nobody's tricks."""
 

@@ -111,6 +111,7 @@ def test_an_import_deletes_sessions_beyond_their_age(witan, tmp_path, place, mon
     assert sessions(place) == {"new"}
 
 
+@pytest.mark.slow
 def test_a_session_deleted_on_its_page_leaves_no_rescued_record(tmp_path, place, rescued):
     """The page does what the request and the command do."""
     with serving(tmp_path, place) as (url, _), httpx2.Client(base_url=url, timeout=30) as client:

@@ -275,6 +275,7 @@ class TestFollowing:
 
         assert (record["under_way"], record["status"], record["missing"]) == (True, None, [])
 
+    @pytest.mark.slow
     def test_the_document_promises_a_session_under_way_as_it_is(self, slow):
         """What has no value yet may be null."""
         import schemathesis

@@ -41,6 +41,7 @@ async def client(server):
         yield connected
 
 
+@pytest.mark.slow
 async def test_over_standard_input_the_same_are_offered(tmp_path):
     """And written with their arguments."""
     async with Client(command(write_config(tmp_path))) as client:

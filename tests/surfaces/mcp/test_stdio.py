@@ -178,6 +178,7 @@ class TestBreakingOff:
         assert slow.process.wait(30) == 0
         assert slow.statuses() == ["interrupted"]
 
+    @pytest.mark.slow
     def test_a_cancelled_call_cancels_its_session(self, slow):
         """The server goes on, and the session can be taken up."""
         params = {"requestId": 2, "reason": "the user has thought better of it"}

@@ -227,6 +227,7 @@ class TestVoting:
         expect(page.locator("[aria-labelledby=h-votes]")).to_contain_text("zoe")
 
 
+@pytest.mark.slow
 class TestKeyboard:
     """Without a mouse."""
 

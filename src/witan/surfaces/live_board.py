@@ -297,6 +297,47 @@ class Board:
         return self if self.writer is None else replace(self, writer=change(self.writer))
 
 
+class FinalText:
+    """The final answer as it is streamed, which cannot be taken back.
+
+    Attributes
+    ----------
+    text
+        As much as was streamed since it last started.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def take(self, event: e.Event) -> tuple[str, str]:
+        """Return the next piece, or a sentence that the text so far is void; or neither."""
+        match event:
+            case e.SynthesisDelta():
+                self.text += event.text
+                return event.text, ""
+            case e.SynthesisFailedOver():
+                return "", self._void(f"{event.chairman} failed: {event.reason}")
+            case e.CallRetried(stage="synthesis"):
+                return "", self._void(f"attempt {event.attempt} failed: {event.reason}")
+            case e.TextWithdrawn(stage="synthesis"):
+                return "", self._void(f"so far {event.seat} was reasoning")
+            case _:
+                return "", ""
+
+    def end(self, text: str) -> tuple[str, str]:
+        """Return the rest of the whole text, and a sentence if it differs from the streamed one."""
+        sent, self.text = self.text, text
+        if text.startswith(sent):
+            return text[len(sent) :], ""
+        if text.strip() == sent.strip():
+            return "", ""
+        return text, "[interrupted: the text that counts follows]"
+
+    def _void(self, why: str) -> str:
+        sent, self.text = self.text, ""
+        return f"[interrupted: {clean(why)}; it starts again]" if sent else ""
+
+
 Step: TypeAlias = tuple[Board, str]
 """The board after an event, and the event in words."""
 

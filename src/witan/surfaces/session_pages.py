@@ -8,13 +8,11 @@ from witan.deliberation.session import Session
 from witan.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from witan.service.session_records import ImportedSession
-
-__all__ = ["imported_to_html", "session_to_html"]
+    from witan.service.session_records import CouncilSession, ImportedSession
 
 
 def session_to_html(
-    session: Session,
+    session: "Session | CouncilSession | ImportedSession",
     *,
     children: Mapping[str, str] | None = None,
     votes: Sequence[Ballot] = (),
@@ -24,9 +22,9 @@ def session_to_html(
     Parameters
     ----------
     children
-        Name of each session that came of it, and what it is to this one.
+        Name of each session that came of a `Session`, and what it is to this one.
     votes
-        Ballots of people.
+        Ballots of people on a `Session`.
 
     Raises
     ------
@@ -37,19 +35,8 @@ def session_to_html(
         from witan.surfaces.web.rendering import export_html
     except ModuleNotFoundError as error:
         raise MissingExtra("a page of a session", "serve") from error
-    return export_html(session, children=children, votes=votes)
+    if isinstance(session, Session):
+        from witan.service.session_records import CouncilSession
 
-
-def imported_to_html(imported: "ImportedSession") -> str:
-    """Write the page of an imported session, likewise.
-
-    Raises
-    ------
-    MissingExtra
-        If what writes pages is not installed.
-    """
-    try:
-        from witan.surfaces.web.rendering import export_imported_html
-    except ModuleNotFoundError as error:
-        raise MissingExtra("a page of a session", "serve") from error
-    return export_imported_html(imported)
+        session = CouncilSession(session, tuple(votes), children or {})
+    return export_html(session)

@@ -104,9 +104,9 @@ class TestTheOrderOfTheSeats:
             for each in events:
                 stream.take(each)
                 stream.tell_gathered()
-                made = feed.made
+                made = feed.n_patches
                 feed.take(stream, str)
-                pieces.append(feed.since(made))
+                pieces.append(feed.patches_after(made))
             stream.end()
             feed.take(stream, str)
             sent.append(b"".join([*pieces, feed.end]))

@@ -29,7 +29,7 @@ from witan.service.text import Folding, Page, clean, readable, span
 from witan.service.trust import missing_text, session_trust
 from witan.surfaces.cli.options import Status
 from witan.surfaces.cli.panel import Panel
-from witan.surfaces.live_board import Board
+from witan.surfaces.live_board import Board, FinalText
 from witan.surfaces.report.outcome import outcome_report
 from witan.surfaces.report.session import legend_text
 from witan.surfaces.report.text import report_text
@@ -322,7 +322,7 @@ class _Voice:
         self.mark, self.legend, self.panel = output.mark, output.legend, panel
         self.wanted = not output.as_json and not output.events
         self.streams = self.wanted and sys.stdout.isatty()
-        self.said = ""
+        self.final = FinalText()
         self.at_line_start = True
         self.page = self._page()
         self.folding = Folding(self.page.width)
@@ -336,17 +336,10 @@ class _Voice:
         """Go on with the text, or say that what was said of it is void."""
         if not self.streams:
             return
-        match event:
-            case e.SynthesisDelta():
-                self._say(event.text)
-            case e.SynthesisFailedOver():
-                self._break_off(f"{event.chairman} failed: {event.reason}")
-            case e.CallRetried(stage="synthesis"):
-                self._break_off(f"attempt {event.attempt} failed: {event.reason}")
-            case e.TextWithdrawn(stage="synthesis"):
-                self._break_off(f"so far {event.seat} was reasoning")
-            case _:
-                pass
+        piece, void = self.final.take(event)
+        self._break_off(void)
+        if piece:
+            self._say(piece)
 
     def finish(self, session: Session) -> None:
         """Say what of the text was not said yet; without a text, the standings."""
@@ -355,10 +348,10 @@ class _Voice:
             if session.outcome is not None:
                 report = outcome_report(session.outcome, simulated=session.simulated)
                 self._write("\n".join(report_text(self.page, report)))
-        elif self.said.strip() != text.strip():
-            if self.said:
-                self._break_off("the text that counts follows")
-            self._write(self.folding.take(readable(text)))
+        else:
+            rest, void = self.final.end(text)
+            self._break_off(void)
+            self._write(self.folding.take(readable(rest)))
         self.end_line()
         if self.legend:
             for line in (legend_text(session), session_trust(session)):
@@ -372,18 +365,17 @@ class _Voice:
             self.at_line_start = True
             echo()
 
-    def _break_off(self, why: str) -> None:
-        if self.said:
+    def _break_off(self, sentence: str) -> None:
+        if sentence:
             self.end_line()
-            self.said = ""
-            echo(f"[interrupted: {clean(why)}; it starts again]", err=True)
+            echo(sentence, err=True)
 
     def _say(self, text: str) -> None:
-        if not self.said and self.panel is not None:
+        if self.panel is not None:
             # The picture stays above the text, and nothing is drawn over it from here on.
             self.panel.close()
             echo(err=True)
-        self.said += text
+            self.panel = None
         self._write(self.folding.take(readable(text)))
 
     def _write(self, text: str) -> None:

@@ -10,8 +10,10 @@ from rich.constrain import Constrain
 from rich.live import Live
 from rich.table import Table
 
-from witan.service.text import UNSAVED, clean, counted, decimals, number, shorten, span
+from witan.service.text import UNSAVED, Page, counted, decimals, number
 from witan.surfaces import terminal
+from witan.surfaces.report.document import Column
+from witan.surfaces.report.text import table
 from witan.surfaces.terminal import styled
 
 if TYPE_CHECKING:
@@ -201,48 +203,23 @@ def _ranking(
     after = f"ranking by {outcome.rule} after {counted(n_ballots, 'ballot')}"
     yield styled(after, "bold", one_line=True)
     lines = outcome.standings[:n_shown]
-    grid = Table.grid(padding=(0, GAP, 0, 0))
-    columns = list(_columns(outcome, lines, options))
-    for cells, numeric in columns:
-        grid.add_column(
-            justify="right" if numeric else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            max_width=max(map(span, cells)),
-        )
-    for row in zip(*(cells for cells, _ in columns), strict=True):
-        grid.add_row(*map(styled, row))
-    yield grid
-    if more := len(outcome.standings) - n_shown:
-        yield styled(f"… and {counted(more, 'more candidate')}", "dim")
-
-
-def _columns(
-    outcome: "Outcome", lines: "Sequence[Standing]", options: ConsoleOptions
-) -> Iterator[tuple[list[str], bool]]:
-    """Return the columns that fit; the first three always do."""
     digits = decimals([line.score for line in outcome.standings])
-    longest = _longest_name(options)
-    names = [shorten(clean(line.candidate), longest) for line in lines]
     tied = outcome.tied_for_best if len(outcome.tied_for_best) > 1 else ()
     plot = _plot(outcome, "o-|" if options.ascii_only else "●─│")
-    optional = [
-        [_interval(line, digits) for line in lines],
-        [plot(line) for line in lines],
-        [TIED if line.candidate in tied else "" for line in lines],
+    columns = [
+        (Column("", "right"), [str(line.rank) for line in lines]),
+        (Column("", "left", fit="middle"), [line.candidate for line in lines]),
+        (Column(""), [number(line.score, digits) for line in lines]),
+        (Column("", "left", keep=30), [_interval(line, digits) for line in lines]),
+        (Column("", "left", keep=20), [plot(line) for line in lines]),
+        (Column("", "left", keep=10), [TIED if x.candidate in tied else "" for x in lines]),
     ]
-    first = [
-        ([str(line.rank) for line in lines], True),
-        (names, False),
-        ([number(line.score, digits) for line in lines], True),
-    ]
-    yield from first
-    left = options.max_width - sum(max(map(span, cells)) + GAP for cells, _ in first)
-    for cells in optional:
-        width = max(map(span, cells)) + GAP
-        if GAP < width <= left:
-            left -= width
-            yield cells, False
+    shown = [(column, cells) for column, cells in columns if any(cells)]
+    rows = [*zip(*(cells for _, cells in shown), strict=True)]
+    for line in table(Page(options.max_width), [column for column, _ in shown], rows):
+        yield styled(line, one_line=True)
+    if more := len(outcome.standings) - n_shown:
+        yield styled(f"… and {counted(more, 'more candidate')}", "dim")
 
 
 def _interval(line: "Standing", digits: int) -> str:

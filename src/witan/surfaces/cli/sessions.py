@@ -84,7 +84,9 @@ def show_command(
     with open_named_sessions(options) as store:
         result = operation.handler(store, ShowParameters(session))
         if html is not None:
-            write_whole(_page(result).encode(), html)
+            from witan.surfaces.session_pages import session_to_html
+
+            write_whole(session_to_html(result).encode(), html)
         elif events:
             _print_events(result)
         else:
@@ -109,14 +111,6 @@ def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
     given = [f"--{option} {shlex.quote(str(value))}" for option, value in options.items() if value]
     again = " ".join(["witan resume", shlex.quote(name), *given])
     echo(Page.of(sys.stdout).sentence(f"to take it up: {again}", "dim"))
-
-
-def _page(result: CouncilSession | ImportedSession) -> str:
-    from witan.surfaces.session_pages import imported_to_html, session_to_html
-
-    if isinstance(result, ImportedSession):
-        return imported_to_html(result)
-    return session_to_html(result.session, children=result.children, votes=result.votes)
 
 
 NOTES = """On a terminal it shows the answers and asks for a ranking. Without one, print the paper

@@ -33,7 +33,7 @@ from witan.surfaces.http.openapi import (
     text_response,
 )
 from witan.surfaces.web.assets import style_source, styles
-from witan.surfaces.web.rendering import export_html, export_imported_html
+from witan.surfaces.web.rendering import export_html
 from witan.surfaces.web.responses import Compressed
 from witan.version import __version__
 
@@ -228,11 +228,8 @@ async def export(
     """Return a session as a self-contained page without scripts."""
 
     def write(result: CouncilSession | ImportedSession) -> Response:
-        if isinstance(result, ImportedSession):
-            return _file(export_imported_html(result), result.about.session)
-        record, children = result.session, [*result.children.items()]
-        html = export_html(record, revealed=reveal, children=children, votes=result.votes)
-        return _file(html, record.id)
+        name = result.about.session if isinstance(result, ImportedSession) else result.session.id
+        return _file(export_html(result, revealed=reveal), name)
 
     return await dispatch(show, service, LOCAL, ShowParameters(session), write)
 

@@ -16,11 +16,10 @@ from witan.service.catalogue import CATALOGUE, Operation, find_operation, redact
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations.sessions import ShowParameters, show
-from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.sessions import LOCAL, Service
 from witan.surfaces.mcp.replies import address
 from witan.surfaces.report.sessions import origin_text
-from witan.surfaces.session_pages import imported_to_html, session_to_html
+from witan.surfaces.session_pages import session_to_html
 
 JSON, HTML = "application/json", "text/html"
 
@@ -111,21 +110,12 @@ async def read_resource(service: Service, uri: str) -> tuple[str, str]:
     if uri.startswith(SESSION) and uri != SESSION:
         name = unquote(uri.removeprefix(SESSION).removesuffix(PAGE))
         if uri.endswith(PAGE):
-            return await _page(service, name), HTML
+            return await dispatch(show, service, LOCAL, ShowParameters(name), session_to_html), HTML
         return await dispatch(show, service, LOCAL, ShowParameters(name), to_json), JSON
     operation = REPORTS.get(uri)
     if operation is None:
         raise UnknownName("resource", uri, [*REPORTS, *(each.uri_template for each in TEMPLATES)])
     return await dispatch(operation, service, LOCAL, operation.parameters(), to_json), JSON
-
-
-async def _page(service: Service, name: str) -> str:
-    def write(result: CouncilSession | ImportedSession) -> str:
-        if isinstance(result, ImportedSession):
-            return imported_to_html(result)
-        return session_to_html(result.session, children=result.children, votes=result.votes)
-
-    return await dispatch(show, service, LOCAL, ShowParameters(name), write)
 
 
 Session = Annotated[str, "The session: its name, a beginning of it, or `last`."]

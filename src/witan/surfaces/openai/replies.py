@@ -13,10 +13,9 @@ from witan.errors import WitanError
 from witan.service.json_output import reduce_to, to_json
 from witan.service.redaction import public_error
 from witan.service.sessions import RunningSession, StreamMessage
-from witan.service.text import clean
 from witan.service.trust import session_trust
 from witan.surfaces.http.problems import status_of
-from witan.surfaces.live_board import Board
+from witan.surfaces.live_board import Board, FinalText
 from witan.surfaces.openai.errors import error_object
 from witan.surfaces.report.session import legend_text
 
@@ -477,7 +476,7 @@ class Frames:
         ignored: list[str],
     ) -> None:
         self._usage, self._ending, self._ignored = usage, ending, ignored
-        self._board, self._voice = Board(), _Voice()
+        self._board, self._final = Board(), FinalText()
         self._id, self._model = f"chatcmpl-{running.id}", model
         self._created = int(running.session.opened.at.timestamp())
 
@@ -490,9 +489,14 @@ class Frames:
         self._board = self._board.after(message.event)
         line = self._board.line
         chunks = [self._chunk({"reasoning_content": f"{line}\n"})] if line else []
-        if text := self._voice.after(message.event):
+        if text := self._next_text(message.event):
             chunks.append(self._chunk({"content": text}))
         return b"".join(chunks)
+
+    def _next_text(self, event: e.Event) -> str:
+        if isinstance(event, e.SynthesisDone):
+            return _join(*self._final.end(event.text))
+        return _join(*self._final.take(event))
 
     def ending(self, running: RunningSession) -> bytes:
         """Write the last chunks, or an error."""
@@ -500,7 +504,7 @@ class Frames:
         if refused is not None:
             return _data(error_object(refused.status, refused.message, refused.code))
         session = running.session
-        last = self._voice.rest(session.text or "") + self._ending.of(session)
+        last = _join(*self._final.end(session.text or "")) + self._ending.of(session)
         chunks = [self._chunk({"content": last})] if last else []
         reply = council_reply(running, self._ignored)
         chunks.append(self._chunk({}, finish_reason(session), reply))
@@ -534,45 +538,8 @@ class Frames:
         }
 
 
-class _Voice:
-    """The final answer as it is streamed, which cannot be taken back."""
-
-    def __init__(self) -> None:
-        self._sent = ""
-
-    def after(self, event: e.Event) -> str:
-        """Return the text to add after an event."""
-        match event:
-            case e.SynthesisDelta():
-                self._sent += event.text
-                return event.text
-            case e.SynthesisFailedOver():
-                return self._start_again(f"{event.chairman} failed: {event.reason}")
-            case e.CallRetried(stage="synthesis"):
-                return self._start_again(f"attempt {event.attempt} failed: {event.reason}")
-            case e.TextWithdrawn(stage="synthesis"):
-                return self._start_again(f"so far {event.seat} was reasoning")
-            case e.SynthesisDone():
-                return self.rest(event.text)
-            case _:
-                return ""
-
-    def rest(self, text: str) -> str:
-        """Return the rest of the final text."""
-        sent, self._sent = self._sent, text
-        if text.startswith(sent):
-            return text[len(sent) :]
-        if text.strip() == sent.strip():
-            return ""
-        return f"{_broken_off('the text that counts follows')}{text}"
-
-    def _start_again(self, why: str) -> str:
-        sent, self._sent = self._sent, ""
-        return _broken_off(f"{why}; it starts again") if sent else ""
-
-
-def _broken_off(why: str) -> str:
-    return f"\n\n[interrupted: {clean(why)}]\n\n"
+def _join(piece: str, void: str) -> str:
+    return f"\n\n{void}\n\n{piece}" if void else piece
 
 
 def _data(value: object) -> bytes:

@@ -51,8 +51,8 @@ class Naming(CandidateNames):
         labels = _labels(session, seats)
         jurors = [seat.name for seat in opened.jury if seat.name not in labels]
         # Drawn as labels are: a juror's own answer is hatched, and would tell whose it is.
-        drawn = enumerate(_draw_labels(session, jurors), start=1)
-        others = {name: f"juror {number}" for number, name in drawn}
+        numbers = enumerate(_draw_labels(session, jurors), start=1)
+        others = {name: f"juror {number}" for number, name in numbers}
         for seat in opened.chairmen:
             if seat.name not in labels:
                 others.setdefault(seat.name, CHAIRMAN)
@@ -193,9 +193,9 @@ def _labels(session: Session, seats: list[str]) -> dict[str, str]:
     over = any(not ballot.abstained for ballot in session.ballots)
     shown = [name for name in session.answers if name not in session.failed] if over else seats
     labels = _draw_labels(session, shown)
-    held = {} if session.synthesis is None else session.synthesis.labels
-    if any(labels.get(seat) != label for label, seat in held.items()):
-        labels = {seat: label for label, seat in held.items()}
+    cited = {} if session.synthesis is None else session.synthesis.labels
+    if any(labels.get(seat) != label for label, seat in cited.items()):
+        labels = {seat: label for label, seat in cited.items()}
     rest = [name for name in seats if name not in labels]
     letters = [
         each for each in _draw_labels(session, seats).values() if each not in labels.values()

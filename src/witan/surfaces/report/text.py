@@ -204,7 +204,7 @@ def table(
             yield page.sentence(labels[number], "dim", hang=2)
         style = "bold" if number in bold else "plain"
         yield from (page.paint(line, style) for line in _lines(columns, row, kept, widths))
-    if dropped:
+    if dropped and any(titles):
         names = ", ".join(titles[index] for index in sorted(dropped))
         yield page.sentence(f"(too narrow to show: {names})", "dim")
 

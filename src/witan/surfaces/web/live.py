@@ -16,8 +16,9 @@ from markupsafe import Markup
 
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
+from witan.service.session_records import CouncilSession
 from witan.service.sessions.stream import Stream
-from witan.service.text import UNSAVED, clean, counted, readable
+from witan.service.text import clean, counted, readable
 from witan.surfaces.live_board import Board, LiveLine
 from witan.surfaces.report.ballots import ballot_matrix
 from witan.surfaces.report.document import BallotMatrix
@@ -31,7 +32,7 @@ from witan.surfaces.web.session_page import SessionPage, session_page
 FRAME_SECONDS = 0.05
 """Least seconds between two patches, while changes are gathered."""
 
-HELD = 32
+MAX_PATCHES = 32
 """Patches kept for readers that are behind."""
 
 LIVE_SECONDS = 5.0
@@ -46,16 +47,6 @@ CLOSING = ""
 """The key of the final answer among the seats' answers."""
 
 LIVE, DOCUMENT = "parts/live.html", "parts/document.html"
-
-
-@dataclass(frozen=True, slots=True)
-class LiveStatus:
-    """The state of a session in a few words."""
-
-    doing: str
-    news: tuple[str, ...]
-    simulated: bool
-    unsaved: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,40 +103,39 @@ class LivePage:
     ) -> None:
         self._revealed, self._site, self._now = revealed, site, now
         self._mark = mark
-        self._kept: list[e.Event] = []
-        self._board = Board()
+        self._events: list[e.Event] = []
+        self.board = Board()
         self._texts: dict[str, str] = {}
-        self._told: dict[str, str] = {}
-        self._whole: dict[str, Markup] = {}
+        self._visible: dict[str, str] = {}
+        self._answers: dict[str, Markup] = {}
         self._synthesis = ""
         self._changes = _Changes()
-        self._shown = ""
+        self._announcement = ""
         self._labels: Mapping[str, str] = {}
         self._naming: Naming | None = None
-        self._over = False
         self.seq = 0
         for event in events:
             self.take(event)
-        if self._kept:
-            self.seen()
+        if self._events:
+            self.mark_visible()
 
     def take(self, event: e.Event) -> None:
         """Hear of an event; what it changes waits for the next patch."""
         self.seq = event.seq
-        before = self._board
-        self._board = before.after(event)
+        before = self.board
+        self.board = before.after(event)
         if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
-            self._kept.append(event)
+            self._events.append(event)
             if not isinstance(event, e.CallRetried | e.SheetDrawn | e.ReviewStarted):
                 self._naming = None
         self._changes.lanes |= {
             old.name
-            for old, new in zip(before.seats, self._board.seats, strict=False)
+            for old, new in zip(before.seats, self.board.seats, strict=False)
             if old.at_rest != new.at_rest
         }
-        self._changes.writer |= _at_rest(before) != _at_rest(self._board)
-        self._changes.news |= before.news != self._board.news
-        self._changes.news |= before.provisional != self._board.provisional
+        self._changes.writer |= _at_rest(before) != _at_rest(self.board)
+        self._changes.news |= before.news != self.board.news
+        self._changes.news |= before.provisional != self.board.provisional
         self._take_text(event)
 
     def _take_text(self, event: e.Event) -> None:
@@ -160,8 +150,8 @@ class LivePage:
                 self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
                 changes.seats.add(event.seat)
             case e.AnswerDone():
-                self._whole[event.seat] = rendered(self.naming.quote(event.text))
-                changes.whole.add(event.seat)
+                self._answers[event.seat] = rendered(self.naming.quote(event.text))
+                changes.answers.add(event.seat)
             case (
                 e.AnswerStarted()
                 | e.AnswerFailed()
@@ -178,41 +168,39 @@ class LivePage:
                 | e.TextWithdrawn(stage="synthesis")
             ):
                 self._synthesis, changes.closing, changes.closing_void = "", False, True
-                self._told.pop(CLOSING, None)
+                self._visible.pop(CLOSING, None)
             case e.OutcomeChanged():
                 changes.ranking = changes.ballots = True
             case e.BallotCast() | e.BallotAbstained():
                 changes.ballots = True
-            case e.SessionClosed():
-                self._over = True
             case _:
                 pass
 
     def _void(self, seat: str) -> None:
-        if seat in self._whole:
+        if seat in self._answers:
             return  # a failed round of debate leaves the answer of the round before standing
         self._texts.pop(seat, None)
-        self._told.pop(seat, None)
+        self._visible.pop(seat, None)
         self._changes.seats.discard(seat)
         self._changes.void.add(seat)
 
-    def seen(self) -> None:
+    def mark_visible(self) -> None:
         """Mark everything so far as shown."""
         self._changes = _Changes()
-        self._shown = self.status.doing
+        self._announcement = self.board.doing
         self._labels = self.naming.labels
         texts = {**self._texts, CLOSING: self._synthesis}
-        self._told = {of: self.naming.quote_partial(text) for of, text in texts.items()}
+        self._visible = {of: self.naming.quote_partial(text) for of, text in texts.items()}
 
     @property
-    def over(self) -> bool:
+    def closed(self) -> bool:
         """True if the session was closed."""
-        return self._over
+        return self.board.phase == "closed"
 
     @property
     def session(self) -> Session:
         """The session as far as it came."""
-        return Session.of(self._kept)
+        return Session.of(self._events)
 
     @property
     def naming(self) -> Naming:
@@ -222,17 +210,14 @@ class LivePage:
         return self._naming
 
     @property
-    def status(self) -> LiveStatus:
-        """The current status."""
-        board = self._board
-        news = tuple(map(self.naming.sentence, board.news))
-        unsaved = UNSAVED if board.provisional else ""
-        return LiveStatus(board.doing, news, simulated=bool(board.scripted), unsaved=unsaved)
+    def news(self) -> tuple[str, ...]:
+        """Changes of the course of the session."""
+        return tuple(map(self.naming.sentence, self.board.news))
 
     @property
     def authors(self) -> frozenset[str]:
         """Names of the seats that are asked for an answer."""
-        first = self._kept[0]
+        first = self._events[0]
         seats = first.members if isinstance(first, e.SessionOpened) else ()
         return frozenset(seat.name for seat in seats)
 
@@ -241,25 +226,25 @@ class LivePage:
         """A word for those who have a lane."""
         if self.judged:
             return "reviewers"
-        return "members and jurors" if self._board.jurors else "members"
+        return "members and jurors" if self.board.jurors else "members"
 
     @property
     def judged(self) -> bool:
         """True if the answers come from an earlier session."""
-        first = self._kept[0]
+        first = self._events[0]
         return isinstance(first, e.SessionOpened) and bool(first.answers)
 
     @property
     def address(self) -> str:
         """The address of the patches of this page."""
         revealed = "&reveal=1" if self._revealed else ""
-        name = self._kept[0].session if isinstance(self._kept[0], e.SessionOpened) else ""
-        shown = f"{self.seq}-{self._mark}" if self._mark else self.seq
-        return f"{self._site.at('sessions', name, 'live')}?after={shown}{revealed}"
+        name = self._events[0].session if isinstance(self._events[0], e.SessionOpened) else ""
+        place = f"{self.seq}-{self._mark}" if self._mark else self.seq
+        return f"{self._site.at('sessions', name, 'live')}?after={place}{revealed}"
 
     def page(self) -> SessionPage:
         """Return the page of the session as far as it came."""
-        return session_page(self.session, revealed=self._revealed, closed=False)
+        return session_page(CouncilSession(self.session, under_way=True), revealed=self._revealed)
 
     def matrix(self) -> BallotMatrix:
         """Return the ballots so far."""
@@ -273,28 +258,30 @@ class LivePage:
                 self._lane(key, line),
                 writes=line.name in authors,
                 partial=readable(self.naming.quote_partial(self._texts.get(line.name, ""))),
-                text=self._whole.get(line.name),
+                text=self._answers.get(line.name),
             )
             for key, line in enumerate(self._lines())
         )
 
     def _lane(self, key: int, line: LiveLine) -> Lane:
         elapsed = line.elapsed(self._now())
-        shown = None if elapsed is None else round(elapsed, 1)
-        return Lane(key, self.naming.name(line.name), line, shown, self.naming.sentence(line.note))
+        seconds = None if elapsed is None else round(elapsed, 1)
+        return Lane(
+            key, self.naming.name(line.name), line, seconds, self.naming.sentence(line.note)
+        )
 
     def _lines(self) -> tuple[LiveLine, ...]:
         """Return the seats in the order of their lanes."""
-        lines = {line.name: line for line in self._board.seats}
+        lines = {line.name: line for line in self.board.seats}
         return tuple(lines[seat] for seat in self.naming.order(lines))
 
     def writer(self) -> Lane | None:
         """Return the seat that writes the final answer; None: nobody yet."""
-        line = self._board.writer
+        line = self.board.writer
         if line is None:
             return None
-        shown = self._lane(-1, line)
-        return replace(shown, name=CHAIRMAN) if self.naming.veiled else shown
+        lane = self._lane(-1, line)
+        return replace(lane, name=CHAIRMAN) if self.naming.veiled else lane
 
     def verdict_text(self) -> str:
         """Return the final answer so far."""
@@ -302,11 +289,11 @@ class LivePage:
 
     def patch(self) -> str:
         """Return what changed since the last patch, as partials."""
-        if not self._kept:
+        if not self._events:
             return ""
         changes, self._changes = self._changes, _Changes()
-        if self._over:
-            return self.ended()
+        if self.closed:
+            return self.final_patch()
         return "\n".join(
             _partial(target, swap, content)
             for target, swap, content in (
@@ -317,7 +304,7 @@ class LivePage:
             )
         )
 
-    def ended(self, problem: str = "") -> str:
+    def final_patch(self, problem: str = "") -> str:
         """Return a patch that replaces the live page by the final one."""
         page = session_page(self.session, revealed=self._revealed, councils=self._site.councils)
         body = render("parts/session.html", site=self._site, page=page, problem=clean(problem))
@@ -330,7 +317,7 @@ class LivePage:
             # A seat that failed gets none of the labels of the final answer, so others move up.
             self._labels = self.naming.labels
             for seat, text in self._texts.items():
-                self._told[seat] = self.naming.quote_partial(text)
+                self._visible[seat] = self.naming.quote_partial(text)
             yield "lanes", "innerHTML", "".join(part(LIVE, "lane", each) for each in self.lanes())
             return
         for key, line in enumerate(self._lines()):
@@ -338,8 +325,8 @@ class LivePage:
                 head = part(LIVE, "lane_head", self._lane(key, line))
                 yield f"lane-{key}-head", "innerHTML", head
             target = f"lane-{key}-text"
-            if line.name in changes.whole:
-                text = f'<div id="{target}" class="prose">{self._whole[line.name]}</div>'
+            if line.name in changes.answers:
+                text = f'<div id="{target}" class="prose">{self._answers[line.name]}</div>'
                 yield target, "outerHTML", text
                 continue
             if line.name in changes.void:
@@ -354,8 +341,8 @@ class LivePage:
             return
         session = self.session
         if changes.ranking and session.outcome is not None:
-            shown = ranking_blocks(session.outcome, self.naming)
-            yield "ranking", "innerMorph", part(DOCUMENT, "blocks", shown, self._site, {})
+            blocks = ranking_blocks(session.outcome, self.naming)
+            yield "ranking", "innerMorph", part(DOCUMENT, "blocks", blocks, self._site, {})
         yield "ballots", "innerMorph", part(DOCUMENT, "matrix", self.matrix(), self._site, True)
 
     def _patched_closing(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
@@ -368,19 +355,18 @@ class LivePage:
 
     def _grown(self, target: str, of: str, text: str) -> Iterator[tuple[str, str, str]]:
         """Return the part of a growing text that was not sent."""
-        before, now = self._told.get(of, ""), self.naming.quote_partial(text)
-        self._told[of] = now
+        before, now = self._visible.get(of, ""), self.naming.quote_partial(text)
+        self._visible[of] = now
         if not now.startswith(before):  # what was sent turns out to be a name
             yield target, "outerHTML", part(LIVE, "stream", target, now)
         elif len(now) > len(before):
             yield target, "beforeend", to_html(now[len(before) :])
 
     def _patched_status(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
-        status = self.status
-        if changes.news or status.doing != self._shown:
-            self._shown = status.doing
-            yield "status", "innerHTML", part(LIVE, "status", status)
-            yield "announced", "textContent", to_html(status.doing)
+        if changes.news or self.board.doing != self._announcement:
+            self._announcement = self.board.doing
+            yield "status", "innerHTML", part(LIVE, "status", self.board, self.news)
+            yield "announced", "textContent", to_html(self._announcement)
 
 
 class _Changes:
@@ -389,7 +375,7 @@ class _Changes:
     def __init__(self) -> None:
         self.lanes: set[str] = set()
         self.seats: set[str] = set()
-        self.whole: set[str] = set()
+        self.answers: set[str] = set()
         self.void: set[str] = set()
         self.closing = self.closing_void = False
         self.writer = self.news = self.ranking = self.ballots = False
@@ -422,79 +408,79 @@ class Feed:
 
     def __init__(self, page: Callable[[], LivePage]) -> None:
         self._page, self._live = page, page()
-        self._held: deque[bytes] = deque(maxlen=HELD)
-        self._made = 0
-        self._heard = 0
-        self._due = 0.0
+        self._patches: deque[bytes] = deque(maxlen=MAX_PATCHES)
+        self._n_patches = 0
+        self._latest = 0
+        self._next_at = 0.0
         self.seq = 0
         self.end: bytes | None = None
 
-    def lags(self, stream: Stream) -> bool:
+    def is_behind(self, stream: Stream) -> bool:
         """Return true if the stream has messages that it has not applied."""
-        return stream.ended or bool(stream.told_after(self._heard))
+        return stream.ended or bool(stream.told_after(self._latest))
 
-    async def ready(self, stream: Stream) -> None:
+    async def wait(self, stream: Stream) -> None:
         """Wait for a message, and for those that come with it.
 
         Whatever begins at one moment is shown at one: in what order it begins is that of the seats.
         """
-        if not self.lags(stream):
+        if not self.is_behind(stream):
             await stream.changed()
-        await anyio.sleep_until(max(self._due, anyio.current_time() + FRAME_SECONDS))
+        await anyio.sleep_until(max(self._next_at, anyio.current_time() + FRAME_SECONDS))
 
     def take(self, stream: Stream, problem: Callable[[], str]) -> None:
         """Render the messages since the last patch, if there are any."""
         if self.end is not None:
             return
-        over = stream.ended  # before the messages are read: nothing follows them then
-        for message in stream.told_after(self._heard):
-            self._heard = message.seq
+        is_over = stream.ended  # before the messages are read: nothing follows them then
+        for message in stream.told_after(self._latest):
+            self._latest = message.seq
             self._live.take(message.event)
         self.seq = self._live.seq
-        if over:
-            whole = self._live.ended(problem())
-            self.end = frame(f"{self.seq}-{stream.mark}", whole) + END
+        if is_over:
+            page = self._live.final_patch(problem())
+            self.end = frame(f"{self.seq}-{stream.mark}", page) + END
             self._live = self._page()  # the page that is over holds every text once more
-            self._held.clear()
+            self._patches.clear()
             return
         # What closes a session is followed by its end, with which the whole page comes.
-        if patch := "" if self._live.over else self._live.patch():
-            self._held.append(frame(f"{self.seq}-{stream.mark}", patch))
-            self._made += 1
-            self._due = anyio.current_time() + FRAME_SECONDS
+        if patch := "" if self._live.closed else self._live.patch():
+            self._patches.append(frame(f"{self.seq}-{stream.mark}", patch))
+            self._n_patches += 1
+            self._next_at = anyio.current_time() + FRAME_SECONDS
 
     @property
-    def rests(self) -> bool:
+    def is_resting(self) -> bool:
         """Return true if it made a patch just now."""
-        return anyio.current_time() < self._due
+        return anyio.current_time() < self._next_at
 
     @property
-    def made(self) -> int:
+    def n_patches(self) -> int:
         """The number of patches so far."""
-        return self._made
+        return self._n_patches
 
-    def since(self, seen: int) -> bytes | None:
+    def patches_after(self, number: int) -> bytes | None:
         """Return the patches after so many; None: they are gone."""
-        lacks = self._made - seen
-        if lacks > len(self._held):
+        lacks = self._n_patches - number
+        if lacks > len(self._patches):
             return None
-        return b"".join([*self._held][len(self._held) - lacks :])
+        return b"".join([*self._patches][len(self._patches) - lacks :])
 
-    def missed(self, stream: Stream, after: int) -> bytes:
+    def catch_up(self, stream: Stream, after: int) -> bytes:
         """Return a patch for a page that shows events up to `after`."""
         if after >= self.seq:
             return b""
         live = self._page()
-        known = [message for message in stream.told_after(0) if message.seq <= self.seq]
-        for message in known:
+        messages = [message for message in stream.told_after(0) if message.seq <= self.seq]
+        for message in messages:
             if message.seq <= after:
                 live.take(message.event)
         if live.seq:
-            live.seen()
-        for message in known:
+            live.mark_visible()
+        for message in messages:
             if message.seq > after:
                 live.take(message.event)
-        patch = "" if live.over else live.patch()
+        patch = "" if live.closed else live.patch()
         return frame(f"{self.seq}-{stream.mark}", patch) if patch else b""
 
 
@@ -521,7 +507,7 @@ def frame(last: str, patch: str) -> bytes:
 
 async def last_patch(live: LivePage) -> AsyncGenerator[bytes, None]:
     """Yield the whole page of a finished session, and the event ``end``."""
-    yield frame(str(live.seq), live.ended()) + END
+    yield frame(str(live.seq), live.final_patch()) + END
 
 
 async def follow_live(
@@ -545,24 +531,24 @@ async def follow_live(
     problem
         What there is to say at the end beside the session itself.
     """
-    due = anyio.current_time() + heartbeat_seconds
-    seen: int | None = None
+    heartbeat_at = anyio.current_time() + heartbeat_seconds
+    n_read: int | None = None
     while True:
-        if seen is None or (piece := feed.since(seen)) is None:
+        if n_read is None or (piece := feed.patches_after(n_read)) is None:
             feed.take(stream, problem)
-            piece = b"" if feed.end else feed.missed(stream, after)
+            piece = b"" if feed.end else feed.catch_up(stream, after)
         if feed.end is not None:
             yield feed.end
             return
-        seen, after = feed.made, feed.seq
+        n_read, after = feed.n_patches, feed.seq
         if piece:
             yield piece
-            due = anyio.current_time() + heartbeat_seconds
+            heartbeat_at = anyio.current_time() + heartbeat_seconds
             continue
-        with anyio.CancelScope(deadline=due):
-            await feed.ready(stream)
-            if not feed.rests:  # nobody else has made the patch meanwhile
+        with anyio.CancelScope(deadline=heartbeat_at):
+            await feed.wait(stream)
+            if not feed.is_resting:  # nobody else has made the patch meanwhile
                 feed.take(stream, problem)
-        if anyio.current_time() >= due:
+        if anyio.current_time() >= heartbeat_at:
             yield HEARTBEAT
-            due = anyio.current_time() + heartbeat_seconds
+            heartbeat_at = anyio.current_time() + heartbeat_seconds

@@ -11,21 +11,23 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.service.requests import QuestionRequest
 from witan.service.text import clean
 from witan.surfaces.report.document import Block, Chart, FinalAnswer, Link, Note, Report
 from witan.surfaces.report.drawing import draw_chart
+from witan.surfaces.report.sessions import cost_of, origin_text, question_beginning
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.forms import BLANK, Filled, council_sections, form_fields
 from witan.surfaces.web.markdown import rendered
-from witan.surfaces.web.session_list import SessionLine
-from witan.surfaces.web.session_page import SessionPage, imported_page, session_page
+from witan.surfaces.web.session_list import ListedSession
+from witan.surfaces.web.session_page import session_page
 
 if TYPE_CHECKING:
     from witan.history.ballots import Paper, VoteResult
-    from witan.service.session_records import ImportedSession
+    from witan.service.session_records import CouncilSession, ImportedSession
     from witan.service.sessions import CouncilProfile
     from witan.surfaces.web.live import LivePage
 
@@ -94,16 +96,27 @@ def _environment() -> Environment:
     environment.globals["style_files"] = STYLES
     environment.filters |= {
         "address": _address,
+        "beginning": _beginning,
         "clean": clean,
+        "cost": cost_of,
         "draw": _draw,
         "exact": exact_html,
         "kind": _kind,
         "minus": _with_minus,
+        "origin": origin_text,
         "overlong": _is_overlong,
         "prose": _render_prose,
         "runs": _runs,
     }
     return environment
+
+
+LIST_CHARS = 160
+"""Characters of a question that a list shows."""
+
+
+def _beginning(question: str) -> str:
+    return question_beginning(clean(question), LIST_CHARS)
 
 
 _MINUS = re.compile(r"(?<![\w-])-(?=\d)")
@@ -174,20 +187,33 @@ def part(template: str, name: str, /, *values: Any) -> str:
 
 
 def render_session(
-    session: Session, *, site: Site = SITE, problem: str = "", misnamed: str = "", **shown: Any
+    result: "Session | CouncilSession | ImportedSession",
+    *,
+    revealed: bool = False,
+    recounted: Outcome | None = None,
+    without: tuple[str, ...] = (),
+    site: Site = SITE,
+    problem: str = "",
+    misnamed: str = "",
 ) -> str:
-    """Render a session that is over or was interrupted.
+    """Render a session that is over, was interrupted, or came in as ballots.
 
     Parameters
     ----------
+    revealed, recounted, without
+        As `session_page` takes them.
     problem
         What became of it beside what its record says.
     misnamed
         What was written in place of its name, to delete it; empty: nothing was.
-    shown
-        Names, count, votes and children, as `session_page` takes them.
     """
-    page = session_page(session, councils=site.councils, **shown)
+    page = session_page(
+        result,
+        revealed=revealed,
+        recounted=recounted,
+        without=without,
+        councils=site.councils,
+    )
     return render("session.html", site=site, page=page, problem=clean(problem), misnamed=misnamed)
 
 
@@ -218,7 +244,7 @@ def render_ask(
     demo_question: str,
     filled: Filled = BLANK,
     planned: Report | None = None,
-    latest: Sequence[SessionLine] = (),
+    latest: Sequence[ListedSession] = (),
     site: Site = SITE,
 ) -> str:
     """Render the form that asks a question, and its cost if `planned`."""
@@ -246,43 +272,16 @@ def render_live(live: "LivePage", *, site: Site = SITE) -> str:
     return render("live.html", site=site, page=live.page(), live=live)
 
 
-def export_html(session: Session, *, revealed: bool = True, **shown: Any) -> str:
-    """Render a session as one self-contained file without scripts."""
-    return _alone(session_page(session, revealed=revealed, **shown))
-
-
-def export_imported_html(imported: "ImportedSession") -> str:
-    """Render an imported session as one self-contained file."""
-    return _alone(imported_page(imported))
-
-
-def render_imported(
-    imported: "ImportedSession",
-    *,
-    recounted: bool = False,
-    without: tuple[str, ...] = (),
-    problem: str = "",
-    misnamed: str = "",
-    site: Site = SITE,
+def export_html(
+    result: "Session | CouncilSession | ImportedSession", *, revealed: bool = True
 ) -> str:
-    """Render a session that was imported as ballots, as `render_session` does.
-
-    Parameters
-    ----------
-    recounted, without
-        It is counted by something else than usually, and without whose ballots.
-    """
-    page = imported_page(imported, recounted=recounted, without=without)
-    return render("session.html", site=site, page=page, problem=clean(problem), misnamed=misnamed)
-
-
-def _alone(page: SessionPage) -> str:
+    """Render a session as one self-contained file without scripts."""
     style = styles()
     policy = f"default-src 'none'; style-src {style_source(style)}; base-uri 'none'"
     return render(
         "session.html",
         site=Site(alone=True),
-        page=page,
+        page=session_page(result, revealed=revealed),
         problem="",
         style=trusted_html(style),
         policy=policy,

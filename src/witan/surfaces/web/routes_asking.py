@@ -37,7 +37,7 @@ from witan.surfaces.report.plan import plan_report
 from witan.surfaces.web.forms import Filled, Form, council_sections, read_form
 from witan.surfaces.web.rendering import Choice, render, render_ask
 from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
-from witan.surfaces.web.session_list import SessionLine, latest_rows
+from witan.surfaces.web.session_list import ListedSession, latest_sessions
 
 router = page_router()
 
@@ -83,8 +83,8 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
         return await _form(request, service, refuse_form(request, values, error))
     report = plan_report(planned)
     if form.contents:
-        again = Note("The files were counted; choose them again to ask with them.", "hint")
-        report = replace(report, blocks=(again, *report.blocks))
+        note = Note("The files were counted; choose them again to ask with them.", "hint")
+        report = replace(report, blocks=(note, *report.blocks))
     return await _form(request, service, Filled(values), planned=report)
 
 
@@ -133,17 +133,20 @@ def _councils(service: Service) -> list[Choice]:
         about = profile.about or seats
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
-            who, writers = _named((*profile.seats, *profile.jury)), _named(profile.chairmen)
+            who, writers = (
+                _name_seats((*profile.seats, *profile.jury)),
+                _name_seats(profile.chairmen),
+            )
             result.append(Choice(name, words, profile.problem or "", who, writers))
     return result
 
 
-def _named(seats: Iterable[Seat]) -> tuple[tuple[str, str], ...]:
+def _name_seats(seats: Iterable[Seat]) -> tuple[tuple[str, str], ...]:
     """Name each seat, and its model where that differs."""
-    called = ((seat.name, clean(_name_seat(seat))) for seat in seats)
+    names = ((seat.name, clean(_name_seat(seat))) for seat in seats)
     return tuple(
         (name, clean(name) if model == clean(name) else f"{clean(name)} ({model})")
-        for name, model in called
+        for name, model in names
     )
 
 
@@ -152,29 +155,29 @@ def _name_seat(seat: Seat) -> str:
     return seat.name if seat.simulated else seat.source or seat.name
 
 
-def _latest(service: Service) -> tuple[SessionLine, ...]:
+def _latest(service: Service) -> list[ListedSession]:
     if service.history is None:
-        return latest_rows([], service.at_hand, most=LATEST)
-    held, _ = service.history.page(Search(has_events=True), LATEST)
-    return latest_rows(held, service.under_way, most=LATEST)
+        return latest_sessions([], service.at_hand, most=LATEST)
+    summaries, _ = service.history.page(Search(has_events=True), LATEST)
+    return latest_sessions(summaries, service.under_way, most=LATEST)
 
 
 @router.post("/sessions/{session:path}/resume")
 async def resume(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Resume a session, or show it if that happened meanwhile."""
     form = await read_form(request)
-    whole = await service.named(session)
+    session_id = await service.named(session)
     try:
         await operations.resume.handler(
             operations.ClientService(service, client),
-            read_texts(ResumeRequest, form.texts, {"session": whole}),
+            read_texts(ResumeRequest, form.texts, {"session": session_id}),
         )
     except (HistoryConflict, NothingToCount):
-        running = service.running(whole)
+        running = service.running(session_id)
         resumed = running is not None and running.under_way
-        if not resumed and (await service.session(whole)).status == "interrupted":
+        if not resumed and (await service.session(session_id)).status == "interrupted":
             raise
-    return redirect(site_of(request), "sessions", whole)
+    return redirect(site_of(request), "sessions", session_id)
 
 
 @router.post("/sessions/{session:path}/retry")
@@ -182,8 +185,8 @@ async def retry(request: Request, session: str, service: ServiceOf, client: Clie
     """Ask seats that failed once more."""
     form = await read_form(request)
     record = await service.session(session)
-    given = read_retry(form, record)
-    running = await operations.retry.handler(operations.ClientService(service, client), given)
+    parameters = read_retry(form, record)
+    running = await operations.retry.handler(operations.ClientService(service, client), parameters)
     return redirect(site_of(request), "sessions", running.id)
 
 
@@ -197,12 +200,12 @@ async def rejudge(
 ) -> Response:
     """Have another jury judge the answers."""
     form = await read_form(request)
-    whole = await service.named(session)
+    session_id = await service.named(session)
     try:
-        given = read_rejudging(form, whole)
-        running = await service.rejudge(whole, given, client=client, hops=hops)
+        parameters = read_rejudging(form, session_id)
+        running = await service.rejudge(session_id, parameters, client=client, hops=hops)
     except AT_A_FIELD as error:
-        return _jury_page(request, whole, refuse_form(request, form.values, error))
+        return _jury_page(request, session_id, refuse_form(request, form.values, error))
     return redirect(site_of(request), "sessions", running.id)
 
 
@@ -233,14 +236,14 @@ async def plan_rejudge(
 ) -> Response:
     """Say what another jury would cost at most."""
     form = await read_form(request)
-    whole, values = await service.named(session), form.values
+    session_id, values = await service.named(session), form.values
     try:
         planned = await planning.plan_rejudge.handler(
-            planning.Planner(service, client), read_rejudging(form, whole)
+            planning.Planner(service, client), read_rejudging(form, session_id)
         )
     except AT_A_FIELD as error:
-        return _jury_page(request, whole, refuse_form(request, values, error))
-    return _jury_page(request, whole, Filled(values), plan_report(planned))
+        return _jury_page(request, session_id, refuse_form(request, values, error))
+    return _jury_page(request, session_id, Filled(values), plan_report(planned))
 
 
 def _jury_page(
@@ -284,8 +287,8 @@ def read_rejudging(form: Form, session: str) -> RejudgeRequest:
     WitanError, ValidationError
         If a field is not accepted.
     """
-    given = parse_texts(RejudgeRequest, form.texts)
-    return validate_parameters(RejudgeRequest, {**given, "session": session})
+    parameters = parse_texts(RejudgeRequest, form.texts)
+    return validate_parameters(RejudgeRequest, {**parameters, "session": session})
 
 
 def read_question(form: Form) -> QuestionRequest:
@@ -297,13 +300,13 @@ def read_question(form: Form) -> QuestionRequest:
         If a field is not accepted.
     """
     texts = {name: text for name, text in form.texts.items() if name not in BY_HAND}
-    given = parse_texts(QuestionRequest, texts) | {"question": form.get("question")}
-    given |= {"files": form.read_files(), "conversation": _turns(form.get("conversation"))}
-    question = validate_parameters(QuestionRequest, given)
-    shown = demonstration(fast=True)
-    if question.profile != DEMO or question.question != shown.question or question.seed is not None:
+    parameters = parse_texts(QuestionRequest, texts) | {"question": form.get("question")}
+    parameters |= {"files": form.read_files(), "conversation": _turns(form.get("conversation"))}
+    question = validate_parameters(QuestionRequest, parameters)
+    demo = demonstration(fast=True)
+    if question.profile != DEMO or question.question != demo.question or question.seed is not None:
         return question
-    return replace(question, seed=shown.seed)
+    return replace(question, seed=demo.seed)
 
 
 def _turns(text: str) -> list[dict[str, str]]:

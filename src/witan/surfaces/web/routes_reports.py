@@ -32,7 +32,7 @@ from witan.surfaces.report.leaderboard import leaderboard_report
 from witan.surfaces.web.forms import form_fields, read_query, takes_query
 from witan.surfaces.web.rendering import Site, render
 from witan.surfaces.web.responses import HtmlPage, page_router, site_of
-from witan.surfaces.web.session_list import session_rows
+from witan.surfaces.web.session_list import list_sessions
 from witan.surfaces.web.session_page import session_rules
 
 router = page_router()
@@ -87,27 +87,27 @@ async def history_page(
     request: Request, service: ServiceOf, client: ClientOf, **query: str
 ) -> Response:
     """List sessions, and search them."""
-    site, refused = site_of(request), None
-    shown, following = tuple[SessionSummary, ...](), None
-    searched = {name: value for name, value in query.items() if value and name != "after"}
+    site, failure = site_of(request), None
+    summaries, following = tuple[SessionSummary, ...](), None
+    filters = {name: value for name, value in query.items() if value and name != "after"}
     try:
         parameters = read_query(sessions, query)
         answer = await dispatch(sessions, service, client, parameters, lambda result: result)
-        shown, following = answer.sessions, answer.next
+        summaries, following = answer.sessions, answer.next
     except WitanError as error:
-        refused = error
+        failure = error
     html = render(
         "history.html",
         site=site,
         fields=form_fields(sessions.parameters, query, without=["after"]),
-        rows=session_rows(shown, service.under_way),
-        older="" if following is None else _link(site, {**searched, "after": following}),
-        latest=_link(site, searched),
+        rows=list_sessions(summaries, service.under_way),
+        older="" if following is None else _link(site, {**filters, "after": following}),
+        latest=_link(site, filters),
         paged=bool(query["after"]),
-        searched=bool(searched),
-        problem="" if refused is None else clean(word_error(request, refused)),
+        searched=bool(filters),
+        problem="" if failure is None else clean(word_error(request, failure)),
     )
-    return HtmlPage(html, 200 if refused is None else status_of(refused))
+    return HtmlPage(html, 200 if failure is None else status_of(failure))
 
 
 def _link(site: Site, query: Mapping[str, str]) -> str:
@@ -139,12 +139,12 @@ async def leaderboard_page(
         parts = scores_over_time(service.reports, parameters.terms) if trend else None
         return leaderboard_report(board, parts)
 
-    known = {name: value for name, value in request.query_params.items() if name != "show"}
+    page_query = {name: value for name, value in request.query_params.items() if name != "show"}
     rules = tuple(name for name in session_rules() if name != AUTO)
     values = {
         "fields": form_fields(leaderboard.parameters, query, choices={"rule": rules}),
         "trend": trend,
-        "with_trend": f"?{urlencode({**known, 'trend': '1'})}#h-trend",
+        "with_trend": f"?{urlencode({**page_query, 'trend': '1'})}#h-trend",
     }
     report = ReportPage("leaderboard", "parts/leaderboard.html", "Leaderboard", values)
     return await answer_report(request, report, check, count, show=show)
@@ -218,8 +218,8 @@ async def answer_report(
         check()
         if show not in (PART, WHOLE):
             return HtmlPage(report.render(template, site, waiting=_waiting(request, report, site)))
-        wanted = (request.app.state.service, report.page, tuple(_query(request)))
-        view = await while_connected(request, lambda: once(wanted, count))
+        key = (request.app.state.service, report.page, tuple(_query(request)))
+        view = await while_connected(request, lambda: once(key, count))
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:
         return HtmlPage(report.render(template, site, empty=clean(word_error(request, error))))

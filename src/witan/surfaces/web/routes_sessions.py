@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio
 from fastapi import Header, Query, Request
@@ -34,7 +34,6 @@ from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.live import LIVE_SECONDS, LivePage, follow_live, last_patch
 from witan.surfaces.web.rendering import (
     render,
-    render_imported,
     render_live,
     render_reveal,
     render_session,
@@ -59,7 +58,7 @@ UNKEPT = {"Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SessionQuery:
     """Parameters of the page of a session.
 
     Parameters
@@ -87,12 +86,14 @@ async def live(
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Patch a page of a session under way, by server-sent events."""
-    whole = await service.named(session)
-    running = service.running(whole)
+    session_id = await service.named(session)
+    running = service.running(session_id)
     page = partial(LivePage, revealed=reveal, site=replace(site_of(request), client=""))
     if running is None:
         # It ended long ago, or the server was restarted: the page shows what is recorded.
-        return stream_response(request, last_patch(page((await service.session(whole)).events)))
+        return stream_response(
+            request, last_patch(page((await service.session(session_id)).events))
+        )
     following = follow_live(
         running.stream,
         request.app.state.feeds.of(running.stream, page, revealed=reveal),
@@ -113,41 +114,41 @@ async def state(session: str, service: ServiceOf) -> Response:
     return Response(status_code=204 if waiting else 205, headers=UNKEPT)
 
 
-async def _is_interrupted(service: Service, whole: str) -> bool:
+async def _is_interrupted(service: Service, session_id: str) -> bool:
     """Return true if a session is interrupted, without reading its events."""
-    running = service.running(whole)
+    running = service.running(session_id)
     if running is not None and running.under_way:
         return False
     if service.history is not None:
         with suppress(UnknownName):  # it may never have been kept
-            about = await anyio.to_thread.run_sync(service.history.summary, whole)
+            about = await anyio.to_thread.run_sync(service.history.summary, session_id)
             return about.status in ("interrupted", "running")
-    return (await service.session(whole)).status == "interrupted"
+    return (await service.session(session_id)).status == "interrupted"
 
 
 @router.post("/sessions/{session:path}/cancel")
 async def cancel(request: Request, session: str, service: ServiceOf) -> Response:
     """Stop a session."""
-    whole = await service.named(session)
-    running = service.running(whole)
+    session_id = await service.named(session)
+    running = service.running(session_id)
     if running is not None:
         running.cancel()
         with suppress(WitanError):  # its page says so
             await running.ended()
-    return redirect(site_of(request), "sessions", whole)
+    return redirect(site_of(request), "sessions", session_id)
 
 
 @router.post("/sessions/{session:path}/forget")
 async def forget(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Delete a session, and show those that are left."""
     form = await read_form(request)
-    whole = await service.named(session)
-    if (name := form.get("session")) != whole:
+    session_id = await service.named(session)
+    if (name := form.get("session")) != session_id:
         # An address of its own: whoever goes back to it later is asked to send nothing again.
-        shown = {"reveal": "1"} if form.get("reveal") else {}
-        called = name[:MOST_CALLED] or "nothing"
-        return redirect(site_of(request), "sessions", whole, **shown, misnamed=called)
-    parameters = ForgetParameters(whole, with_children="with_children" in form.fields)
+        reveal = {"reveal": "1"} if form.get("reveal") else {}
+        entry = name[:MOST_CALLED] or "nothing"
+        return redirect(site_of(request), "sessions", session_id, **reveal, misnamed=entry)
+    parameters = ForgetParameters(session_id, with_children="with_children" in form.fields)
     await dispatch(forget_session, service, client, parameters, keep_typed)
     return redirect(site_of(request), "history")
 
@@ -167,9 +168,9 @@ async def paper(
     store, site, name = ServedSessions(service, client), site_of(request), person.strip()
     if not name:
         _ = store.history
-        whole = await service.named(session)
+        session_id = await service.named(session)
         known = "" if request.app.state.clients.open else client.name
-        return HtmlPage(render("voter.html", site=site, session=whole, known=known, seen=seen))
+        return HtmlPage(render("voter.html", site=site, session=session_id, known=known, seen=seen))
     prepared = await anyio.to_thread.run_sync(paper_for, store, session, name)
     if not cast or prepared.earlier is None:
         return HtmlPage(render_vote(prepared, seen=seen, site=site))
@@ -251,53 +252,49 @@ async def show(
     misnamed: Annotated[str, Query(max_length=MOST_CALLED)] = "",
 ) -> Response:
     """Show a session, running, finished or imported."""
-    here = Shown(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal, misnamed=misnamed)
-    return await _show_session(request, service, await service.named(session), here)
+    query = SessionQuery(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal, misnamed=misnamed)
+    return await _show_session(request, service, await service.named(session), query)
 
 
-async def _show_session(request: Request, service: ServiceOf, whole: str, here: Shown) -> Response:
+async def _show_session(
+    request: Request, service: ServiceOf, session_id: str, query: SessionQuery
+) -> Response:
     """Make the page of a session, kept in no cache."""
-    site, running = site_of(request), service.running(whole)
+    site, running = site_of(request), service.running(session_id)
     if running is not None and running.under_way:
         events = (each.event for each in running.stream.told_after(0))
-        live = LivePage(events, revealed=here.reveal, site=site, mark=running.stream.mark)
+        live = LivePage(events, revealed=query.reveal, site=site, mark=running.stream.mark)
         return HtmlPage(render_live(live, site=site), headers=UNKEPT)
-    result = await dispatch(show_session, service, LOCAL, ShowParameters(whole), keep_typed)
-    seats = here.without
+    result = await dispatch(show_session, service, LOCAL, ShowParameters(session_id), keep_typed)
+    seats = query.without
     if not isinstance(result, ImportedSession):
         seats = tuple(find_seat(result.session, each) for each in seats)
-    recounted, refused = None, None
+    recounted, failure = None, None
     try:
-        if here.rule or seats:
-            parameters = RecountParameters(session=whole, rule=here.rule or None, without=seats)
+        if query.rule or seats:
+            parameters = RecountParameters(
+                session=session_id, rule=query.rule or None, without=seats
+            )
             recounted = (await dispatch(recount, service, LOCAL, parameters, keep_typed)).outcome
     except WitanError as error:
-        refused, seats = error, ()
-    problem = _refused(request, refused)
-    shared: dict[str, Any] = {"without": seats, "site": site, "misnamed": here.misnamed}
-    if isinstance(result, ImportedSession):
-        if recounted is not None:
-            result = replace(result, outcome=recounted, not_counted=None)
-        write = partial(
-            render_imported, result, recounted=recounted is not None, problem=problem, **shared
-        )
-    else:
-        running = service.running(whole)  # no longer where another process took the session up
-        write = partial(
-            render_session,
-            result.session,
-            revealed=here.reveal,
-            recounted=recounted,
-            children=result.children,
-            votes=result.votes,
-            problem=problem or _running_problem(running),
-            **shared,
-        )
+        failure, seats = error, ()
+    if not isinstance(result, ImportedSession):
+        running = service.running(session_id)  # no longer where another process took the session up
+    write = partial(
+        render_session,
+        result,
+        revealed=query.reveal,
+        recounted=recounted,
+        without=seats,
+        site=site,
+        problem=_word_failure(request, failure) or _running_problem(running),
+        misnamed=query.misnamed,
+    )
     html = await anyio.to_thread.run_sync(write)
-    return HtmlPage(html, 200 if refused is None else status_of(refused), UNKEPT)
+    return HtmlPage(html, 200 if failure is None else status_of(failure), UNKEPT)
 
 
-def _refused(request: Request, error: WitanError | None) -> str:
+def _word_failure(request: Request, error: WitanError | None) -> str:
     """Say why a session cannot be recounted; empty: it can."""
     return "" if error is None else f"It is not counted so: {word_error(request, error)}"
 

@@ -1,18 +1,17 @@
 """The page of a session: its report, and the controls beside it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
-from witan.service.session_records import CouncilSession
+from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.text import clean
 from witan.surfaces.report.document import Block, Quote, Report
 from witan.surfaces.report.imported import imported_report
@@ -21,7 +20,6 @@ from witan.surfaces.report.session import recount_text, session_report
 from witan.surfaces.report.sessions import question_beginning
 
 if TYPE_CHECKING:
-    from witan.service.session_records import ImportedSession
     from witan.service.sessions import CouncilProfile
 
 TITLE_CHARS = 80
@@ -102,56 +100,55 @@ class SessionPage:
 
 
 def session_page(
-    session: Session,
+    result: Session | CouncilSession | ImportedSession,
     *,
     revealed: bool = False,
     recounted: Outcome | None = None,
     without: tuple[str, ...] = (),
-    children: Mapping[str, str] | None = None,
-    votes: Sequence[Ballot] = (),
     councils: Sequence["CouncilProfile"] = (),
-    closed: bool = True,
 ) -> SessionPage:
     """Return the page of a session.
 
     Parameters
     ----------
     revealed
-        Names stand beside labels.
+        Names stand beside labels; they always do where it came in as ballots.
     recounted, without
         The ballots counted again, and whose were left out; None: as the session counted them.
     councils
         Those that the next question can be put to.
-    closed
-        False: it is under way, and more may come.
     """
-    names, own = Naming.of(session, veiled=not revealed), session.outcome
-    shown = own if recounted is None else recounted
-    record = CouncilSession(session, tuple(votes), children or {}, under_way=not closed)
+    if isinstance(result, ImportedSession):
+        return _imported_page(result, recounted, without)
+    record = CouncilSession(result) if isinstance(result, Session) else result
+    session = record.session
+    names = Naming.of(session, veiled=not revealed)
+    outcome = session.outcome if recounted is None else recounted
     return SessionPage(
         session_report(record, names, recounted=recounted, without=without),
         session.id,
         session.question,
-        session.status if closed else "under way",
+        "under way" if record.under_way else session.status,
         session.simulated,
         len(session.answers),
         veiled=names.veiled,
-        recount=None if recounted is None else _compare(own, recounted, without, names),
-        rule="" if shown is None else shown.rule,
+        recount=None if recounted is None else _compare(session.outcome, recounted, without, names),
+        rule="" if outcome is None else outcome.rule,
         without=tuple(map(names.value, without)),
         retry=_failed_seats(session, names),
         has_text=session.text is not None,
-        n_children=len(children or {}),
+        n_children=len(record.children),
         council=find_council(session.opened, councils),
     )
 
 
-def imported_page(
-    imported: "ImportedSession", *, recounted: bool = False, without: tuple[str, ...] = ()
+def _imported_page(
+    imported: ImportedSession, recounted: Outcome | None, without: tuple[str, ...]
 ) -> SessionPage:
-    """Return the page of an imported session, `recounted` or as it is counted usually."""
+    if recounted is not None:
+        imported = replace(imported, outcome=recounted, not_counted=None)
     outcome = imported.outcome
-    how = f"Without {', '.join(map(clean, without))}" if without else "Counted otherwise than usual"
+    how = f"Without {', '.join(without)}" if without else "Counted otherwise than usual"
     return SessionPage(
         imported_report(imported, without),
         imported.about.session,
@@ -160,7 +157,7 @@ def imported_page(
         imported.about.simulated,
         len(imported.held.answers),
         imported=True,
-        recount=RecountNote(how, "", changed=False) if recounted or without else None,
+        recount=None if recounted is None else RecountNote(how, "", changed=False),
         rule="" if outcome is None else outcome.rule,
         without=without,
     )
@@ -204,8 +201,8 @@ def _failed_seats(session: Session, names: Naming) -> tuple[tuple[str, str], ...
 
 def find_council(opened: SessionOpened, councils: Sequence["CouncilProfile"]) -> str:
     """Name the council of a session; empty: the configured one, or none."""
-    sat = [*map(_identity, opened.seats)]
-    same = [each for each in councils if [*map(_identity, each.seats)] == sat]
+    seats = [*map(_identity, opened.seats)]
+    same = [each for each in councils if [*map(_identity, each.seats)] == seats]
     jury = [*map(_identity, opened.jury)] if opened.members else []
 
     # Of councils with the same seats, the one that judges and deliberates as the session did.

@@ -161,10 +161,9 @@ GATES = {
     },
     "html": {
         "witan.surfaces.notebook",
-        "witan.surfaces.report.chart_files",
         "witan.surfaces.report.drawing",
     },
-    "resvg_py": {"witan.surfaces.report.chart_files"},
+    "resvg_py": {"witan.surfaces.report.drawing"},
 }
 """A way out of the program to the modules that alone may use it."""
 

@@ -20,10 +20,9 @@ from witan.core.outcome import Interval, Outcome, Standing
 from witan.core.settings import Settings
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, WitanError
 from witan.surfaces.report.chart import Axis, Dot, Point, Scatter, Series, Strips
-from witan.surfaces.report.chart_files import save_chart
 from witan.surfaces.report.comparison import comparison_chart
 from witan.surfaces.report.document import Chart
-from witan.surfaces.report.drawing import INKS, draw_chart
+from witan.surfaces.report.drawing import INKS, draw_chart, save_chart
 from witan.surfaces.report.standings import matchup_chart, standings_chart
 
 HOSTILE = '"]; alert(1)//<b>'
@@ -642,7 +641,7 @@ class TestExtra:
             "import sys; sys.modules['resvg_py'] = None\n"
             "from witan import tally, Ballot\n"
             "from witan.errors import MissingExtra\n"
-            "from witan.surfaces.report.chart_files import save_chart\n"
+            "from witan.surfaces.report.drawing import save_chart\n"
             "from witan.surfaces.report.standings import standings_chart\n"
             "chart = standings_chart(tally([Ballot('r', grades={'a': 9, 'b': 2})]))\n"
             f"save_chart(chart, {str(tmp_path / 'chart.svg')!r})\n"

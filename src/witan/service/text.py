@@ -7,10 +7,13 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from witan.core.escaping import clean as clean
 from witan.core.escaping import readable as readable
+
+if TYPE_CHECKING:
+    from witan.core.outcome import Interval
 
 UNKNOWN = "–"
 """The sign for an unknown number."""
@@ -194,6 +197,13 @@ def number(value: float | None, digits: int = 2) -> str:
     shown = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
     # Minus zero would claim a sign that rounding took away.
     return shown.removeprefix("-") if float(shown) == 0 else shown
+
+
+def interval_text(interval: "Interval | None", digits: int = 2) -> str:
+    """``0.12 to 0.75``; `UNKNOWN` where there is none."""
+    if interval is None:
+        return UNKNOWN
+    return f"{number(interval.low, digits)} to {number(interval.high, digits)}"
 
 
 def decimals(values: Iterable[float | None]) -> int:

@@ -236,14 +236,14 @@ def named_options(declared: type[Parameters]) -> Iterator[None]:
 
 def _check_charts(paths: Iterable[str]) -> None:
     for path in paths:
-        from witan.surfaces.report.chart_files import check_chart
+        from witan.surfaces.report.drawing import check_chart
 
         check_chart(path)
 
 
 def _draw(charts: Mapping[str, Any]) -> None:
     for path, chart in charts.items():
-        from witan.surfaces.report.chart_files import save_chart
+        from witan.surfaces.report.drawing import save_chart
 
         save_chart(chart, path)
 

@@ -7,29 +7,29 @@ from witan.surfaces.report.document import Report
 __all__ = ["Report", "has_report", "report_of"]
 
 _WRITERS = {
-    "AuditReport": "audit",
-    "Comparison": "comparison",
-    "CouncilSession": "session",
-    "Deletion": "deletion",
-    "Explained": "explanation",
-    "Explanation": "explanation",
-    "ImportedSession": "imported",
-    "Leaderboard": "leaderboard",
-    "Outcome": "outcome",
-    "Plan": "plan",
-    "PlanSummary": "plan",
-    "Profiles": "profiles",
-    "RecountResult": "outcome",
-    "RubricList": "rubrics",
-    "RuleComparison": "comparison",
-    "RuleList": "rules",
-    "Session": "session",
-    "SessionList": "sessions",
-    "Tally": "tally",
-    "VoteResult": "vote",
-    "VotingPaper": "paper",
+    "AuditReport": "audit.audit_report",
+    "Comparison": "comparison.comparison_report",
+    "CouncilSession": "session.session_report",
+    "Deletion": "sessions.deletion_report",
+    "Explained": "explanation.explanation_report",
+    "Explanation": "explanation.explanation_report",
+    "ImportedSession": "imported.imported_report",
+    "Leaderboard": "leaderboard.leaderboard_report",
+    "Outcome": "outcome.outcome_report",
+    "Plan": "plan.plan_report",
+    "PlanSummary": "plan.plan_report",
+    "Profiles": "choices.profiles_report",
+    "RecountResult": "outcome.outcome_report",
+    "RubricList": "choices.rubrics_report",
+    "RuleComparison": "comparison.comparison_report",
+    "RuleList": "choices.rules_report",
+    "Session": "session.session_report",
+    "SessionList": "sessions.sessions_report",
+    "Tally": "tally.tally_report",
+    "VoteResult": "vote.vote_report",
+    "VotingPaper": "vote.paper_report",
 }
-"""Type of a result to the module here whose function ``…_report`` writes its report."""
+"""Type of a result to the function here that writes its report."""
 
 
 def report_of(result: object) -> Report:
@@ -43,8 +43,8 @@ def report_of(result: object) -> Report:
     kind = type(result).__name__
     if kind not in _WRITERS:
         raise TypeError(f"no report is written of {kind}; name its writer in {__name__}")
-    name = _WRITERS[kind]
-    report: Report = getattr(import_module(f"{__name__}.{name}"), f"{name}_report")(result)
+    module, name = _WRITERS[kind].split(".")
+    report: Report = getattr(import_module(f"{__name__}.{module}"), name)(result)
     return report
 
 

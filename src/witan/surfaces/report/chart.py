@@ -6,7 +6,7 @@ from math import ceil, floor, log10
 from typing import Literal, TypeAlias
 
 from witan.core.outcome import Interval
-from witan.service.text import UNKNOWN, number
+from witan.service.text import interval_text, number
 
 SCORES = {
     "borda": "Borda score: share of rivals beaten",
@@ -37,10 +37,8 @@ def signed(value: float | None, digits: int = 2) -> str:
 
 
 def ends(interval: Interval | None, digits: int) -> str:
-    """Print the ends of an interval."""
-    if interval is None:
-        return UNKNOWN
-    return f"{signed(interval.low, digits)} to {signed(interval.high, digits)}"
+    """Print the ends of an interval with the minus sign of print."""
+    return interval_text(interval, digits).replace("-", "−")
 
 
 @dataclass(frozen=True, slots=True)

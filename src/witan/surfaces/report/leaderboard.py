@@ -10,7 +10,7 @@ from witan.core.rules import RULES
 from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.window import Window
 from witan.errors import NothingToCount
-from witan.service.text import UNKNOWN, counted, decimals, number
+from witan.service.text import UNKNOWN, counted, decimals, interval_text, number
 from witan.surfaces.report.chart import (
     SCORES,
     Axis,
@@ -137,7 +137,7 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     pairs = counted(int(f"{board.n_comparisons:.0f}"), "comparison")
     rating = f"strength in logits ± its error, from {pairs} of two models"
     return shown + _known(
-        (Column(interval, keep=70), [_ends(line.interval, digits) for line in lines]),
+        (Column(interval, keep=70), [interval_text(line.interval, digits) for line in lines]),
         (Column("may rank", keep=75, meaning=may), [_ranks_text(line) for line in lines]),
         (Column("rating", keep=50, meaning=rating), [_rating(line) for line in lines]),
         (Column("Elo", keep=80), [number(line.elo, 0) for line in lines]),
@@ -173,12 +173,6 @@ def _known(*columns: tuple[Column, list[str]]) -> Shown:
 
 def _whole(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
-
-
-def _ends(interval: Interval | None, digits: int) -> str:
-    if interval is None:
-        return UNKNOWN
-    return f"{number(interval.low, digits)} to {number(interval.high, digits)}"
 
 
 def _rating(line: LeaderboardLine) -> str:

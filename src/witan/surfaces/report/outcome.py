@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
-from witan.service.text import UNKNOWN, counted, decimals, listed, number
+from witan.service.text import UNKNOWN, counted, decimals, interval_text, listed, number
 from witan.service.trust import p_best_text, trust_line
 from witan.surfaces.report.document import (
     Block,
@@ -123,7 +123,9 @@ def _columns(outcome: Outcome, names: CandidateNames) -> list[tuple[Column, list
         errors = [number(line.std_error, digits) for line in lines]
         shown.append((Column("± error", keep=70), errors))
     if any(line.interval is not None for line in lines):
-        shown.append((Column(percent, keep=10), [_interval(line, digits) for line in lines]))
+        shown.append(
+            (Column(percent, keep=10), [interval_text(line.interval, digits) for line in lines])
+        )
     shown += [
         (Column("votes", keep=60), [str(line.votes) for line in lines]),
         (Column("wins", keep=30), _wins(lines)),
@@ -139,12 +141,6 @@ def _columns(outcome: Outcome, names: CandidateNames) -> list[tuple[Column, list
         marks = [f"failed: {', '.join(line.failed)}" if line.failed else "" for line in lines]
         shown.append((Column("safety", "left", keep=90), marks))
     return shown
-
-
-def _interval(line: Standing, digits: int) -> str:
-    if line.interval is None:
-        return UNKNOWN
-    return f"{number(line.interval.low, digits)} to {number(line.interval.high, digits)}"
 
 
 def _wins(lines: Sequence[Standing]) -> list[str]:

@@ -1,12 +1,12 @@
-"""The report of a list of sessions: a line each."""
+"""The reports of a list of sessions, and of their deletion."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from witan.deliberation.session import Cost
 from witan.history import SessionSummary
-from witan.service.operations.sessions import SessionList
-from witan.service.text import UNKNOWN
+from witan.service.operations.sessions import Deletion, SessionList
+from witan.service.text import UNKNOWN, counted, listed
 from witan.service.trust import cost_text
 from witan.surfaces.report.document import Block, Column, Note, Report, Table, table_of
 
@@ -92,3 +92,32 @@ def origin_text(line: SessionSummary, parent: str | None = None) -> str:
     if line.parent is not None:
         parts.append(relation_text(line.relation, parent or line.parent))
     return ", ".join(parts)
+
+
+SHOWN = 10
+"""Sessions that are named."""
+
+
+def deletion_report(result: Deletion) -> Report:
+    """Write the report of a deletion."""
+    names = listed(result.sessions)
+    finding = f"{counted(len(result.sessions), 'session')} forgotten."
+    return Report("Deletion", (names,) if names else (), finding, tuple(_notes(result)))
+
+
+def _notes(result: Deletion) -> Iterator[Note]:
+    if result.note is not None:
+        yield Note(result.note, "warning")
+    if result.children:
+        alone = len(result.children) == 1
+        hold, them = ("holds", "it") if alone else ("hold", "them")
+        yield Note(
+            f"{_children(result.children)} still {hold} text of what was forgotten: "
+            f"forget {them} as well",
+            "warning",
+        )
+
+
+def _children(children: Mapping[str, str]) -> str:
+    names = [f"{session} ({relation})" for session, relation in children.items()]
+    return listed(names, most=SHOWN)

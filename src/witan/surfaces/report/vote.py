@@ -1,9 +1,40 @@
-"""The report of a vote: who wrote what, and how the panel ranked it."""
+"""The reports of a voting paper, and of a vote: who wrote what, how the panel ranked it."""
+
+from collections.abc import Iterator
 
 from witan.core.blind_vote import Agreement
 from witan.history.ballots import RevealedAnswer, VoteResult
-from witan.service.text import UNKNOWN, counted
-from witan.surfaces.report.document import Column, Report, Sentence, table_of
+from witan.service.operations.voting import VotingPaper
+from witan.service.text import UNKNOWN, counted, listed
+from witan.surfaces.report.document import (
+    Block,
+    Column,
+    Heading,
+    Note,
+    Quote,
+    Report,
+    Sentence,
+    table_of,
+)
+
+
+def paper_report(paper: VotingPaper) -> Report:
+    """Write the report of a voting paper."""
+    mark = "Simulated voting paper" if paper.simulated else "Voting paper"
+    return Report(mark, (paper.session,), "", tuple(_paper(paper)))
+
+
+def _paper(paper: VotingPaper) -> Iterator[Block]:
+    yield Quote(paper.question or "(the question is not stored)")
+    if paper.files:
+        yield Sentence(f"with {listed(paper.files, most=20)}", quiet=True)
+    if paper.absent:
+        n, texts = paper.absent, "the texts of {:,} more answers are"
+        absent = "the text of 1 more answer is" if n == 1 else texts.format(n)
+        yield Note(f"{absent} not stored", "reason")
+    for label, text in paper.answers.items():
+        yield Heading(label, f"answer-{label}")
+        yield Quote(text.strip("\n"))
 
 
 def vote_report(result: VoteResult) -> Report:

@@ -1,9 +1,13 @@
-"""The report of the rules: when to take which, or everything of one."""
+"""The reports of what can be chosen: rules, rubrics, councils."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from witan.service.operations.rules import RuleEntry, RuleList
+from witan.deliberation.ports import Seat
+from witan.service.operations.profiles import Profiles
+from witan.service.operations.rules import RubricEntry, RubricList, RuleEntry, RuleList
+from witan.service.sessions import CouncilProfile
+from witan.service.text import UNKNOWN
 from witan.surfaces.report.document import (
     Block,
     Column,
@@ -84,10 +88,10 @@ def rules_report(rules: RuleList) -> Report:
     if len(rules.rules) == 1:
         [rule] = rules.rules
         return Report("Rule", (rule.name,), rule.summary, (_properties(rule),))
-    return Report("Rules", (), "", (_list(rules.rules), *_guide()))
+    return Report("Rules", (), "", (_rule_table(rules.rules), *_guide()))
 
 
-def _list(rules: Sequence[RuleEntry]) -> Table:
+def _rule_table(rules: Sequence[RuleEntry]) -> Table:
     auto = "calibrated where grades can carry it, else borda (the default)."
     return table_of(
         "Rules",
@@ -135,3 +139,82 @@ def _tie_break(rule: RuleEntry) -> str:
         return "share a rank"
     by = "first places" if rule.tie_break == "wins" else "Borda"
     return f"are separated by {by}; what is still equal shares a rank"
+
+
+def rubrics_report(rubrics: RubricList) -> Report:
+    """Write the report of all rubrics, or of one with weights, anchors and ceilings."""
+    if len(rubrics.rubrics) == 1:
+        [rubric] = rubrics.rubrics
+        return Report("Rubric", (rubric.name,), "", tuple(_criteria(rubric)))
+    return Report("Rubrics", (), "", (_rubric_table(rubrics.rubrics),))
+
+
+def _rubric_table(rubrics: Sequence[RubricEntry]) -> Table:
+    return table_of(
+        "Rubrics",
+        [
+            (Column("rubric", "left", heads=True), [rubric.name for rubric in rubrics]),
+            (
+                Column("criteria and their weights", "left", fit="fold"),
+                [
+                    ", ".join(f"{each.name} {each.weight:.2f}" for each in rubric.criteria)
+                    for rubric in rubrics
+                ],
+            ),
+        ],
+    )
+
+
+def _criteria(rubric: RubricEntry) -> Iterator[Block]:
+    for criterion in rubric.criteria:
+        yield Heading(f"{criterion.name}, weight {criterion.weight:.2f}", criterion.name)
+        yield Sentence(criterion.description)
+        grades = [f"{anchor.low}–{anchor.high}" for anchor in criterion.anchors]
+        yield table_of(
+            criterion.name,
+            [
+                (Column("", "left", heads=True), grades),
+                (Column("", "left", fit="fold"), [each.text for each in criterion.anchors]),
+            ],
+        )
+    if rubric.ceilings:
+        yield Heading("Ceilings", "ceilings")
+    for ceiling in rubric.ceilings:
+        yield Sentence(
+            f"With {ceiling.criterion} under {ceiling.below:g}, "
+            f"the overall grade is at most {ceiling.at_most:g}."
+        )
+
+
+def profiles_report(result: Profiles) -> Report:
+    """Write the report of councils: who sits in each, and why one cannot be asked."""
+    profiles = result.profiles
+    if not profiles:
+        return Report("Councils", (), "No council is configured.", ())
+    columns = [
+        (Column("profile", "left", heads=True), [*map(_name, profiles)]),
+        (
+            Column("seats", "left", fit="fold"),
+            [_models(each.seats) or UNKNOWN for each in profiles],
+        ),
+    ]
+    if any(each.jury for each in profiles):
+        juries = [_models(each.jury) or "its members" for each in profiles]
+        columns.append((Column("judged by", "left", fit="fold"), juries))
+    if any(each.about for each in profiles):
+        columns.append((Column("about", "left", fit="fold"), [each.about for each in profiles]))
+    problems = (
+        Note(f"{_name(each)} cannot be asked: {each.problem}", "concern")
+        for each in profiles
+        if each.problem is not None
+    )
+    return Report("Councils", (), "", (table_of("Councils", columns), *problems))
+
+
+def _name(profile: CouncilProfile) -> str:
+    simulated = " (simulated)" if profile.simulated else ""
+    return f"{profile.name or '(no profile named)'}{simulated}"
+
+
+def _models(seats: Iterable[Seat]) -> str:
+    return ", ".join(seat.source or seat.name for seat in seats)

@@ -493,7 +493,7 @@ class TestRefusals:
         path = place.write("[rubric_weights]\nclarity = 0.3")
 
         assert place.refuse(WITAN_RUBRIC_WEIGHTS_ACCURACY="0.5").startswith(
-            f"WITAN_RUBRIC_WEIGHTS_ACCURACY, {path}: rubric_weights has"
+            f"{path}, WITAN_RUBRIC_WEIGHTS_ACCURACY: rubric_weights has"
         )
 
     def test_an_override_that_does_not_exist_is_named(self, place):

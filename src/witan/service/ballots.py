@@ -163,15 +163,7 @@ class SentBallots:
         check_wanted()
 
     def read(self, parameters: "BallotParameters", settings: "Settings") -> "Iterator[Ballot]":
-        """Read them, within bounds.
-
-        Raises
-        ------
-        TooLarge
-            If there is too much of anything.
-        NothingToCount
-            If there is no ballot.
-        """
+        """Read them, within bounds."""
         from witan.files.ballots import Bounds, read_ballots
 
         stream = BytesIO(self.content)

@@ -201,11 +201,6 @@ async def find_council(
     machine, with their models as listed. Every source takes a seat, five at most; while there are
     fewer than four seats, each gives its next model. A single model takes four. A provider that is
     `reached` elsewhere is asked and seated there, with the key that is meant for it there.
-
-    Raises
-    ------
-    NoCouncil
-        If there is no model; it says why, and how to seat a council.
     """
     sources, problems = await find_sources(environment, servers, providers, reached)
     if not sources:
@@ -561,13 +556,7 @@ def price_shown(spec: SeatSpec, environment: Mapping[str, str]) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be written.
-    """
+    """Write a file whole or not at all."""
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

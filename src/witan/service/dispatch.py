@@ -36,13 +36,7 @@ class ServedSessions:
 
     @property
     def history(self) -> History:
-        """The server's history.
-
-        Raises
-        ------
-        HistoryConflict
-            If it keeps no sessions.
-        """
+        """The server's history."""
         if self.service.history is None:
             problem = "this server keeps no history"
             raise HistoryConflict("the server", problem, "have it started without --no-history")
@@ -73,13 +67,7 @@ class ServedSessions:
         return anyio.from_thread.run(self.service.named, name)
 
     def voter(self, person: str | None) -> str:
-        """Name a voter; by the token ``team``, Ines votes as ``team/Ines``, never as another.
-
-        Raises
-        ------
-        MissingParameter
-            If the client has no token and gives no name.
-        """
+        """Name a voter; by the token ``team``, Ines votes as ``team/Ines``, never as another."""
         name = "" if person is None else person.strip()
         if not self.client.by_token:
             if not name:
@@ -114,13 +102,7 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
 def perform(
     operation: Operation[Any, Any], service: Service, client: Client, parameters: Parameters
 ) -> Any:
-    """Do an operation whose handler is no coroutine for a client, and redact its result.
-
-    Raises
-    ------
-    WitanError
-        If it cannot be done.
-    """
+    """Do an operation whose handler is no coroutine for a client, and redact its result."""
     subject = SUBJECTS[operation.needs](service, client)
     return redact(operation.handler(subject, parameters))
 
@@ -141,11 +123,6 @@ async def dispatch(
 
     A handler that is no coroutine runs in a thread, and so does `render`: a long result does not
     hold up the event loop.
-
-    Raises
-    ------
-    WitanError
-        If it cannot be done.
     """
     if iscoroutinefunction(operation.handler):
         subject = SUBJECTS[operation.needs](service, client)

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 
 def set_aside(session: "Session") -> Path:
-    """Write a session to a file of its own, which nobody else may read; none is written over.
-
-    Raises
-    ------
-    SessionFileError, OSError
-        If it cannot be written.
-    """
+    """Write a session to a file of its own, which nobody else may read; none is written over."""
     from witan.files.session_files import write_session
 
     folder = _folder()
@@ -124,13 +118,7 @@ def history_place(config: "Config") -> str:
 
 
 def is_there(place: str) -> bool:
-    """Check for a file at the place of a history; a server is assumed to exist.
-
-    Raises
-    ------
-    HistoryError
-        If it is no place for one.
-    """
+    """Check for a file at the place of a history; a server is assumed to exist."""
     from witan.history import parse_location
 
     file = parse_location(place)
@@ -147,14 +135,6 @@ def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = Fal
     reading
         It is only read, so one that is not there is not made, and one that cannot be written will
         do.
-
-    Raises
-    ------
-    HistoryError
-        If it cannot be opened, or another process keeps it locked, or is only to be read and not
-        there.
-    MissingExtra
-        If it is in PostgreSQL, and psycopg is not installed.
     """
     from witan.history import History
 
@@ -168,13 +148,7 @@ def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = Fal
 
 
 def forget_expired(history: "History", lock_wait: "LockWait | None" = None) -> "ForgetResult":
-    """Delete sessions beyond the `keep_days` of a history, and their rescued records.
-
-    Raises
-    ------
-    HistoryError
-        If it cannot be written.
-    """
+    """Delete sessions beyond the `keep_days` of a history, and their rescued records."""
     from datetime import UTC, datetime, timedelta
 
     from witan.history.history import ForgetResult
@@ -212,11 +186,6 @@ def recorded(
         The configuration file that was named, if one was.
     say
         Is told what is waited for.
-
-    Raises
-    ------
-    HistoryError
-        If it cannot be opened; it says how to do without.
     """
     settings = config.history
     if not settings.enabled and not settings.by_option:

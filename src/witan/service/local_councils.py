@@ -77,13 +77,7 @@ class LocalCouncils:
         """Seat nobody: who sits depends on what is asked."""
 
     def council(self, judging: CouncilRequest, ceiling: float | None = None) -> "Council":
-        """Seat the council of a request.
-
-        Raises
-        ------
-        WitanError
-            If it cannot be seated, or a setting is not accepted.
-        """
+        """Seat the council of a request."""
         del ceiling  # whoever runs a command has no other than the configured one
         if self._demo is not None:
             return self._once(self._seat_demo)
@@ -100,15 +94,7 @@ class LocalCouncils:
     def council_of(
         self, session: "Session", ceiling: float | None = None, max_cost_usd: float | None = None
     ) -> "Council":
-        """Seat the council of a session by its record, with the keys of today.
-
-        Raises
-        ------
-        NoCouncil
-            If a seat was a model that was handed over in Python.
-        WitanError
-            As of `council`.
-        """
+        """Seat the council of a session by its record, with the keys of today."""
         from witan.deliberation.procedure import with_ceiling
 
         del ceiling

@@ -442,13 +442,7 @@ MOMENT = Parser(_parsed, EXPECTED)
 
 
 def moment(name: str, text: str | None) -> datetime | None:
-    """Return the time that the text of a parameter says, in UTC if unsaid; None: there is no text.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is no time.
-    """
+    """Read the time of a parameter, in UTC unless it says so; None: there is no text."""
     if text is None:
         return None
     written = text.strip()

@@ -67,15 +67,6 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
     ----------
     options
         As `CouncilOptions`, and the parameters of the rule.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such option, rule or rubric; it names the nearest one.
-    InvalidParameter
-        If an option has a value it does not accept.
-    InvalidRubric
-        If the rubric cannot be graded by.
     """
     check_type("rule", options.get("rule", AUTO), str)
     rule = options.get("rule", AUTO)
@@ -142,13 +133,7 @@ def _rubric(options: Mapping[str, Any]) -> Rubric:
 
 
 def procedure_of(config: "Config") -> Procedure:
-    """Put together what is configured; a value that is not accepted is named with its source.
-
-    Raises
-    ------
-    ConfigError
-        If a value is not accepted.
-    """
+    """Put together what is configured; a value that is not accepted is named with its source."""
     try:
         with locate_error(config):
             return build_procedure(config.options)
@@ -205,13 +190,7 @@ _WORDS: Mapping[Any, str] = {
 
 
 def check_type(name: str, value: object, hint: Any) -> None:
-    """Refuse a value of another type than a hint names; which values are fine is not asked.
-
-    Raises
-    ------
-    InvalidParameter
-        If the value is of another type; it names the types that are accepted.
-    """
+    """Refuse a value of another type than a hint names; which values are fine is not asked."""
     if not _fits(value, hint):
         raise InvalidParameter(name, value, _words(hint))
 

@@ -84,11 +84,6 @@ def read_texts(
         mapping each is ``NAME=VALUE``. Names of no parameter are passed over.
     values
         Parameters that are read already.
-
-    Raises
-    ------
-    InvalidParameter
-        If one of them is not what it takes.
     """
     read = parse_texts(declared, texts)
     try:
@@ -102,13 +97,7 @@ def read_texts(
 
 
 def parse_texts(declared: type[Parameters], texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Parse the texts of parameters as `read_texts` does; a group's stand in a table of their own.
-
-    Raises
-    ------
-    InvalidParameter
-        If a line is not of the form NAME=VALUE.
-    """
+    """Parse the texts of parameters; those of a group stand in a table of their own."""
     result: dict[str, Any] = {}
     for each in parameters_of(declared):
         if written := [text for text in texts.get(each.name, ()) if text.strip()]:

@@ -206,13 +206,7 @@ class SessionRecorder:
         return () if self._journal is None else self._journal.events
 
     async def open(self) -> None:
-        """Open the history, if that is not done, and see that it can be written.
-
-        Raises
-        ------
-        HistoryError
-            If it cannot be opened or written, or another process keeps it locked.
-        """
+        """Open the history, if that is not done, and see that it can be written."""
         if self._given is not None:
             self._history = await anyio.to_thread.run_sync(self._opened, self._given)
             from witan.history.history import FileGuard
@@ -234,13 +228,7 @@ class SessionRecorder:
         return history
 
     async def close(self) -> None:
-        """Wait until every event is durable.
-
-        Raises
-        ------
-        HistoryError
-            If some of them are not stored.
-        """
+        """Wait until every event is durable."""
         with anyio.CancelScope(shield=True):
             try:
                 for session in [*self._recordings]:
@@ -310,11 +298,6 @@ class SessionRecorder:
         -------
         Session
             The session; one that was resumed in vain as it is left open, to be resumed again.
-
-        Raises
-        ------
-        HistoryError
-            If the history did not store it; it names the file.
         """
         journal = self._resuming.pop(session.id, None)
         left_open = self.left_open = None if journal is None else journal.leave_open()
@@ -382,13 +365,7 @@ class SessionRecorder:
         return SessionRemains(session, problem, in_history, file, failure)
 
     def write(self, session: Session) -> Path:
-        """Write the file that was asked for; where that fails, or none was, a rescue file.
-
-        Raises
-        ------
-        SessionFileError, OSError
-            If neither can be written.
-        """
+        """Write the file that was asked for; where that fails, or none was, a rescue file."""
         if self._file is not None:
             with suppress(WitanError, OSError):
                 write_session(session, self._file)

@@ -148,11 +148,6 @@ def imported_outcomes(
     ----------
     names
         What the history has by another name than `held`, to that.
-
-    Raises
-    ------
-    UnknownName
-        If a reviewer that is to be left out cast none.
     """
     cast = imported.ballots
     reviewers = list(dict.fromkeys(ballot.reviewer for ballot in cast))
@@ -184,15 +179,7 @@ def imported_outcomes(
 def imported_session(
     history: "History", session: str, shown: "ImportRedactor" = as_it_came
 ) -> ImportedSession:
-    """Read an imported session; ballots that cannot be counted are no error.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such session.
-    HistoryError
-        If it cannot be read.
-    """
+    """Read an imported session; ballots that cannot be counted are no error."""
     about, (held, names) = history.summary(session), shown(history.export(session))
     try:
         outcomes = imported_outcomes(history, held, Settings(), names=names)

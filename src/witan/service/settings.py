@@ -238,15 +238,7 @@ class BallotSettings(CountingSettings):
         return tuple(found)
 
     def settings(self, rule: str | None = None) -> "Settings":
-        """Make the settings of a count.
-
-        Raises
-        ------
-        UnknownName
-            If there is no such rule.
-        InvalidParameter
-            If the rule has no such parameter, or none is named that it could belong to.
-        """
+        """Make the settings of a count."""
         if rule in (None, AUTO) and self.parameters:
             shown = ", ".join(self.parameters)
             expected = f"a rule to go with it, in place of {AUTO}"

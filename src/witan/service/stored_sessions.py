@@ -116,13 +116,7 @@ def describe_session(history: "History | None", session: "Session") -> "CouncilS
 
 
 def check_continued(name: str, session: "Session") -> None:
-    """Refuse to go on from a session that came to no final answer.
-
-    Raises
-    ------
-    SessionFileError
-        If it came to none; it says what to do.
-    """
+    """Refuse to go on from a session that came to no final answer."""
     if session.status == "interrupted" and session.synthesis is None:
         raise SessionFileError(name, "was interrupted before its final answer; resume it first")
     if session.text is None:

@@ -36,13 +36,7 @@ def is_configured(environment: Mapping[str, str] | None = None) -> bool:
 
 
 class Exporting:
-    """Sends spans where the standard variables say; close it to send the last.
-
-    Raises
-    ------
-    MissingExtra
-        If OpenTelemetry's SDK is not installed.
-    """
+    """Sends spans where the standard variables say; close it to send the last."""
 
     def __init__(self) -> None:
         self._exporter, self.provider = _exporter_and_provider()

@@ -41,14 +41,12 @@ from witan.service.config.layers import (
     read_overrides,
 )
 from witan.service.config.schema import (
-    NAME_TABLES,
     OPEN_TABLES,
     PROFILES,
     SEATS,
     TOKENS,
     Key,
     MemberTable,
-    fixed_keys,
     within,
 )
 from witan.service.config.serve import (
@@ -93,49 +91,41 @@ def read_seats(settings: Mapping[Key, Setting], *, replaced: bool = False) -> Co
         If one is not written like a seat, two have one name, or a juror is a member's name.
     """
     members = name_seats(list(_specs(settings, ("members",))))
-    _check_apart(settings, members, ("members",))
-    jury = name_seats(list(_specs(settings, ("jury",))), names=[member.name for member in members])
-    _check_jurors_apart(settings, members, jury)
-    members_and_jury = (*members, *jury)
-    names = [seat.name for seat in members_and_jury]
-    seated = {seat.name: seat for seat in members_and_jury}
+    _check_apart(settings, members, "members")
+    names = [member.name for member in members]
+    jury = name_seats(list(_specs(settings, ("jury",))), names=names)
+    _check_apart(settings, jury, "jury")
+    for number, juror in enumerate(jury, start=1):
+        if juror.name in names:
+            problem = f"has the name of a member, {juror.name!r}: jurors only review"
+            raise _error_at(settings, "jury", number, problem)
+    both = (*members, *jury)
+    seated = {seat.name: seat for seat in both}
     unseated = _unseated(settings, seated) if replaced else ()
     chairmen = list(_specs(settings, ("chairmen",), seated, unseated))
-    apart = iter(name_seats([c for c in chairmen if c not in members_and_jury], names=names))
-    named = tuple(c if c in members_and_jury else next(apart) for c in chairmen)
-    for number, chairman in enumerate(named, start=1):
-        others = (*members_and_jury, *named[: number - 1])
-        if any(o.name == chairman.name and o != chairman for o in others):
-            setting = settings[("chairmen",)]
-            key = f"{setting.written}[{number}]"
-            raise ConfigError(
-                setting.where, key, f"has the name of another seat, {chairman.name!r}"
-            )
+    apart = iter(name_seats([c for c in chairmen if c not in both], names=[*seated]))
+    named = tuple(c if c in both else next(apart) for c in chairmen)
+    _check_apart(settings, named, "chairmen", both)
     return ConfiguredSeats(members, jury, named, unseated)
 
 
-def _check_apart(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec], of: Key) -> None:
-    """Refuse two seats of a list under one name."""
-    names = [seat.name for seat in seats]
-    for number, name in enumerate(names, start=1):
-        if name in names[: number - 1]:
-            setting = settings[of]
-            key = f"{setting.written}[{number}]"
-            raise ConfigError(setting.where, key, f"has the name of another seat, {name!r}")
-
-
-def _check_jurors_apart(
-    settings: Mapping[Key, Setting], members: Sequence[SeatSpec], jury: Sequence[SeatSpec]
+def _check_apart(
+    settings: Mapping[Key, Setting],
+    seats: Sequence[SeatSpec],
+    of: str,
+    others: Sequence[SeatSpec] = (),
 ) -> None:
-    """Refuse a juror under the name of another, or of a member."""
-    _check_apart(settings, jury, ("jury",))
-    names = {member.name for member in members}
-    for number, juror in enumerate(jury, start=1):
-        if juror.name in names:
-            setting = settings[("jury",)]
-            key = f"{setting.written}[{number}]"
-            problem = f"has the name of a member, {juror.name!r}: jurors only review"
-            raise ConfigError(setting.where, key, problem)
+    """Refuse the name of another seat; a chairman may be a seat itself."""
+    for number, seat in enumerate(seats, start=1):
+        known = (*others, *seats[: number - 1])
+        if any(o.name == seat.name and (of != "chairmen" or o != seat) for o in known):
+            problem = f"has the name of another seat, {seat.name!r}"
+            raise _error_at(settings, of, number, problem)
+
+
+def _error_at(settings: Mapping[Key, Setting], of: str, number: int, problem: str) -> ConfigError:
+    setting = settings[(of,)]
+    return ConfigError(setting.where, f"{setting.written}[{number}]", problem)
 
 
 def _unseated(settings: Mapping[Key, Setting], seated: Mapping[str, SeatSpec]) -> tuple[str, ...]:
@@ -263,11 +253,6 @@ def anchored(setting: Setting) -> Setting:
     return setting
 
 
-def in_order(settings: Iterable[Setting]) -> tuple[Setting, ...]:
-    """Sort settings by the order of the schema, own names alphabetically."""
-    return tuple(sorted(settings, key=lambda setting: _place(setting.key)))
-
-
 def _set_aside(settings: Mapping[Key, Setting], setting: Setting) -> Key:
     """Find the weaker settings that a setting makes void; empty: none."""
     key = setting.key
@@ -291,18 +276,6 @@ def _afforded(settings: Mapping[Key, Setting], setting: Setting) -> Setting:
     if setting.value <= lowest.value:
         return setting
     return replace(setting, value=lowest.value, where=lowest.where)
-
-
-def _place(key: Key) -> tuple[int, int, Key]:
-    """Return the position of a setting in a list."""
-    stems = [*fixed_keys(), *OPEN_TABLES, *NAME_TABLES]
-    plain = within(key)
-    after = {TOKENS: 1, (PROFILES,): 2}
-    group = next((after[stem] for stem in after if key[: len(stem)] == stem), 0)
-    for length in range(len(plain), 0, -1):
-        if plain[:length] in stems:
-            return group, stems.index(plain[:length]), key
-    return group, len(stems), key
 
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*)")
@@ -458,7 +431,7 @@ class Config:
     members, jury, chairmen
         The seats, named; a chairman that is also a member or juror is the same seat.
     settings
-        Every value that some source gave, in the order of the documentation.
+        Every value that some source gave.
     files
         The files read, the weaker first.
     profile
@@ -674,8 +647,9 @@ def _settled(
     settings = merged(layers)
     seats = read_seats(settings, replaced=_replaced(layers))
     check_providers(settings, (*seats.members, *seats.jury, *seats.chairmen))
-    listed = in_order(settings.values())
-    config = Config((), (), listed, files, profile, standing, given, seats.unseated)
+    config = Config(
+        (), (), tuple(settings.values()), files, profile, standing, given, seats.unseated
+    )
     return replace(
         config,
         members=config.priced(seats.members),

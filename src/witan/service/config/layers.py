@@ -192,13 +192,7 @@ def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
 def read_overrides(
     overrides: Mapping[str, object], directory: Path, where: str
 ) -> tuple[Setting, ...]:
-    """Settings given by hand, under their key or the last word of it; None gives nothing.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such setting; it names the nearest one.
-    """
+    """Settings given by hand, under their key or the last word of it; None gives nothing."""
     keys = (*fixed_keys(), *OPEN_TABLES, ("providers",), ("price",))
     # By their last word alone, these would not say what they are about.
     last = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}

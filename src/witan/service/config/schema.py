@@ -39,26 +39,19 @@ _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|[0-9A-Fa-f]*:
 """A name, an IPv4 address, or an IPv6 address without brackets."""
 
 
-def _variable(value: object) -> object:
-    """Refuse what does not look like the name of a variable, without repeating it."""
-    if isinstance(value, str) and _VARIABLE.fullmatch(value):
-        return value
-    raise PydanticCustomError(
-        "key",
-        "must name the variable that holds the key, in capitals such as OPENAI_API_KEY; "
-        "a key itself does not belong here",
-    )
+def _variable_of(what: str, example: str) -> Any:
+    """The name of a variable; what does not look like one is refused without repeating it."""
 
+    def check(value: object) -> object:
+        if isinstance(value, str) and _VARIABLE.fullmatch(value):
+            return value
+        raise PydanticCustomError(
+            "key",
+            f"must name the variable that holds the {what}, in capitals such as {example}; "
+            f"a {what} itself does not belong here",
+        )
 
-def _token_variable(value: object) -> object:
-    """Refuse what does not look like the name of a variable, without repeating it."""
-    if isinstance(value, str) and _VARIABLE.fullmatch(value):
-        return value
-    raise PydanticCustomError(
-        "key",
-        "must name the variable that holds the token, in capitals such as TEAM_TOKEN; "
-        "a token itself does not belong here",
-    )
+    return BeforeValidator(check)
 
 
 def _digest(value: object) -> object:
@@ -100,9 +93,9 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-KeyVariable = Annotated[str, BeforeValidator(_variable)]
+KeyVariable = Annotated[str, _variable_of("key", "OPENAI_API_KEY")]
 
-TokenVariable = Annotated[str, BeforeValidator(_token_variable)]
+TokenVariable = Annotated[str, _variable_of("token", "TEAM_TOKEN")]
 
 Digest = Annotated[str, BeforeValidator(_digest)]
 

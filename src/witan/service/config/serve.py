@@ -141,13 +141,7 @@ class ServeSettings:
 
 
 def serve_settings(settings: Iterable[Setting]) -> ServeSettings:
-    """Collect the settings of the server.
-
-    Raises
-    ------
-    ConfigError
-        If its public URL is none, or nothing says what a token is.
-    """
+    """Collect the settings of the server."""
     values: dict[str, Any] = {}
     tokens: dict[str, dict[str, Setting]] = {}
     for setting in (setting for setting in settings if setting.key[0] == "serve"):
@@ -171,13 +165,7 @@ def _token(name: str, settings: Mapping[str, Setting]) -> TokenSettings:
 
 
 def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Mapping[str, bytes]:
-    """Return the SHA-256 of every token, by the name of who may ask by it.
-
-    Raises
-    ------
-    ConfigError
-        If one is not there, is too short, or is another's, too.
-    """
+    """Return the SHA-256 of every token, by the name of who may ask by it."""
     result: dict[str, bytes] = {}
     for name, token in settings.tokens.items():
         key = dotted((*TOKENS, name))

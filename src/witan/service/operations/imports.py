@@ -69,13 +69,6 @@ def take_in(
         Is told of each line that cannot be read, at once.
     on_note
         Is told how the file is read, where that is not plain from its columns.
-
-    Raises
-    ------
-    BallotFileError
-        If the file cannot be read at all.
-    HistoryError
-        If the history cannot be written, or has a session of that name with other ballots.
     """
     source = "standard input" if str(path) == "-" else str(path)
     with rereadable_file(path) as file:

@@ -139,13 +139,6 @@ def recounted(
         Reviewers whose ballots are left out; their answers still stand.
     values
         Settings of counting by name; whatever is not given stays as the session was counted.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such rule or reviewer.
-    InvalidParameter
-        If a setting has a value it does not accept, or is to be learned where nothing can be.
     """
     changed = dict(values or {})
     if history is None:
@@ -179,13 +172,6 @@ def recounted_import(
         Settings that were asked for, in place of what holds by itself.
     shown
         As whom it is counted to see: `without` and the outcome have the names that are shown.
-
-    Raises
-    ------
-    NothingToCount
-        If no ballot is left.
-    UnknownName
-        If a reviewer that is to be left out cast none.
     """
     imported, names = shown(history.export(session))
     outcomes = imported_outcomes(

@@ -66,15 +66,7 @@ class HistoryReports:
 
     @contextmanager
     def source(self) -> Iterator[Source]:
-        """Open the history on a connection of its own: a long sum holds up nobody else.
-
-        Raises
-        ------
-        HistoryConflict
-            If there is no history.
-        NothingToCount
-            In the block, if no session can be counted; it does not say where the history is.
-        """
+        """Open the history on a connection of its own: a long sum holds up nobody else."""
         if self.history is None:
             problem = "this server keeps no history"
             raise HistoryConflict("the server", problem, "have it started without --no-history")

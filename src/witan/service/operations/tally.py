@@ -101,13 +101,7 @@ def count_sessions(
     parameters: TallyParameters,
     on_unsuitable: Callable[[UnsuitableBallots], None],
 ) -> Iterator[Outcome]:
-    """Count session by session; all ballots are read before the first.
-
-    Raises
-    ------
-    UnknownName
-        If no ballot belongs to one of the sessions.
-    """
+    """Count session by session; all ballots are read before the first."""
     # Loads numpy: the command's help does without.
     from witan.core.rules import RULES
     from witan.core.tally import tally_sessions

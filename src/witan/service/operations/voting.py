@@ -151,11 +151,6 @@ def cast_vote(
     """Store a vote, then reveal who wrote what, and how the panel ranked it.
 
     `seen`: the person comes from a page that told before how the panel ranked.
-
-    Raises
-    ------
-    HistoryError
-        If it cannot be stored.
     """
     store_vote(store.history, paper, vote, seen=seen)
     return reveal_paper(store, paper, vote.groups)
@@ -167,13 +162,7 @@ def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResul
 
 
 def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
-    """Refuse a second vote of the same person, unless it is to take the place of the first.
-
-    Raises
-    ------
-    HistoryConflict
-        If the person has voted on the session.
-    """
+    """Refuse a second vote of the same person, unless it is to take the place of the first."""
     if paper.earlier is not None and not replacing:
         problem = f"{paper.sheet.reviewer} has voted on {paper.session}"
         remedy = "to take that vote back, ask for it to be replaced (replace)"
@@ -184,11 +173,6 @@ def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: bool = 
     """Store a person's ranking.
 
     `seen`: the person comes from a page that told before how the panel ranked.
-
-    Raises
-    ------
-    HistoryError
-        If it cannot be stored.
     """
     ballot = cast(paper.sheet, vote.groups, paper.session, SystemClock().now())
     notes = []

@@ -176,15 +176,7 @@ class Councils:
         )
 
     def council(self, judging: CouncilRequest, ceiling: float | None = None) -> Council:
-        """Return a council as it is asked for, whose session costs no more than the ceiling.
-
-        Raises
-        ------
-        UnknownName
-            If there is no such profile, or no such seat in it.
-        WitanError
-            If it cannot be seated, or an option has a value that is not accepted.
-        """
+        """Return a council as it is asked for, whose session costs no more than the ceiling."""
         base = self._base(judging.profile)
         seats = (*base.members, *base.jury)
         jury = _named(judging.jury, seats) or base.jury
@@ -198,13 +190,7 @@ class Councils:
         return self._varied(base, judging, members, jury, ceiling)
 
     def council_of_jurors(self, judging: CouncilRequest, ceiling: float | None = None) -> Council:
-        """Seat those who judge stored answers: the chosen seats, or else the reviewers.
-
-        Raises
-        ------
-        UnknownName, WitanError
-            As of `council`.
-        """
+        """Seat those who judge stored answers: the chosen seats, or else the reviewers."""
         base = self._base(judging.profile)
         if judging.jury and judging.members:
             expected = "none beside a jury: the answers are there"
@@ -248,11 +234,6 @@ class Councils:
         ----------
         max_cost_usd
             In place of the session's own ceiling.
-
-        Raises
-        ------
-        NoCouncil
-            If not all of its seats are configured here.
         """
         opened = session.opened
         for base in self._councils.values():
@@ -318,15 +299,7 @@ class Councils:
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse settings that no client of a server may choose.
-
-    Raises
-    ------
-    InvalidParameter
-        If the rubric is a file, or a number is beyond `MOST`.
-    TooLarge
-        If the settings are longer than all that they could say.
-    """
+    """Refuse settings that no client of a server may choose."""
     for name, most in MOST.items():
         if (value := options.get(name)) is not None and value > most:
             raise InvalidParameter(name, value, f"at most {most:,}")

@@ -81,11 +81,6 @@ class SessionReservation:
         recorded
             The history has all of the session so far. Once it has not, what is held back counts
             whole should the process be killed.
-
-        Raises
-        ------
-        HistoryError
-            If that cannot be written down: then nothing may be called.
         """
         if self._reserved is None:
             return
@@ -112,13 +107,7 @@ class SessionReservation:
 
 
 async def written(ledger: Ledger, reserved: ReservedAmount | None = None) -> None:
-    """Wait as a ledger's `kept` does; who is cancelled is so afterwards.
-
-    Raises
-    ------
-    HistoryError
-        If it cannot be written.
-    """
+    """Wait as a ledger's `kept` does; who is cancelled is so afterwards."""
     # What is written of somebody who is cancelled meanwhile is known, too.
     with anyio.CancelScope(shield=True):
         await ledger.kept(reserved)
@@ -219,11 +208,6 @@ class ClientLimits:
 
         It counts at once: two who ask at the same moment do not both get what is left. A session is
         to have it for its ceiling: what retries cost beyond it would be nobody's.
-
-        Raises
-        ------
-        HistoryError
-            If that cannot be written down; nothing is held back then.
         """
         if usd is None or client.daily_usd is None:
             return SessionReservation(self._ledger, None)
@@ -245,11 +229,6 @@ class ClientLimits:
 
         Nothing was called for what names no session. What names one counts whole where no history
         tells of it.
-
-        Raises
-        ------
-        HistoryError
-            If that cannot be written down.
         """
         for left in self._ledger.left:
             if left.session is None:

@@ -350,13 +350,7 @@ class Service:
         return self._registry.get(session)
 
     async def plan(self, request: QuestionRequest) -> tuple[Plan, float | None]:
-        """Plan a question without a call; return its ceiling as well.
-
-        Raises
-        ------
-        WitanError
-            If it could not be asked so.
-        """
+        """Plan a question without a call; return its ceiling as well."""
         council = self._seatings.council(request)
         conversation, _ = await self._said_before(request)
         lengths = TYPICAL
@@ -392,17 +386,7 @@ class Service:
         max_cost_usd: float | None = None,
         client: Client = LOCAL,
     ) -> RunningSession:
-        """Take up an interrupted session at its last finished seat.
-
-        Raises
-        ------
-        HistoryError
-            If it is under way, here or in another process of this machine.
-        NothingToCount
-            If it was not interrupted.
-        NoCouncil
-            If not all of its seats are configured here.
-        """
+        """Take up an interrupted session at its last finished seat."""
         whole = await self.named(session)
         with self._registry.alone(whole):
             record = await self._registry.session(whole)
@@ -425,15 +409,7 @@ class Service:
         max_cost_usd: float | None = None,
         client: Client = LOCAL,
     ) -> RunningSession:
-        """Ask the seats that failed once more, in a session of its own; none given: all of them.
-
-        Raises
-        ------
-        WitanError
-            If there is no such session or seat, or none failed.
-        NoCouncil
-            If not all of its seats are configured here.
-        """
+        """Ask the seats that failed once more, in a session of its own; none given: all of them."""
         record = await self._at_rest(session)
         job = retrying(self._seatings, record, seats, max_cost_usd)
         return await self._start(client, job)
@@ -446,26 +422,14 @@ class Service:
         client: Client = LOCAL,
         hops: tuple[str, ...] = (),
     ) -> RunningSession:
-        """Put the stored answers of a session before another jury, in a session of its own.
-
-        Raises
-        ------
-        WitanError
-            If there is no such session, or it has too few answers.
-        """
+        """Put the stored answers of a session before another jury, in a session of its own."""
         record = await self._registry.session(session)
         return await self._start(client, rejudging(self._seatings, record, judging, hops))
 
     async def plan_retry(
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
     ) -> tuple[Plan, float | None]:
-        """Plan a retry by the record alone: nobody is seated; return its ceiling as well.
-
-        Raises
-        ------
-        WitanError
-            If there is no such session or seat, or none failed.
-        """
+        """Plan a retry by the record alone: nobody is seated; return its ceiling as well."""
         found = await self._at_rest(session)
         limits = with_ceiling(found.opened.procedure, max_cost_usd).limits
         return plan_retry(found, tuple(seats) or None, limits), limits.max_cost_usd
@@ -473,48 +437,26 @@ class Service:
     async def plan_rejudge(
         self, session: str, judging: CouncilRequest
     ) -> tuple[Plan, float | None]:
-        """Plan another jury, and its ceiling; errors as of `rejudge`."""
+        """Plan another jury, and its ceiling."""
         found = await self._registry.session(session)
         council = self._seatings.council_of_jurors(judging)
         plan = rejudging(self._seatings, found, judging).plan(council)
         return plan, council.procedure.limits.max_cost_usd
 
     async def session(self, name: str) -> Session:
-        """Return a redacted session by an unambiguous beginning of its name.
-
-        Raises
-        ------
-        UnknownName
-            If there is none.
-        HistoryError
-            If several begin so, or it was imported as ballots and has no events.
-        """
+        """Return a redacted session by an unambiguous beginning of its name."""
         return redact(await self.record(name))
 
     async def record(self, name: str) -> Session:
-        """Return a session as it is recorded; errors as of `session`."""
+        """Return a session as it is recorded."""
         return await self._registry.session(name)
 
     async def named(self, name: str) -> str:
-        """Return the whole name of a session; ``last`` is the latest.
-
-        Raises
-        ------
-        UnknownName
-            If there is none.
-        HistoryError
-            If several begin so.
-        """
+        """Return the whole name of a session; ``last`` is the latest."""
         return await self._registry.named(name)
 
     async def forget(self, session: str) -> str | None:
-        """Delete a session wholly; return what may still be read of it, and until when.
-
-        Raises
-        ------
-        HistoryError
-            If it is under way, or cannot be deleted.
-        """
+        """Delete a session wholly; return what may still be read of it, and until when."""
         whole = await self.named(session)
         with self._registry.alone(whole):
             note = None

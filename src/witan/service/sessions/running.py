@@ -135,25 +135,13 @@ class RunningSession:
         self.scope.cancel()
 
     async def opened(self) -> None:
-        """Wait until it has a name.
-
-        Raises
-        ------
-        WitanError
-            If nothing came of it.
-        """
+        """Wait until it has a name."""
         await self._opened.wait()
         if self._id is None and self._failure is not None:
             raise self._failure
 
     async def ended(self) -> Session:
-        """Wait until nothing follows; return the session, which may have been interrupted.
-
-        Raises
-        ------
-        WitanError
-            What ended it badly.
-        """
+        """Wait until nothing follows; return the session, which may have been interrupted."""
         await self._over.wait()
         if self._failure is not None:
             raise self._failure
@@ -295,13 +283,7 @@ class SessionRegistry:
             self._known = {name: known for name, known in self._known.items() if name != session}
 
     def check_at_rest(self, session: str) -> None:
-        """Refuse a session that is under way.
-
-        Raises
-        ------
-        HistoryConflict
-            If it is, or is about to be.
-        """
+        """Refuse a session that is under way."""
         running = self._known.get(session)
         if session in self._taken or (running is not None and running.under_way):
             problem = f"the session {session} is under way"
@@ -309,13 +291,7 @@ class SessionRegistry:
 
     @contextmanager
     def alone(self, session: str) -> Iterator[None]:
-        """Let nobody else take up, or delete, a session at the same time.
-
-        Raises
-        ------
-        HistoryConflict
-            As of `check_at_rest`.
-        """
+        """Let nobody else take up, or delete, a session at the same time."""
         self.check_at_rest(session)
         self._taken.add(session)
         try:
@@ -324,7 +300,7 @@ class SessionRegistry:
             self._taken.discard(session)
 
     async def session(self, name: str) -> Session:
-        """Return a session as it is recorded, whole or as far as it came; errors as of `named`."""
+        """Return a session as it is recorded, whole or as far as it came."""
         whole = await self.named(name)
         running = self._known.get(whole)
         if running is not None and not (self._history and running.stream.interrupted):
@@ -344,15 +320,7 @@ class SessionRegistry:
         return record
 
     async def named(self, name: str) -> str:
-        """Return the whole name of a session; ``last`` is the latest.
-
-        Raises
-        ------
-        UnknownName
-            If there is none.
-        HistoryConflict
-            If several begin so.
-        """
+        """Return the whole name of a session; ``last`` is the latest."""
         known = self._known
         if name in known or name in self._of_files:
             return name

@@ -69,11 +69,6 @@ class Ledger:
     path
         Where it is kept; None: in memory, until the process ends.
 
-    Raises
-    ------
-    HistoryError
-        If the file cannot be read or written, or is another's.
-
     Attributes
     ----------
     left
@@ -157,11 +152,6 @@ class Ledger:
 
         Those who wait at the same time wait for one writing of it. Nobody waits for what was said
         of another alone, nor hears that it cannot be written.
-
-        Raises
-        ------
-        HistoryError
-            If it cannot be written; it counts as long as the process lasts.
         """
         if self._path is None or not self._waits(reserved):
             return

@@ -206,13 +206,7 @@ recording_options = section("History", history_option, no_history_option)
 
 
 def open_record(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
-    """Open the history that the options of `recording_options` mean; None: it is not to be kept.
-
-    Raises
-    ------
-    HistoryError
-        If it cannot be opened.
-    """
+    """Open the history that the options of `recording_options` mean; None: it is not to be kept."""
     from witan.service.history_access import configured, recorded
 
     if options["no_history"] and options["history"] is not None:

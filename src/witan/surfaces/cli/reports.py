@@ -54,13 +54,7 @@ source_options = stacked(
 
 @contextmanager
 def opened_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]]":
-    """Open what the options of `source_options` mean, for the time of the block.
-
-    Raises
-    ------
-    HistoryError
-        If it is not there, or cannot be read.
-    """
+    """Open what the options of `source_options` mean, for the time of the block."""
     lake, engine = options["lake"], options["engine"]
     if lake is not None and options["history"] is not None:
         raise click.UsageError("choose --history or --lake, not both")

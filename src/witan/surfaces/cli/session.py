@@ -118,13 +118,6 @@ def read_earlier(
     ----------
     name
         A file, or the name of a session in the history.
-
-    Raises
-    ------
-    SessionFileError
-        If it cannot be read, or came to no final answer.
-    HistoryError
-        If the history cannot be read, or holds no such session.
     """
     if name is None:
         return None

@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 
 def open_history(config: "Config", *, reading: bool = False) -> "History":
-    """Open the configured history; waiting for another process is said on standard error.
-
-    Raises
-    ------
-    HistoryError, MissingExtra
-        As of the service's.
-    """
+    """Open the configured history; waiting for another process is said on standard error."""
     from witan.history import LockWait
 
     lock_wait = LockWait(lambda text: echo(clean(text), err=True))
@@ -205,13 +199,7 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
 
 
 def stored_session(name: str, config: Path | None, url: str | None) -> "Imported":
-    """Return a session of the history with all its ballots, people's as well.
-
-    Raises
-    ------
-    HistoryError
-        If there is none of that name, nor a file, or no history.
-    """
+    """Return a session of the history with all its ballots, people's as well."""
     where = configured(config, url)
     if not is_there(history_place(where)):
         from witan.errors import BallotFileError
@@ -225,15 +213,7 @@ def stored_session(name: str, config: Path | None, url: str | None) -> "Imported
 def council_session(
     name: str, config: Path | None, url: str | None, lacks: str
 ) -> "tuple[Session, bool]":
-    """Find a session of a file or of the history, and whether the user's configuration seated it.
-
-    Raises
-    ------
-    SessionFileError
-        If it came in as ballots; `lacks` says what is missing for that reason.
-    HistoryError
-        If the history cannot be read, or holds no such session.
-    """
+    """Find a session, and whether the user's own configuration seated it."""
     if is_file(name, config, url):
         from witan.files.session_files import read_session
 

@@ -56,15 +56,7 @@ class _Repeated(InvalidParameter):
 
 
 async def known_parameters(request: Request) -> None:
-    """Refuse parameters of the address that would have no effect.
-
-    Raises
-    ------
-    UnknownName
-        If one means nothing there.
-    InvalidParameter
-        If one is given several times of which only the last would count.
-    """
+    """Refuse parameters of the address that would have no effect."""
     if not request.query_params:
         return
     fields = get_flat_params(request.scope["route"].dependant)

@@ -92,11 +92,6 @@ class Clients:
     """Clients by token, or by the cookie of a browser.
 
     A cookie is drawn afresh when somebody signs in, and is worth nothing once the server stops.
-
-    Raises
-    ------
-    ConfigError
-        If a token is not there, is too short, or is another's, too.
     """
 
     def __init__(self, settings: ServeSettings, environment: Mapping[str, str]) -> None:

@@ -75,11 +75,6 @@ def create_app(
         Where the tokens are that the settings name.
     metrics
         What the service is observed by, too.
-
-    Raises
-    ------
-    ConfigError
-        If a token is not there, is too short, or is another's, too.
     """
     app = Application(
         title="Witan",
@@ -286,15 +281,7 @@ def connection_room(settings: ServeSettings) -> int:
 
 
 def bind_socket(settings: ServeSettings) -> socket.socket:
-    """Bind the socket that the server listens on.
-
-    Raises
-    ------
-    ConfigError
-        If it would listen beyond this machine without a token.
-    InvalidParameter
-        If it cannot listen there.
-    """
+    """Bind the socket that the server listens on."""
     if settings.refusal is not None:
         raise ConfigError("the configuration", "serve.host", settings.refusal)
     where = f"{settings.host}:{settings.port}"

@@ -66,13 +66,7 @@ class AgentProgram:
 
 
 def find_client(name: str) -> AgentProgram:
-    """Find the client of that name.
-
-    Raises
-    ------
-    UnknownName
-        If there is none.
-    """
+    """Find the client of that name."""
     if name not in CLIENTS:
         raise UnknownName("client", name, CLIENTS)
     return CLIENTS[name]

@@ -98,15 +98,7 @@ def _title(question: str) -> str:
 
 
 async def read_resource(service: Service, uri: str) -> tuple[str, str]:
-    """Read a resource; return its text and media type.
-
-    Raises
-    ------
-    UnknownName
-        If there is none at this address.
-    WitanError
-        If it cannot be read.
-    """
+    """Read a resource; return its text and media type."""
     if uri.startswith(SESSION) and uri != SESSION:
         name = unquote(uri.removeprefix(SESSION).removesuffix(PAGE))
         if uri.endswith(PAGE):
@@ -246,15 +238,7 @@ def _prompt(prompt: Prompt) -> types.Prompt:
 
 
 def write_prompt(name: str, values: Mapping[str, str]) -> types.GetPromptResult:
-    """Write a prompt with its arguments, as a message of the user.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such prompt or argument.
-    MissingParameter
-        If a required argument is not given.
-    """
+    """Write a prompt with its arguments, as a message of the user."""
     if name not in PROMPTS:
         raise UnknownName("prompt", name, PROMPTS)
     about = _prompt(PROMPTS[name])

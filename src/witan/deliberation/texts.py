@@ -461,13 +461,9 @@ def _read_brackets(inside: str, labels: Collection[str]) -> tuple[bool, bool, tu
     form = _LONG_LABEL if any(len(label) > 1 for label in labels) else _LABEL
     if not all(part in labels or form.fullmatch(part) for part in parts):
         return False, False, ()
-    unknown = tuple(_list_unknown(parts, labels))
+    unknown = tuple(part for part in parts if part not in labels)
     named = len(unknown) < len(parts)
     is_called = bare != inside.strip()
     if len(parts) > 1 and not named and not is_called:
         return False, False, ()  # a list of other things, such as variables
     return is_called, named, unknown
-
-
-def _list_unknown(parts: Iterable[str], labels: Collection[str]) -> Iterator[str]:
-    return (part for part in parts if part not in labels)

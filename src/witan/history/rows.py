@@ -97,10 +97,6 @@ def _json_list(values: Sequence[float | None]) -> str:
     return text
 
 
-def _json_lists(rows: Iterable[Sequence[float | None]]) -> str:
-    return "[" + ",".join([_json_list(row) for row in rows]) + "]"
-
-
 class Rows:
     """Rows of any number of counted sessions, to be inserted together."""
 
@@ -191,7 +187,7 @@ class Rows:
             _json_list([int(own) for own in entry.own]),
             *map(_json_list, (entry.shares, entry.grades, entry.positions, entry.chars)),
             _json_list([self._code(criterion) for criterion in entry.criteria]),
-            _json_lists(entry.criterion_grades),
+            "[" + ",".join([_json_list(row) for row in entry.criterion_grades]) + "]",
             json.dumps(to_record(ballot)),
         )
 

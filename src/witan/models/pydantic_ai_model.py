@@ -113,7 +113,7 @@ class Translation:
     def _api_error(self, error: "ModelAPIError") -> ModelError:
         from pydantic_ai import exceptions as ai
 
-        words = self.short(_words(error)).rstrip(".")
+        words = self.short(words_of(error.body).strip() or error.message).rstrip(".")
         status = error.status_code if isinstance(error, ai.ModelHTTPError) else None
         if isinstance(error, ai.ModelConnectionError):
             return self._unconnected(error)
@@ -156,10 +156,6 @@ def _is_transient(error: "ModelAPIError") -> bool:
     return isinstance(
         error, ai.ModelRateLimitError | ai.ModelUnavailableError | ai.ModelServerError
     )
-
-
-def _words(error: "ModelAPIError") -> str:
-    return words_of(error.body).strip() or error.message
 
 
 Rung = Literal["native", "tool", "prompted"]

@@ -54,24 +54,26 @@ def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
 
 
 def entries_of_sessions(sessions: Sequence[Session]) -> list[Entries]:
-    """Rows of closed sessions, equal to `session_entries` but for last digits.
+    """Rows of closed sessions, equal to `session_entries` but for last digits."""
+    return _count_alike([(session_cast(one), _rules(one), one.settings) for one in sessions])
 
-    Those that are counted alike are counted at once, at a fraction of the cost.
-    """
+
+def _count_alike(sessions: Sequence[tuple[Cast, tuple[str, ...], Settings]]) -> list[Entries]:
+    """Count sessions of equal rules and settings at once, at a fraction of the cost."""
     alike: list[tuple[tuple[str, ...], Settings, dict[str, int]]] = []
-    for number, session in enumerate(sessions):
-        rules, settings = _rules(session), session.opened.procedure.counting
+    for number, (cast, rules, own) in enumerate(sessions):
+        settings = replace(own, gates={})
         for other_rules, other_settings, names in alike:
-            if other_rules == rules and other_settings == settings and session.id not in names:
-                names[session.id] = number
+            if other_rules == rules and other_settings == settings and cast.session not in names:
+                names[cast.session] = number
                 break
         else:
-            alike.append((rules, settings, {session.id: number}))
+            alike.append((rules, settings, {cast.session: number}))
     entries: dict[int, Entries] = {}
     for rules, settings, names in alike:
         group = [sessions[number] for number in names.values()]
-        gates = {name: gate for session in group for name, gate in session.settings.gates.items()}
-        casts = (session_cast(session) for session in group)
+        gates = {name: gate for *_, own in group for name, gate in own.gates.items()}
+        casts = (cast for cast, *_ in group)
         counted = entries_of_many(casts, rules=rules, settings=replace(settings, gates=gates))
         entries.update(zip(names.values(), counted, strict=True))
     return [entries[number] for number in range(len(sessions))]
@@ -365,6 +367,12 @@ class _UncountedSession:
     settings: Settings
     state: tuple[int, int]
 
+    def weighed(self, learned: Mapping[str, float] | None) -> Settings:
+        """Return its settings, with the learned reliability where they have none."""
+        if self.settings.reliability is None and learned:
+            return replace(self.settings, reliability=learned)
+        return self.settings
+
 
 def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
     """Count sessions under a rule new to them; return their number.
@@ -375,7 +383,9 @@ def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
     added = n_stale = 0
     for block in _read_uncounted(database, rule):
         weights = {} if weigh is None else weigh([one.cast for one in block])
-        counted = [*_count(block, rule, weights)]
+        counted = _count_alike(
+            [(one.cast, (rule,), one.weighed(weights.get(one.cast.session))) for one in block]
+        )
         states = {one.cast.session: one.state for one in block}
         new, stale = _add_standings(database, rule, counted, states)
         added, n_stale = added + new, n_stale + stale
@@ -418,27 +428,6 @@ def _read(
     votes = [one for one in stored_ballots(database, session) if one.kind == "human"]
     record = Session.of(events)
     return session_cast(record, votes), record.settings
-
-
-def _count(
-    block: Sequence[_UncountedSession], rule: str, weights: Mapping[str, Mapping[str, float]]
-) -> Iterator[Entries]:
-    """Count sessions of equal settings together; gates differ per session."""
-    alike: list[tuple[Settings, list[_UncountedSession]]] = []
-    for one in block:
-        settings = replace(one.settings, gates={})
-        learned = weights.get(one.cast.session)
-        if settings.reliability is None and learned:
-            settings = replace(settings, reliability=learned)
-        group = next((members for known, members in alike if known == settings), None)
-        if group is None:
-            alike.append((settings, group := []))
-        group.append(one)
-    for settings, group in alike:
-        gates = {name: gate for one in group for name, gate in one.settings.gates.items()}
-        yield from entries_of_many(
-            (one.cast for one in group), rules=[rule], settings=replace(settings, gates=gates)
-        )
 
 
 def _add_standings(

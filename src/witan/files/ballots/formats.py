@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
@@ -45,7 +44,6 @@ from witan.files.ballots.records import (
 )
 from witan.files.ballots.tables import (
     LONG_FORMS,
-    OUTCOMES,
     SAMPLE,
     PairSessions,
     grade_columns,
@@ -56,15 +54,11 @@ from witan.files.ballots.tables import (
     read_pairs,
 )
 
-Recogniser = Callable[[Sequence[str], Sequence[Sequence[str]], Mapping[str, str], str], str | None]
-
 _SHAPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "csv": ("a reviewer's word on one candidate a row", ("reviewer", "candidate", "grade")),
     "csv-pairs": ("one comparison a row", ("first", "second", "outcome")),
 }
 """By format what a row is, and which columns it needs."""
-
-_WIDE = {"csv-judges": "a column per judge", "csv-models": "a column per model"}
 
 
 def missing_table(path: str, first: str) -> BallotFileError:
@@ -75,101 +69,30 @@ def missing_table(path: str, first: str) -> BallotFileError:
     return BallotFileError(path, f"{problem}PrefLib header, or a table with {expected}")
 
 
-def unknown_table(
-    path: str,
-    names: Sequence[str],
-    sample: Sequence[Sequence[str]],
-    columns: Mapping[str, str],
-    recogniser: Recogniser,
-) -> BallotFileError:
-    """The error for an unknown table, with nearest format and command."""
-    listing = ", ".join(name for name in names[:12] if name)
+def unknown_table(path: str, names: Sequence[str], columns: Mapping[str, str]) -> BallotFileError:
+    """The error for an unknown table, with the nearest format."""
     header = Header(names, columns, path)
-    headers = {
+    known = {
         shape: [field for field in fields if field in header]
         for shape, (_, fields) in _SHAPES.items()
     }
-    nearest = max(headers, key=lambda shape: len(headers[shape]))
+    nearest = max(known, key=lambda shape: len(known[shape]))
     purpose, fields = _SHAPES[nearest]
-    missing = [field for field in fields if field not in header]
-    problem = f"is no table that is recognised; its columns are {listing}"
-    if headers[nearest]:
-        present = " and ".join(f"{field} in {header.column(field)!r}" for field in headers[nearest])
-        problem += f"; nearest is {nearest}, {purpose}, with {present}"
-    else:
-        problem += f"; expected {nearest}, {purpose}"
-    problem += f", but no column for {' and '.join(missing) if missing else 'what it needs'}"
-    way_on = _suggest_command(header, missing, sample, columns, recogniser)
-    return BallotFileError(path, problem, remedy=way_on)
-
-
-def _suggest_command(
-    header: Header,
-    missing: Sequence[str],
-    sample: Sequence[Sequence[str]],
-    columns: Mapping[str, str],
-    recogniser: Recogniser,
-) -> Remedy:
-    """Suggest columns tested to read it; else advise on their names."""
-    tries = [missing]
-    if "candidate" in header:  # who judged need not be said: the file stands for it
-        tries.append([field for field in missing if field != "reviewer"])
-    for fields in tries:
-        guessed = _guess(header, fields, sample)
-        names = {**columns, **(guessed or {})}
-        if guessed and recogniser(header.names, sample, names, header.path) is not None:
-            meant = " and ".join(f"{f} is {c!r}" for f, c in guessed.items())
-            return Remedy(Way(f"if {meant}, add ", {"columns": names}))
-    if "candidate" in header and sum(_grades(p, sample) for p in _free(header)) > 1:
-        judges = {"format": "csv-judges"}
-        return Remedy(Way("if each column of grades is a judge, add ", judges))
+    missing = [field for field in fields if field not in header] or ["session"]
+    listing = ", ".join(name for name in names[:12] if name)
+    problem = f"is no table that is recognised; its columns are {listing}; "
+    present = " and ".join(f"{field} in {header.column(field)!r}" for field in known[nearest])
+    problem += f"nearest is {nearest}, {purpose}, with {present}" if present else (
+        f"expected {nearest}, {purpose}"
+    )  # fmt: skip
     wanted = [f"{field} ({', '.join(ALIASES[field][:3])})" for field in missing]
-    return Remedy(
+    remedy = Remedy(
         f"add a column for {' and '.join(wanted)}",
-        Way("name it with ", {"columns": {"FIELD": "HEADER"}}),
+        Way("name it with ", {"columns": dict.fromkeys(missing, "HEADER")}),
     )
-
-
-def _free(header: Header) -> list[int]:
-    places = header.places(ALIASES)
-    return [place for place, name in enumerate(header.names) if name and place not in places]
-
-
-def _guess(
-    header: Header, missing: Sequence[str], sample: Sequence[Sequence[str]]
-) -> dict[str, str] | None:
-    """Guess columns for missing fields; None: too few."""
-    free, guessed = _free(header), {}
-    for field in missing:
-        fitting = [place for place in free if _fits(header, field, place, sample)]
-        if not fitting:
-            return None
-        place = max(fitting, key=lambda place: _likeness(field, header.names[place]))
-        guessed[field] = header.names[place]
-        free.remove(place)
-    if guessed and free and "session" not in header and "question" not in header:
-        guessed["session"] = header.names[free[0]]
-    return guessed
-
-
-def _fits(header: Header, field: str, place: int, sample: Sequence[Sequence[str]]) -> bool:
-    """Check that a column's cells suit a field."""
-    if field == "outcome":
-        sides = [header.cell(side) for side in ("first", "second")]
-        return all(
-            fold_name(row[place]) in OUTCOMES or row[place] in [cell(row) for cell in sides]
-            for row in sample
-        )
-    return _grades(place, sample) == (field == "grade")
-
-
-def _grades(place: int, sample: Sequence[Sequence[str]]) -> bool:
-    cells = [row[place].strip() for row in sample if place < len(row) and row[place].strip()]
-    return bool(cells) and all(map(is_grade, cells))
-
-
-def _likeness(field: str, name: str) -> float:
-    return max(SequenceMatcher(None, fold_name(name), alias).ratio() for alias in ALIASES[field])
+    return BallotFileError(
+        path, f"{problem}, but no column for {' and '.join(missing)}", remedy=remedy
+    )
 
 
 SESSION_MARKS = ("witan_session", "witan_imported")
@@ -207,7 +130,7 @@ def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
         if shape is None and len(names) < 2:
             raise missing_table(source.path, "".join(names))
         if shape is None:
-            raise unknown_table(source.path, names, sample, columns, table_format)
+            raise unknown_table(source.path, names, columns)
     return shape
 
 
@@ -282,7 +205,7 @@ def _json_format(source: OpenedFile, first: str, columns: Mapping[str, str]) -> 
     if shape is None and "reviewer" not in record and not columns:
         if any("reviewer" in each and not each.keys().isdisjoint(_VOTES) for each in sample):
             return "jsonl"  # the first line is reported, and the ballots below it are not lost
-        raise unknown_table(source.path, names, rows, columns, table_format)
+        raise unknown_table(source.path, names, columns)
     return shape or "jsonl"
 
 
@@ -342,9 +265,6 @@ def _attachment_kind(record: Mapping[str, Any]) -> str | None:
 
 Records = Iterator[tuple[int, Mapping[str, Any]]]
 """Rows by column, with their line numbers."""
-
-MOST_NAMED, MOST_COUNTED = 5, 100_000
-"""Late fields that a note names each, and others that one note counts."""
 
 _A_HISTORY = "is a SQLite database, as a history is, and no file of sessions"
 
@@ -444,46 +364,19 @@ def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | No
 def _cells(records: Records, report: ProblemReport) -> Rows:
     """Objects as rows of a table, columns from the first one.
 
-    A field that only later ones have is named in a note, with its first line; of many fields the
-    first `MOST_NAMED` are, and one note at the end counts the others.
+    The first field that only later ones have is named in a note.
     """
     first = list(islice(records, SAMPLE))
     names = list(dict.fromkeys(name for _, record in first for name in record))
     yield 0, names
-    known, others = set(names), _Others()
+    known = {*names}
     for line, record in chain(first, records):
-        for name in sorted(record.keys() - known):
-            if len(known) < len(names) + MOST_NAMED:
-                where = f"it first stands on line {line:,}, below {SAMPLE} rows without it"
-                report.note(f"the field {name!r} is not read: {where}")
-                known.add(name)
-            else:
-                others.add(name)
+        if not known.issuperset(record) and len(known) == len(names):
+            late = min(record.keys() - known)
+            known.add(late)
+            where = f"it first stands on line {line:,}, below {SAMPLE} rows without it"
+            report.note(f"the field {late!r} is not read: {where}, nor are later ones")
         yield line, [text_of(record.get(name)) for name in names]
-    if others.n:
-        what = "field that first stands" if others.n == 1 else "fields that first stand"
-        report.note(f"{others} more {what} below {SAMPLE} rows are not read")
-
-
-class _Others:
-    """A bounded count of distinct names."""
-
-    def __init__(self) -> None:
-        self.names: set[int] = set()
-        self.are_more = False
-
-    def add(self, name: str) -> None:
-        if len(self.names) < MOST_COUNTED:
-            self.names.add(hash(name))
-        elif hash(name) not in self.names:
-            self.are_more = True
-
-    @property
-    def n(self) -> int:
-        return len(self.names)
-
-    def __str__(self) -> str:
-        return f"{'more than ' * self.are_more}{self.n:,}"
 
 
 def _to_mapping(rows: Rows) -> Records:

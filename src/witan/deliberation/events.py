@@ -141,8 +141,8 @@ class SessionOpened(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerStarted(Event):
-    """A member is called; rounds after the first are debate.
+class SeatEvent(Event):
+    """An event of one seat; fields that several kinds have are described here.
 
     Parameters
     ----------
@@ -150,40 +150,56 @@ class AnswerStarted(Event):
         The seat.
     round
         1 is the first; later ones follow a debate or a repair.
+    stage
+        The stage of the call.
+    mirrored
+        The sheet is in reverse order.
+    mode
+        Whether it is a synthesis, a verdict, or the best answer.
+    cut
+        It ended at its token limit.
     worst_usd
         The most that one attempt can cost; None: unknown.
+    over_budget
+        The ceiling forbade the call.
+    misconfigured
+        The call reached no model: a wrong address or name, a key that is missing or refused.
     """
 
-    kind: ClassVar[str] = "answer_started"
     seat: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundEvent(SeatEvent):
+    """An event of one seat in one round of answers or reviews."""
+
     round: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerStarted(RoundEvent):
+    """A member is called; rounds after the first are debate."""
+
+    kind: ClassVar[str] = "answer_started"
     worst_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerDelta(Event):
+class AnswerDelta(RoundEvent):
     """The next piece of an answer."""
 
     kind: ClassVar[str] = "answer_delta"
-    seat: str
-    round: int = 1
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerDone(Event):
+class AnswerDone(RoundEvent):
     """An answer is complete.
 
     Parameters
     ----------
-    seat
-        The seat.
-    round
-        1 is the first; later ones follow a debate or a repair.
     text
         Its answer.
-    cut
-        It ended at its token limit.
     notes
         Sentences on options of the call that the model went without.
     reasoning
@@ -191,8 +207,6 @@ class AnswerDone(Event):
     """
 
     kind: ClassVar[str] = "answer_done"
-    seat: str
-    round: int = 1
     text: str
     cut: bool = False
     notes: tuple[str, ...] = ()
@@ -201,26 +215,16 @@ class AnswerDone(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerFailed(Event):
+class AnswerFailed(RoundEvent):
     """A member did not answer in this round, and why.
 
     Parameters
     ----------
-    seat
-        The seat.
-    round
-        1 is the first; later ones follow a debate or a repair.
     reason
         Why there is no answer.
-    over_budget
-        The ceiling forbade the call.
-    misconfigured
-        The call reached no model: a wrong address or name, a key that is missing or refused.
     """
 
     kind: ClassVar[str] = "answer_failed"
-    seat: str
-    round: int = 1
     reason: str
     over_budget: bool = False
     misconfigured: bool = False
@@ -228,19 +232,16 @@ class AnswerFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateVerdict(Event):
+class GateVerdict(SeatEvent):
     """The safety gate judged an answer; without flags it passed.
 
     Parameters
     ----------
-    seat
-        The seat.
     flags
         What its answer failed for; empty: it passed.
     """
 
     kind: ClassVar[str] = "gate_verdict"
-    seat: str
     flags: tuple[str, ...] = ()
 
 
@@ -252,8 +253,6 @@ class SheetDrawn(Event):
     ----------
     round
         Of reviews; 1 is the first.
-    mirrored
-        Whether it is in reverse order.
     """
 
     kind: ClassVar[str] = "sheet_drawn"
@@ -263,48 +262,26 @@ class SheetDrawn(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewStarted(Event):
-    """A reviewer is called.
-
-    Parameters
-    ----------
-    seat
-        The seat.
-    round
-        1 is the first; later ones follow a debate or a repair.
-    worst_usd
-        The most that one attempt can cost; None: unknown.
-    """
+class ReviewStarted(RoundEvent):
+    """A reviewer is called."""
 
     kind: ClassVar[str] = "review_started"
-    seat: str
-    round: int = 1
     worst_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BallotRepaired(Event):
+class BallotRepaired(RoundEvent):
     """A review could not be read, and its reviewer is asked again.
 
     Parameters
     ----------
-    seat
-        The seat.
-    round
-        1 is the first; later ones follow a debate or a repair.
-    mirrored
-        Whether its sheet was in reverse order.
     problem
         What was wrong with its review.
     reply
         What it had replied.
-    worst_usd
-        The most that one attempt can cost; None: unknown.
     """
 
     kind: ClassVar[str] = "ballot_repaired"
-    seat: str
-    round: int = 1
     mirrored: bool = False
     problem: str
     reply: str
@@ -312,15 +289,11 @@ class BallotRepaired(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BallotCast(Event):
+class BallotCast(RoundEvent):
     """A review was read as a ballot.
 
     Parameters
     ----------
-    seat
-        The seat.
-    round
-        1 is the first; later ones follow a debate or a repair.
     read_by
         How its review was read.
     replies
@@ -334,8 +307,6 @@ class BallotCast(Event):
     """
 
     kind: ClassVar[str] = "ballot_cast"
-    seat: str
-    round: int = 1
     ballot: Ballot
     replies: tuple[str, ...]
     read_by: ReadBy
@@ -351,30 +322,20 @@ class BallotCast(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BallotAbstained(Event):
+class BallotAbstained(RoundEvent):
     """A seat without a ballot, and why.
 
     Parameters
     ----------
-    seat
-        The seat.
-    round
-        1 is the first; later ones follow a debate or a repair.
     reason
         Why there is no ballot.
     replies
         What it replied.
-    over_budget
-        The ceiling forbade the call.
     awaited
         The ballot was waited for; not so once no ballot could change the leader.
-    misconfigured
-        The call reached no model: a wrong address or name, a key that is missing or refused.
     """
 
     kind: ClassVar[str] = "ballot_abstained"
-    seat: str
-    round: int = 1
     reason: str
     replies: tuple[str, ...] = ()
     over_budget: bool = False
@@ -423,10 +384,6 @@ class SynthesisStarted(Event):
     ----------
     chairman
         Who writes.
-    mode
-        Whether it is a synthesis, a verdict, or the best answer.
-    worst_usd
-        The most that one attempt can cost; None: unknown.
     """
 
     kind: ClassVar[str] = "synthesis_started"
@@ -474,12 +431,8 @@ class SynthesisDone(Event):
 
     Parameters
     ----------
-    mode
-        Whether it is a synthesis, a verdict, or the best answer.
     text
         The final answer.
-    cut
-        It ended at its token limit.
     notes
         What is remarkable about it.
     chairman
@@ -505,15 +458,11 @@ class SynthesisDone(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallRetried(Event):
+class CallRetried(SeatEvent):
     """An attempt failed and another follows, or a silent one is hedged.
 
     Parameters
     ----------
-    seat
-        The seat.
-    stage
-        The stage of the call.
     attempt
         Its number; 1 is the first.
     reason
@@ -523,7 +472,6 @@ class CallRetried(Event):
     """
 
     kind: ClassVar[str] = "call_retried"
-    seat: str
     stage: Stage
     attempt: int
     reason: str
@@ -531,19 +479,10 @@ class CallRetried(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextWithdrawn(Event):
-    """The text so far was reasoning; it begins anew.
-
-    Parameters
-    ----------
-    seat
-        The seat.
-    stage
-        The stage of the call.
-    """
+class TextWithdrawn(SeatEvent):
+    """The text so far was reasoning; it begins anew."""
 
     kind: ClassVar[str] = "text_withdrawn"
-    seat: str
     stage: Stage
 
 

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import cleandoc
 from typing import Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
+from witan.deliberation.events import SeatEvent
 from witan.deliberation.session import State
 from witan.service.session_records import StreamedEvent
 from witan.surfaces.http.problems import TITLES, Problem
@@ -203,7 +205,9 @@ def describe_fields(schema: Any) -> Any:
         about, *headings = _HEADING.split(text)
         texts = dict(zip(headings[::2], headings[1::2], strict=True))
         result["description"] = " ".join(about.split()).replace("None", "null")
-        for names, words in _field_texts(texts.get("Parameters", "")).items():
+        own = _field_texts(texts.get("Parameters", ""))
+        shared = _OF_EVENTS if "seq" in result["properties"] else {}
+        for names, words in (*own.items(), *shared.items()):
             for name in names.split(", "):
                 if isinstance(field := result["properties"].get(name), dict):
                     field.setdefault("description", words)
@@ -222,6 +226,10 @@ def _field_texts(text: str) -> dict[str, str]:
     return {
         names: " ".join(words).strip().replace("None", "null") for names, words in result.items()
     }
+
+
+_OF_EVENTS = _field_texts(_HEADING.split(cleandoc(SeatEvent.__doc__ or ""))[2])
+"""Descriptions of the fields that several kinds of events have."""
 
 
 def _simplify(schema: Any) -> None:

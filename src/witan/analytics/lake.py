@@ -246,13 +246,7 @@ def _write_files(writes: Mapping[Path, Callable[[Path], object]]) -> None:
 
 
 def read_lists(root: Path) -> Lists:
-    """Read every list by path, before the files, which are written first.
-
-    Raises
-    ------
-    HistoryError
-        If one cannot be read.
-    """
+    """Read every list by path, before the files, which are written first."""
     return {path: _read_list(path) for path in sorted((root / FOLDER).glob("*.json"))}
 
 
@@ -263,11 +257,6 @@ def check_complete(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -
     ----------
     files
         Summaries of the files that are there, by path within the lake.
-
-    Raises
-    ------
-    HistoryError
-        With the first file that is missing, or the rows; if a first export never ended.
     """
     for path, listed in lists.items():
         if not listed.complete:
@@ -295,11 +284,6 @@ def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) ->
 
     A file that other tools wrote anew has lost its mark. Where its export is listed, its rows were
     compared by `check_complete`; where nothing is listed, nothing is compared.
-
-    Raises
-    ------
-    HistoryError
-        With a file of the day, and the table that is not of its export.
     """
     marks = {(_table(file), one.export): file for file, one in files.items() if one.export}
     listed = {
@@ -479,13 +463,7 @@ class Lake:
         return _cut(window, cuts)
 
     def check_duplicates(self) -> None:
-        """Refuse a lake with one session from two histories.
-
-        Raises
-        ------
-        HistoryError
-            With the name of one such session, and the files that hold it.
-        """
+        """Refuse a lake with one session from two histories."""
         twice = self._duplicates()
         # FileSummary for another reading, which an engine does by itself.
         arrow().default_memory_pool().release_unused()

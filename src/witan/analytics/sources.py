@@ -106,13 +106,7 @@ class HistorySource:
     @classmethod
     @contextmanager
     def on_own_connection(cls, history: History) -> Iterator[Self]:
-        """Open the history on another connection, so long sums delay nobody.
-
-        Raises
-        ------
-        HistoryError
-            If it was closed.
-        """
+        """Open the history on another connection, so long sums delay nobody."""
         history.database.rows("SELECT 1")  # raises if it was closed
         with history.database.reopen(WAIT_SECONDS) as database:
             copy = History(database, SystemClock())
@@ -167,13 +161,7 @@ class FilesSource(HistorySource):
 
 
 class LakeSource:
-    """A lake and its engine.
-
-    Raises
-    ------
-    HistoryError
-        If it holds a session more than once.
-    """
+    """A lake and its engine."""
 
     def __init__(self, engine: DuckLake | SparkLake) -> None:
         engine.lake.check_duplicates()
@@ -227,11 +215,6 @@ def open_source(where: History | DuckLake | SparkLake | str | Path) -> Iterator[
     """Use a history or an engine; open a lake's folder or a history's place.
 
     A history or an engine that is passed in stays open.
-
-    Raises
-    ------
-    HistoryError
-        If it cannot be opened.
     """
     if isinstance(where, History):
         yield HistorySource(where)

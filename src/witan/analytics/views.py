@@ -380,11 +380,6 @@ def columns_of(table: type[Any], **expressions: str) -> str:
 
     Queries of one table can then be put one under the other. Whole numbers are cast, since sums of
     them are decimals on one engine and integers of 128 bits on another.
-
-    Raises
-    ------
-    TypeError
-        If there is no such column.
     """
     columns = {column.name: _NOUGHTS[column.type] for column in fields(table)}
     strange = expressions.keys() - columns.keys()

@@ -186,11 +186,6 @@ def open_rejudgment(
         The opening of the question, as the jury itself would be asked it.
     jury, chairmen
         Members of this council; those that share the name of a seat are renamed.
-
-    Raises
-    ------
-    NothingToCount
-        If the session has fewer than two answers.
     """
     if len(session.answers) < 2:
         has = "one answer" if session.answers else "no answer"
@@ -237,13 +232,7 @@ def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
 def plan_rejudgment(
     session: Session, jury: Sequence[Member], chairmen: Sequence[Member], procedure: Procedure
 ) -> Plan:
-    """Plan a jury's review of a session's answers.
-
-    Raises
-    ------
-    NothingToCount
-        If it has fewer than two.
-    """
+    """Plan a jury's review of a session's answers."""
     opened = session.opened
     return open_rejudgment(replace(opened, procedure=procedure), session, jury, chairmen).plan
 

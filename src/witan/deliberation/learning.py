@@ -29,11 +29,6 @@ async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> Sessi
 
     Nothing is learned from the session that this one came of, nor from others that judge the
     same answers.
-
-    Raises
-    ------
-    HistoryError
-        If the history cannot be read.
     """
     if teacher is None:
         return opened

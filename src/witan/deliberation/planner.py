@@ -1,7 +1,7 @@
 """Plan a session by measuring its future prompts."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
 from types import MappingProxyType
@@ -184,6 +184,7 @@ Sizes = Sequence[tuple[int, int]]
 """A seat's reviews, each with its repair, in tokens at most."""
 
 
+@dataclass(frozen=True, slots=True)
 class _Planner:
     """Plans each seat's calls from blank prompts and longest answers.
 
@@ -200,21 +201,12 @@ class _Planner:
         Others than the authors review.
     """
 
-    def __init__(
-        self,
-        members: tuple[SeatLike, ...],
-        authors: tuple[SeatLike, ...],
-        procedure: Procedure,
-        blank: "_BlankPrompts",
-        lengths: Lengths,
-        *,
-        jury: bool = False,
-    ) -> None:
-        self._jury = jury
-        self._lengths = lengths
-        self._members, self._authors = members, authors
-        self._procedure = procedure
-        self._blank = blank
+    members: tuple[SeatLike, ...]
+    authors: tuple[SeatLike, ...]
+    procedure: Procedure
+    blank: "_BlankPrompts"
+    lengths: Lengths
+    jury: bool = False
 
     def review_lines(self, sizes: Sequence[tuple[SeatLike, Sizes]]) -> list[PlanLine]:
         """Reviews of every seat with something to review, then repairs."""
@@ -226,15 +218,15 @@ class _Planner:
 
     def synthesis_lines(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """The final answer, if a chairman is asked for one."""
-        needs_chairman = self._procedure.synthesis and self._procedure.mode != "best"
+        needs_chairman = self.procedure.synthesis and self.procedure.mode != "best"
         return self._synthesis(chairmen) if needs_chairman else []
 
     def answers(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
         """The answers of a seat, one per round."""
         first, *debates = blank
-        tokens = self._longest_tokens(self._authors)
+        tokens = self._longest_tokens(self.authors)
         prompts = [first, *(size + tokens for size in debates)]
-        reading = (len(debates), tokens, self._expected_tokens(self._authors))
+        reading = (len(debates), tokens, self._expected_tokens(self.authors))
         return self._line(seat, "answer", prompts, reading=reading)
 
     def _reviews(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
@@ -251,16 +243,16 @@ class _Planner:
 
     def visible_authors(self, seat: SeatLike) -> list[SeatLike]:
         """The authors of the answers that a reviewer sees."""
-        if self._jury:
-            return [author for author in self._authors if not is_author(seat, author)]
-        everyone = self._procedure.self_review
-        return [other for other in self._authors if everyone or other.name != seat.name]
+        if self.jury:
+            return [author for author in self.authors if not is_author(seat, author)]
+        everyone = self.procedure.self_review
+        return [other for other in self.authors if everyone or other.name != seat.name]
 
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """Every chairman, then the dearest member; all but the first if needed."""
-        tokens = self._longest_tokens(self._authors)
-        size, unwritten = self._blank.synthesis() + tokens, tokens + self._blank.standings()
-        reading = (1, tokens, self._expected_tokens(self._authors))
+        tokens = self._longest_tokens(self.authors)
+        size, unwritten = self.blank.synthesis() + tokens, tokens + self.blank.standings()
+        reading = (1, tokens, self._expected_tokens(self.authors))
         lines = [
             self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
             for seat in chairmen
@@ -268,7 +260,7 @@ class _Planner:
         names = {seat.name for seat in chairmen}
         others = [
             self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
-            for seat in self._members
+            for seat in self.members
             if seat.name not in names
         ]
         dearest = max(
@@ -308,7 +300,7 @@ class _Planner:
         if seat.price is not None:
             n, most, likely = reading
             known = (read - n * most) / BYTES_A_TOKEN
-            reply = self._lengths.tokens(seat.source or seat.name, stage, self._n_judged(seat))
+            reply = self.lengths.tokens(seat.source or seat.name, stage, self._n_judged(seat))
             reply = min(reply, self._max_tokens(seat))
             expected = seat.price.of(round(known + n * likely), round(len(prompts) * reply))
             shortest = min(prompts) - unwritten + system
@@ -318,10 +310,10 @@ class _Planner:
         )
 
     def _n_judged(self, seat: SeatLike) -> int:
-        return len(self.visible_authors(seat)) if self._authors else self._blank.n_texts
+        return len(self.visible_authors(seat)) if self.authors else len(self.blank.texts)
 
     def _expected_tokens(self, authors: Iterable[SeatLike]) -> float:
-        tokens = (self._lengths.tokens(a.source or a.name, "answer", 0) for a in authors)
+        tokens = (self.lengths.tokens(a.source or a.name, "answer", 0) for a in authors)
         return sum(tokens, 0.0)
 
     def _longest_tokens(self, authors: Iterable[SeatLike]) -> int:
@@ -337,9 +329,10 @@ class _Planner:
 
     def _max_tokens(self, seat: SeatLike) -> int:
         own = seat.options.max_tokens
-        return self._procedure.limits.max_tokens if own is None else own
+        return self.procedure.limits.max_tokens if own is None else own
 
 
+@dataclass(frozen=True, slots=True)
 class _BlankPrompts:
     """The prompts of a session without system texts, in tokens at most.
 
@@ -349,75 +342,70 @@ class _BlankPrompts:
         Candidate to its answer; empty: not written yet.
     """
 
-    def __init__(
-        self,
-        texts: Mapping[str, str],
-        procedure: Procedure,
-        question: str,
-        conversation: tuple[Message, ...],
-        files: Mapping[str, str],
-    ) -> None:
-        self._procedure = procedure
-        self._question = question
-        self._conversation = conversation
-        self._files = files
-        self._texts = texts
-        self._seats = list(texts)
-        self.n_texts = len(self._seats)
+    texts: Mapping[str, str]
+    procedure: Procedure
+    question: str
+    conversation: tuple[Message, ...]
+    files: Mapping[str, str]
+
+    @property
+    def seats(self) -> list[str]:
+        """The candidates."""
+        return list(self.texts)
 
     def answers(self) -> list[int]:
         """One member's first answer, and every revision of it in debate."""
         messages = answer_messages(
-            self._question,
-            conversation=self._conversation,
-            files=self._files,
+            self.question,
+            conversation=self.conversation,
+            files=self.files,
             system=None,
-            verdict=self._procedure.mode == "verdict",
+            verdict=self.procedure.mode == "verdict",
             nonce=NONCE,
         )
-        rounds = self._procedure.debate_rounds
+        rounds = self.procedure.debate_rounds
         debates = [self._debate()] * rounds if rounds else []
         return [most_input_tokens(messages), *debates]
 
     def reviews(self, candidates: Sequence[str]) -> list[tuple[int, int]]:
         """One member's reviews with repairs, without the failed reply."""
-        if len(candidates) < (1 if self._procedure.graded else 2):
+        if len(candidates) < (1 if self.procedure.graded else 2):
             return []
-        rounds = range(1, self._procedure.review_rounds + 1)
+        rounds = range(1, self.procedure.review_rounds + 1)
         once = [self._review(candidates, number) for number in rounds]
-        return once * 2 if self._procedure.mirrored else once
+        return once * 2 if self.procedure.mirrored else once
 
     def _debate(self) -> int:
-        others = self._seats[1:]
+        others = self.seats[1:]
         return most_input_tokens(
             debate_messages(
-                self._question,
-                conversation=self._conversation,
-                files=self._files,
+                self.question,
+                conversation=self.conversation,
+                files=self.files,
                 system=None,
                 own="",
                 sheet=_draw_sheet(tuple(others)),
                 answers=dict.fromkeys(others, ""),
-                verdict=self._procedure.mode == "verdict",
+                verdict=self.procedure.mode == "verdict",
             )
         )
 
     def _review(self, candidates: Sequence[str], number: int) -> tuple[int, int]:
         sheet = _draw_sheet(tuple(candidates))
-        rubric = self._procedure.rubric if self._procedure.rubric_scoring else None
+        rubric = self.procedure.rubric if self.procedure.rubric_scoring else None
         peers = self._ballots() if number > 1 else {}
         messages = review_messages(
-            self._question,
+            self.question,
             sheet,
-            self._texts,
+            self.texts,
             rubric,
-            holistic=self._procedure.holistic,
-            conversation=self._conversation,
-            files=self._files,
+            holistic=self.procedure.holistic,
+            conversation=self.conversation,
+            files=self.files,
             peers=peers or None,
             own=next(iter(peers.values()), None),
         )
-        schema = review_schema(sheet, rubric, holistic=self._procedure.holistic)
+        schema = review_schema(sheet, rubric, holistic=self.procedure.holistic)
         form = most_input_tokens([], schema) - most_input_tokens([])
         repair = repair_messages(messages, "", LONG_PROBLEM)
         tokens = most_input_tokens(messages) + form
@@ -426,28 +414,28 @@ class _BlankPrompts:
     def synthesis(self) -> int:
         """The final answer."""
         messages = synthesis_messages(
-            self._question,
-            conversation=self._conversation,
-            files=self._files,
-            sheet=_draw_sheet(tuple(self._seats)),
-            answers=self._texts,
+            self.question,
+            conversation=self.conversation,
+            files=self.files,
+            sheet=_draw_sheet(tuple(self.seats)),
+            answers=self.texts,
             outcome=None,
-            mode=self._procedure.mode,
+            mode=self.procedure.mode,
             votes={},
         )
         return most_input_tokens(messages) + self.standings()
 
     def standings(self) -> int:
         """Maximum tokens of an outcome still unknown."""
-        n = len(self._seats)
+        n = len(self.seats)
         return STANDINGS_TOKENS + n * CANDIDATE_TOKENS + n * (n - 1) // 2 * PAIR_TOKENS
 
     def _ballots(self) -> dict[str, Ballot]:
         """Ballots of the round before at their longest, one's own first."""
-        criteria = [*(criterion.name for criterion in self._procedure.rubric.criteria), HOLISTIC]
-        grades = dict.fromkeys(self._seats, dict.fromkeys(criteria, LONG_GRADE))
-        groups = tuple((seat,) for seat in self._seats)
-        return {seat: Ballot(seat, groups, grades) for seat in self._seats[1:]}
+        criteria = [*(criterion.name for criterion in self.procedure.rubric.criteria), HOLISTIC]
+        grades = dict.fromkeys(self.seats, dict.fromkeys(criteria, LONG_GRADE))
+        groups = tuple((seat,) for seat in self.seats)
+        return {seat: Ballot(seat, groups, grades) for seat in self.seats[1:]}
 
 
 @lru_cache(maxsize=64)

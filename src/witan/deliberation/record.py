@@ -279,13 +279,7 @@ def event_to_json(event: Event, *, simulated: bool = False) -> str:
 
 
 def event_from_json(line: str, source: str = "the event") -> Event:
-    """Read an event from its line.
-
-    Raises
-    ------
-    SessionFileError
-        If it holds none, or one that this Witan does not know; it names the field.
-    """
+    """Read an event from its line."""
     try:
         return _read_event(_loads(line, source), "event")
     except FieldMismatch as misfit:

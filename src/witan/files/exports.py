@@ -106,11 +106,6 @@ def write_sessions(sessions: Iterable[Imported], path: str | Path) -> int:
 
     `.gz` and `.zst` are packed; ``-`` is standard output. The file changes as a whole or not at
     all. Imported again it gives the same sessions, and exported again the same bytes.
-
-    Raises
-    ------
-    BallotFileError
-        If the file cannot be written.
     """
     return _write_lines((session_line(one) for one in sessions), path)
 

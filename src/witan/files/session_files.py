@@ -10,13 +10,7 @@ from witan.errors import SessionFileError
 
 
 def read_session(path: str | Path) -> Session:
-    """Read the session in a file, or on standard input for ``-``.
-
-    Raises
-    ------
-    SessionFileError
-        If the file cannot be read, or holds something else.
-    """
+    """Read the session in a file, or on standard input for ``-``."""
     name = "standard input" if str(path) == "-" else str(path)
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
@@ -33,23 +27,12 @@ def write_session(session: Session, path: str | Path, *, private: bool = False) 
     """Write a session to a file atomically.
 
     Where it is `private`, nobody but its owner may read it.
-
-    Raises
-    ------
-    SessionFileError
-        If the file cannot be written.
     """
     write_whole(session_to_json(session).encode() + b"\n", path, private=private)
 
 
 def write_whole(content: bytes, path: str | Path, *, private: bool = False) -> None:
-    """Write text about a session to a file atomically.
-
-    Raises
-    ------
-    SessionFileError
-        If the file cannot be written.
-    """
+    """Write text about a session to a file atomically."""
     target = Path(path).resolve()
     try:
         if target.exists() and not target.is_file():

@@ -256,13 +256,7 @@ def read_vote(
 
 
 def check_code(paper: Paper, code: str | None) -> None:
-    """Refuse a ranking by the labels of another paper.
-
-    Raises
-    ------
-    InvalidParameter
-        If the code is missing, or of another paper.
-    """
+    """Refuse a ranking by the labels of another paper."""
     if code is None or not code.strip():
         expected = "the code of the paper that was ranked, because labels differ between voters"
         raise MissingParameter("paper", None, expected)
@@ -635,11 +629,6 @@ def complete_record(database: Database, record: Session, rows: Rows) -> bool:
     """Add a record's events beyond the stored ones; false if those differ.
 
     Later events of an earlier writer are refused. The counted rows are added to `rows`.
-
-    Raises
-    ------
-    HistoryConflict
-        If another process still records the session.
     """
     stored = read_events(database, record.id)
     if not stored or list(record.events[: len(stored)]) != stored:

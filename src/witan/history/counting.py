@@ -281,13 +281,7 @@ class SessionRows:
 
 
 def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows:
-    """Count a closed session with people's votes on it.
-
-    Raises
-    ------
-    WitanError
-        If only the votes keep it from being counted.
-    """
+    """Count a closed session with people's votes on it."""
     entries = _entries(session)
     if votes and session.status != "interrupted":
         try:

@@ -122,13 +122,7 @@ def safe_journal() -> str:
 
 
 def check_library(where: str, version: str) -> None:
-    """Refuse a SQLite library without statements used by the history.
-
-    Raises
-    ------
-    HistoryError
-        If its version is too old.
-    """
+    """Refuse a SQLite library without statements used by the history."""
     if tuple(map(int, version.split("."))) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         problem = f"needs SQLite {oldest} or newer, and this Python has {version}"
@@ -383,11 +377,6 @@ def copy_aside(path: Path, at: datetime) -> Path:
     """Copy a damaged file with its log and journal, unless copied before.
 
     The copy of the file itself gets its name last, so that it is complete once it has that name.
-
-    Raises
-    ------
-    OSError
-        If it cannot be copied; no partial copy is left.
     """
     original = path.stat()
     for earlier in sorted(path.parent.glob(f"{escape(path.name)}.corrupt-*")):

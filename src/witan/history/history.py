@@ -578,13 +578,7 @@ class FileGuard:
         self._original = None if self._path is None else _identity(self._path)
 
     def check(self) -> None:
-        """Check for the file's removal or replacement.
-
-        Raises
-        ------
-        HistoryError
-            If it was.
-        """
+        """Check for the file's removal or replacement."""
         if self._path is not None and _identity(self._path) != self._original:
             problem = "was removed, or replaced, while it was in use"
             remedy = "leave it where it is as long as sessions run"

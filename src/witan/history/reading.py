@@ -309,13 +309,7 @@ class Search:
 
 
 def require_datetime(name: str, at: object) -> None:
-    """Refuse anything but a datetime with a zone.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is no datetime, or has no zone.
-    """
+    """Refuse anything but a datetime with a zone."""
     if not isinstance(at, datetime) or at.utcoffset() is None:
         raise InvalidParameter(name, at, "a datetime with its zone, such as UTC")
 

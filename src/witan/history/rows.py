@@ -337,13 +337,7 @@ def insert_sessions(
 
 
 def check_names(database: Database, sessions: Iterable[str]) -> None:
-    """Refuse unstorable or reserved names of sessions.
-
-    Raises
-    ------
-    HistoryError
-        If one has such a character, or is `LAST`.
-    """
+    """Refuse unstorable or reserved names of sessions."""
     for session in sessions:
         why = ""
         if not is_storable(session):

@@ -291,13 +291,7 @@ def bucket_of(session: str) -> int:
 
 
 def read_version(database: Database) -> int:
-    """Return the number of a history's migrations; 0 in an empty database.
-
-    Raises
-    ------
-    HistoryError
-        If it is of a later version, or tables of another program are there.
-    """
+    """Return the number of a history's migrations; 0 in an empty database."""
     tables = _tables(database)
     if "migrations" not in tables:
         # A server's database may hold more than a history; a file is one, or none.
@@ -588,11 +582,6 @@ def open_read_only(path: Path, wait: float, *, is_full: bool = False) -> SqliteD
     ----------
     is_full
         The file may be written and needs no log, but its disk is full.
-
-    Raises
-    ------
-    HistoryError
-        If it is of an earlier version, or its log has to be applied first.
     """
     try:
         return _open_in_mode(path, wait, "ro&immutable=1" if is_full else _mode(path))

@@ -110,13 +110,7 @@ Pending = dict[SessionQueue, int]
 
 
 def commit_pending(database: Database, pending: Pending) -> None:
-    """Commit pending events in one transaction; on failure retry each session alone.
-
-    Raises
-    ------
-    HistoryError
-        If another process keeps the database locked; the rest may be tried again.
-    """
+    """Commit pending events in one transaction; on failure retry each session alone."""
     in_order = sorted(pending.items(), key=lambda item: item[0].opened.session)
     for block in blocks(in_order, MOST_AT_ONCE):
         unwritten = [
@@ -271,13 +265,7 @@ class Writer:
         call()
 
     def drain(self, wait: float) -> None:
-        """Wait until everything queued now is processed.
-
-        Raises
-        ------
-        HistoryError
-            If another process keeps the history locked for `wait` seconds.
-        """
+        """Wait until everything queued now is processed."""
         if self._thread is None:
             return
         signal = self._enqueue_signal(Signal())

@@ -276,11 +276,6 @@ async def list_models(
         For messages.
     key_header
         The header that the key is sent in.
-
-    Raises
-    ------
-    ModelError
-        If there is no such list, or the key is refused; the key is never repeated.
     """
     if key is not None and not (key.isascii() and key.isprintable()):
         raise ModelError(name, "is given a key that holds characters that no key has")

@@ -82,13 +82,7 @@ async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[
 
 
 def ollama_url(host: str) -> str:
-    """Base URL from OLLAMA_HOST: a host, a port, both, or a URL.
-
-    Raises
-    ------
-    ConfigError
-        If it is none of these.
-    """
+    """Base URL from OLLAMA_HOST: a host, a port, both, or a URL."""
     full = host if "://" in host else f"http://{host}"
     try:
         parts = urlsplit(full)

@@ -111,11 +111,6 @@ def parse_seat(
         What an error names.
     base
         The directory that relative paths start from; None: they are left as they are.
-
-    Raises
-    ------
-    ConfigError
-        If it is not written like a seat, or names a provider that does not exist.
     """
     name, source = _split_name(text)
     kind, colon, rest = source.partition(":")
@@ -264,13 +259,7 @@ class Address:
 
 
 def address(spec: SeatSpec, environment: Mapping[str, str]) -> Address:
-    """Resolve a seat's address: its own, the provider's variable, the default.
-
-    Raises
-    ------
-    ConfigError
-        If the variable holds no address.
-    """
+    """Resolve a seat's address: its own, the provider's variable, the default."""
     if spec.url is not None:
         return Address(spec.url)
     provider = PROVIDERS.get(spec.provider)
@@ -311,13 +300,7 @@ def local_addresses(
 
 
 def describe_risk(record: Seat) -> str | None:
-    """Describe a recorded seat's risks beyond its own key; None: harmless.
-
-    Raises
-    ------
-    ConfigError
-        If it is not written like a seat.
-    """
+    """Describe a recorded seat's risks beyond its own key; None: harmless."""
     if not record.source:
         return None
     # What it is read as counts: whatever else a record says of a seat is only said.
@@ -338,11 +321,6 @@ def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | Non
     As configured; as listed, also where the provider is called at another address. A local server,
     or a server that is written as an address, costs nothing on this machine; a paid provider behind
     a gateway here is still paid.
-
-    Raises
-    ------
-    ConfigError
-        If a variable should hold the address of its provider and holds none.
     """
     url = base_url(spec, environment)
     if spec.price is not None:

@@ -108,13 +108,7 @@ _CAST = ("ranking", "rankings", "grades", "abstained", "first", "second", "type"
 
 
 def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
-    """Recognise the format of a non-empty text file.
-
-    Raises
-    ------
-    BallotFileError
-        If it is none; it says which one is near.
-    """
+    """Recognise the format of a non-empty text file."""
     first = source.first_line() or ""
     if first.startswith("{"):
         return _json_format(source, first, columns)
@@ -316,13 +310,7 @@ def content_of(
     format: str | None,  # noqa: A002
     columns: Mapping[str, str],
 ) -> Content | None:
-    """Recognise a file's format, or use the caller's; None: empty.
-
-    Raises
-    ------
-    BallotFileError
-        If it is nothing that is read.
-    """
+    """Recognise a file's format, or use the caller's; None: empty."""
     if source.is_empty:
         return None
     if source.is_sqlite:

@@ -39,13 +39,7 @@ class Bounds:
     check_wanted: Callable[[], None]
 
     def within(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Pass on pieces up to the limits.
-
-        Raises
-        ------
-        TooLarge
-            At that one.
-        """
+        """Pass on pieces up to the limits."""
         length = lines = line = 0
         for piece in pieces:
             self.check_wanted()
@@ -60,13 +54,7 @@ class Bounds:
             yield piece
 
     def check_table(self, n_rows: int, n_bytes: int) -> None:
-        """Refuse a table with metadata beyond the limits.
-
-        Raises
-        ------
-        TooLarge
-            If it does.
-        """
+        """Refuse a table with metadata beyond the limits."""
         self._check("rows of ballots", n_rows, self.n_lines)
         self._check("bytes of unpacked ballots", n_bytes, self.n_bytes)
 

@@ -219,13 +219,7 @@ def scale_parts(
 
 
 def _scales_in_file(evidence: GradeEvidence, path: str) -> Scales:
-    """The scales of a file.
-
-    Raises
-    ------
-    BallotFileError
-        If its grades fit none, or two as well.
-    """
+    """The scales of a file."""
     try:
         return evidence.scales()
     except UnclearScale as error:

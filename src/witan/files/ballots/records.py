@@ -380,13 +380,7 @@ Answers = Mapping[str, Mapping[str, str]]
 
 
 def load_answers(path: str) -> Answers:
-    """Read a file of answers; ``-`` is standard input.
-
-    Raises
-    ------
-    BallotFileError
-        If it is not there, or a line is no answer.
-    """
+    """Read a file of answers; ``-`` is standard input."""
     try:
         content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return parse_answers(content.decode(), path)
@@ -397,13 +391,7 @@ def load_answers(path: str) -> Answers:
 
 
 def parse_answers(text: str, name: str = "answers") -> Answers:
-    """Read answers as JSON Lines.
-
-    Raises
-    ------
-    BallotFileError
-        If a line is no answer.
-    """
+    """Read answers as JSON Lines."""
     answers: dict[str, dict[str, str]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():

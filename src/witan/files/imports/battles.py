@@ -359,11 +359,6 @@ def preferences_as_battles(
     """Turn pairs into battles won by the chosen; display order unknown.
 
     A prompt without an id is a session by its text.
-
-    Raises
-    ------
-    BallotFileError
-        If the first pair holds texts, and no field says whose they are.
     """
     first, numbers = True, dict[str, int]()
     for line, record in records:

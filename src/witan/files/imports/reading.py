@@ -680,13 +680,7 @@ _CHUNK = 1 << 20
 
 
 def import_files(path: str | Path) -> tuple[str, ...]:
-    """The file of a name, or files in a folder of conversations.
-
-    Raises
-    ------
-    BallotFileError
-        If the folder cannot be read, or holds no ``.json`` file.
-    """
+    """The file of a name, or files in a folder of conversations."""
     folder = Path(path)
     if str(path) == "-" or not folder.is_dir():
         return (str(path),)
@@ -705,13 +699,7 @@ def import_files(path: str | Path) -> tuple[str, ...]:
 
 @contextmanager
 def rereadable_file(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
-    """A rereadable file: standard input and pipes are spooled first.
-
-    Raises
-    ------
-    BallotFileError
-        If a pipe cannot be read.
-    """
+    """A rereadable file: standard input and pipes are spooled first."""
     is_standard = str(path) == "-"
     if not is_standard and not Path(path).is_fifo():
         yield path
@@ -734,11 +722,6 @@ def digest_of(sources: Iterable[str | Path | IO[bytes]], **meaning: object) -> s
     """Checksum of contents in order, and of options affecting their meaning.
 
     An option that is None, empty or False says nothing. A stream is left at its beginning.
-
-    Raises
-    ------
-    BallotFileError
-        If a file cannot be read.
     """
     whole = hashlib.sha256()
     for source in sources:

@@ -144,8 +144,8 @@ class SessionOpened(Event):
 class SeatEvent(Event):
     """An event of one seat; fields that several kinds have are described here.
 
-    Parameters
-    ----------
+    Fields
+    ------
     seat
         The seat.
     round

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from witan.core.ballot import Ballot
+from witan.core.ballot import Ballot, Grade
 from witan.core.outcome import BallotNote
 from witan.core.rubric import Rubric, overall
 from witan.core.scale import HOLISTIC, Scale, read_grade
 from witan.deliberation import events as e
 from witan.deliberation.session import Authorship, Session
-from witan.service.text import counted, number
+from witan.service.text import counted, listed, number
 from witan.surfaces.report.document import BallotCell, BallotMatrix, Link, ReviewRow, ReviewState
 from witan.surfaces.report.naming import Naming
 
@@ -186,3 +186,23 @@ def _replies(seen: _ReviewerEvents, names: Naming) -> Iterator[tuple[str, str]]:
         which = f" {turn}, one of two orders" if last and len(last.replies) > 1 else ""
         if not any(text == each.reply for each in seen.repairs):
             yield f"Reply{which}", names.quote(text)
+
+
+def ballot_line(ballot: Ballot) -> str:
+    """``a [8] > b [clarity 7, depth 6]``: the order, and the grades as they were given."""
+
+    def graded(candidate: str) -> str:
+        grade = _grade_text(ballot.grades.get(candidate))
+        return f"{candidate} [{grade}]" if grade else candidate
+
+    order = " > ".join(" = ".join(map(graded, group)) for group in ballot.groups)
+    ranked = {candidate for group in ballot.groups for candidate in group}
+    alone = [graded(candidate) for candidate in ballot.grades if candidate not in ranked]
+    grades = f"grades alone: {listed(alone, most=20)}" if alone else ""
+    return "; ".join(part for part in (order, grades) if part)
+
+
+def _grade_text(grade: Grade | Mapping[str, Grade] | None) -> str:
+    if isinstance(grade, Mapping):
+        return ", ".join(f"{criterion} {each}" for criterion, each in grade.items())
+    return "" if grade is None else str(grade)

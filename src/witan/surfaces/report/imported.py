@@ -1,13 +1,13 @@
 """The report of a session that came in as ballots: question, answers, ballots, ranking."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from witan.core.ballot import Ballot, Grade
-from witan.core.settings import Settings
+from witan.core.ballot import Ballot
 from witan.service.session_records import ImportedSession, votes_beside
-from witan.service.text import counted, listed
+from witan.service.text import counted
 from witan.service.trust import trust_line
+from witan.surfaces.report.ballots import ballot_line
 from witan.surfaces.report.document import (
     AnswerText,
     Block,
@@ -49,7 +49,7 @@ def imported_report(imported: ImportedSession, without: tuple[str, ...] = ()) ->
         blocks.append(Sentence("No text of an answer came with the ballots.", quiet=True))
     blocks += _ballots(imported, without)
     votes = votes_beside(record.ballots)
-    blocks += vote_blocks(votes, Settings().counting.rubric, "models'", names)
+    blocks += vote_blocks(votes, "models'", names)
     if outcome is None:
         blocks += [
             section_heading("ranking", "ranking", simulated=mark),
@@ -108,25 +108,5 @@ def _orders(ballots: Sequence[Ballot]) -> str:
     cast = [each for each in ballots if not each.abstained]
     if not cast:
         return f"abstained: {ballots[0].reason or 'no reason given'}"
-    orders = Counter(map(_order, cast[:REVIEWERS_SHOWN]))
+    orders = Counter(map(ballot_line, cast[:REVIEWERS_SHOWN]))
     return "; ".join(f"{order} (×{n})" if n > 1 else order for order, n in orders.items())
-
-
-def _order(ballot: Ballot) -> str:
-    """``a [8] > b [clarity 7, depth 6]``: the order, and the grades as they were given."""
-
-    def graded(candidate: str) -> str:
-        grade = _grade(ballot.grades.get(candidate))
-        return f"{candidate} [{grade}]" if grade else candidate
-
-    order = " > ".join(" = ".join(map(graded, group)) for group in ballot.groups)
-    ranked = {candidate for group in ballot.groups for candidate in group}
-    alone = [graded(candidate) for candidate in ballot.grades if candidate not in ranked]
-    grades = f"grades alone: {listed(alone, most=20)}" if alone else ""
-    return "; ".join(part for part in (order, grades) if part)
-
-
-def _grade(grade: Grade | Mapping[str, Grade] | None) -> str:
-    if isinstance(grade, Mapping):
-        return ", ".join(f"{criterion} {each}" for criterion, each in grade.items())
-    return "" if grade is None else str(grade)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
-from witan.core.rubric import Rubric
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.text import counted, listed, number
 from witan.service.trust import p_best_text, reliability_text, session_trust, verdict_text
 from witan.surfaces.live_board import CUT, Board, answer_facts
-from witan.surfaces.report.ballots import ballot_matrix, overall_grade
+from witan.surfaces.report.ballots import ballot_line, ballot_matrix
 from witan.surfaces.report.document import (
     AnswerText,
     Block,
@@ -72,12 +71,7 @@ def session_report(
         *_opening(session, {} if beside is None else beside.children, names),
         *_answers(session, names, closed=closed),
         *_ballots(session, names, without, closed=closed),
-        *vote_blocks(
-            () if beside is None else beside.votes,
-            session.opened.procedure.rubric,
-            "members'",
-            names,
-        ),
+        *vote_blocks(() if beside is None else beside.votes, "members'", names),
         *outcome_sections(session.outcome, names, before, simulated=mark),
     ]
     if session.outcome is None and closed:
@@ -181,9 +175,7 @@ def _ballots(
         yield Sentence("There was no answer to judge.")
 
 
-def vote_blocks(
-    votes: Sequence[Ballot], rubric: Rubric, whose: str, names: CandidateNames
-) -> Iterator[Block]:
+def vote_blocks(votes: Sequence[Ballot], whose: str, names: CandidateNames) -> Iterator[Block]:
     """Yield each person's vote, and whose ballots count."""
     if not votes:
         return
@@ -192,7 +184,7 @@ def vote_blocks(
         if names.veiled:  # whoever is still to vote is told no order
             yield Sentence(f"{ballot.reviewer} voted; how is shown with the names")
             continue
-        yield Sentence(f"{ballot.reviewer}: {_order(ballot, rubric)}")
+        yield Sentence(f"{ballot.reviewer}: {ballot_line(ballot)}")
         if notes := "\n".join(quote_notes(ballot.notes)):
             yield Quote(notes, aside=True)
     if (more := len(votes) - VOTES_SHOWN) > 0:
@@ -201,17 +193,6 @@ def vote_blocks(
         f"The standings are by the {whose} ballots; a recount of all kinds counts both.",
         quiet=True,
     )
-
-
-def _order(ballot: Ballot, rubric: Rubric) -> str:
-    """``a [grade 8.5] > b [grade 7.0]``."""
-
-    def describe(candidate: str) -> str:
-        grade = overall_grade(ballot, candidate, rubric)
-        return candidate if grade is None else f"{candidate} [grade {number(grade, 1)}]"
-
-    ranking = " > ".join(" = ".join(map(describe, group)) for group in ballot.groups)
-    return ranking or f"grades alone, of {listed([*map(describe, ballot.grades)], most=20)}"
 
 
 def outcome_sections(
@@ -289,7 +270,7 @@ def _seats(session: Session, names: Naming) -> Iterator[Block]:
     ]
     if any(line.note for line in seats):
         remarks: list[str | Cell] = [names.sentence(line.note) for line in seats]
-        columns.append((Column("remark", "left", keep=30, fit="end"), remarks))
+        columns.append((Column("remark", "left", keep=30, fit="fold"), remarks))
     yield table_of("Seats", columns)
     spent = "Seconds and tokens are of all that a seat did, its answers and its reviews."
     yield Sentence(spent, quiet=True)

@@ -119,10 +119,10 @@ class Panel:
     def _picture(
         self, board: "Board", options: ConsoleOptions, room: int | None
     ) -> "Iterator[Text | Table]":
-        shown, n_standings = _fitting(board, room)
+        visible, n_standings = _fitting(board, room)
         yield styled(self._title(board), "bold", one_line=True)
-        yield self._seats(shown, board.writer, options)
-        if hidden := len(board.seats) - len(shown):
+        yield self._seats(visible, board.writer, options)
+        if hidden := len(board.seats) - len(visible):
             more = f"… and {counted(hidden, 'more seat')}, none of them waited for"
             yield styled(more, "dim", one_line=True)
         if board.outcome is not None and n_standings:
@@ -190,10 +190,10 @@ def _fitting(board: "Board", room: int | None) -> "tuple[Sequence[LiveLine], int
         return board.seats, n_standings
     at_rest = [line.name for line in board.seats if not line.running]
     hidden = set(at_rest[: excess + 1])  # one more, for the line that says how many
-    shown = [line for line in board.seats if line.name not in hidden]
-    left = room - around - len(shown) - 1
+    visible = [line for line in board.seats if line.name not in hidden]
+    left = room - around - len(visible) - 1
     # The ranking has its title, and a line that says how many it leaves out.
-    return shown, n_standings if left >= ranking else max(left - 2, 0)
+    return visible, n_standings if left >= ranking else max(left - 2, 0)
 
 
 def _ranking(
@@ -214,9 +214,9 @@ def _ranking(
         (Column("", "left", keep=20), [plot(line) for line in lines]),
         (Column("", "left", keep=10), [TIED if x.candidate in tied else "" for x in lines]),
     ]
-    shown = [(column, cells) for column, cells in columns if any(cells)]
-    rows = [*zip(*(cells for _, cells in shown), strict=True)]
-    for line in table(Page(options.max_width), [column for column, _ in shown], rows):
+    visible = [(column, cells) for column, cells in columns if any(cells)]
+    rows = [*zip(*(cells for _, cells in visible), strict=True)]
+    for line in table(Page(options.max_width), [column for column, _ in visible], rows):
         yield styled(line, one_line=True)
     if more := len(outcome.standings) - n_shown:
         yield styled(f"… and {counted(more, 'more candidate')}", "dim")

@@ -371,10 +371,10 @@ def refusal(running: RunningSession) -> Refusal | None:
     """Return why a session has no text; None: it has one."""
     session, failure = running.session, running.failure
     if failure is not None:
-        ours = isinstance(failure, WitanError)
+        is_ours = isinstance(failure, WitanError)
         words = (
             public_error(failure)
-            if ours
+            if is_ours
             else "a mistake within Witan; the log of the server says more"
         )
         return Refusal(status_of(failure), words, "session_failed")
@@ -394,25 +394,25 @@ def finish_reason(session: Session) -> FinishReason:
     closing = session.synthesis
     if closing is not None and closing.chairman is not None:
         return "length" if closing.cut else "stop"
-    shown = session.answers if closing is None else {*closing.labels.values()}
-    cut = any(answer.cut for seat, answer in session.answers.items() if seat in shown)
+    sources = session.answers if closing is None else {*closing.labels.values()}
+    cut = any(answer.cut for seat, answer in session.answers.items() if seat in sources)
     return "length" if cut else "stop"
 
 
 def usage_of(session: Session) -> TokenUsage | None:
     """Sum the tokens and cost of all calls; None: unknown."""
     spent = [event.spent for event in session.events if isinstance(event, SPENDING)]
-    made = [each.usage for each in spent if each.calls]
-    read, written = (
-        _sum(each.input_tokens for each in made),
-        _sum(each.output_tokens for each in made),
+    usages = [each.usage for each in spent if each.calls]
+    n_read, n_written = (
+        _sum(each.input_tokens for each in usages),
+        _sum(each.output_tokens for each in usages),
     )
-    if read is None or written is None:
+    if n_read is None or n_written is None:
         return None
     usage: TokenUsage = {
-        "prompt_tokens": read,
-        "completion_tokens": written,
-        "total_tokens": read + written,
+        "prompt_tokens": n_read,
+        "completion_tokens": n_written,
+        "total_tokens": n_read + n_written,
     }
     if (cost := session.cost.total_usd) is not None:
         usage["cost"] = cost
@@ -447,8 +447,8 @@ def council_reply(running: RunningSession, ignored: list[str]) -> CouncilReply:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    known = [*numbers]
-    return None if None in known else sum(number for number in known if number is not None)
+    amounts = [*numbers]
+    return None if None in amounts else sum(number for number in amounts if number is not None)
 
 
 class Frames:
@@ -500,9 +500,9 @@ class Frames:
 
     def ending(self, running: RunningSession) -> bytes:
         """Write the last chunks, or an error."""
-        refused = refusal(running)
-        if refused is not None:
-            return _data(error_object(refused.status, refused.message, refused.code))
+        reason = refusal(running)
+        if reason is not None:
+            return _data(error_object(reason.status, reason.message, reason.code))
         session = running.session
         last = _join(*self._final.end(session.text or "")) + self._ending.of(session)
         chunks = [self._chunk({"content": last})] if last else []

@@ -285,20 +285,20 @@ def _check(value: object, accepted: bool, words: str) -> object:
 
 def _turns(messages: list[MessageBody]) -> Iterator[Message]:
     """Convert the conversation; calls of tools become text."""
-    called: dict[str, str] = {}
+    tool_names: dict[str, str] = {}
     for message in messages:
         calls = [] if message.tool_calls is None else message.tool_calls
-        called |= {call.id: call.function.name for call in calls}
+        tool_names |= {call.id: call.function.name for call in calls}
         match message.role:
             case "system" | "developer":
                 turn = Message("system", message.content)
             case "tool" | "function":
-                name = message.name or called.get(message.tool_call_id or "") or "a tool"
+                name = message.name or tool_names.get(message.tool_call_id or "") or "a tool"
                 turn = Message("user", f"[{name} returned]\n{message.content}")
             case "user":
                 turn = Message("user", message.content)
             case _:
-                made = [f"[called {c.function.name}({c.function.arguments})]" for c in calls]
-                turn = Message("assistant", "\n\n".join(filter(None, [message.content, *made])))
+                parts = [f"[called {c.function.name}({c.function.arguments})]" for c in calls]
+                turn = Message("assistant", "\n\n".join(filter(None, [message.content, *parts])))
         if turn.text.strip():
             yield turn

@@ -133,16 +133,16 @@ async def complete(
     running = await service.ask(question, client, hops)
     if body.stream:
         return _Followed(stream_admitted(request, _chunks(request, running, body)), running)
-    await _ended(request, running)
-    refused = refusal(running)
-    if refused is not None:
-        return openai_problem(refused.status, refused.message, code=refused.code)
+    await _wait_for_end(request, running)
+    reason = refusal(running)
+    if reason is not None:
+        return openai_problem(reason.status, reason.message, code=reason.code)
     reasoning = progress_lines(running.session.events)
     ending = Ending(body.witan.mark, body.witan.legend)
     return reply(completion(running, body.model, reasoning, ending=ending, ignored=body.ignored))
 
 
-async def _ended(request: Request, running: RunningSession) -> None:
+async def _wait_for_end(request: Request, running: RunningSession) -> None:
     """Wait for a session; cancel it if the client disconnects."""
     async with anyio.create_task_group() as group:
 
@@ -160,16 +160,16 @@ async def _chunks(
     request: Request, running: RunningSession, body: ChatBody
 ) -> AsyncGenerator[bytes, None]:
     options = body.stream_options
-    made = Frames(
+    chunks = Frames(
         running,
         body.model,
         usage=options is not None and options.include_usage is True,
         ending=Ending(body.witan.mark, body.witan.legend),
         ignored=body.ignored,
     )
-    yield made.opening()
+    yield chunks.opening()
     heartbeat: float = request.app.state.settings.heartbeat_seconds
-    async with aclosing(frames(running, 0, heartbeat, made.frame, made.ending)) as pieces:
+    async with aclosing(frames(running, 0, heartbeat, chunks.frame, chunks.ending)) as pieces:
         async for piece in pieces:
             yield piece
 
@@ -197,10 +197,10 @@ def find_model(service: Service, name: str) -> CouncilModel:
     UnknownName
         If there is none; one that cannot be asked is there, and says why when it is.
     """
-    known = {each.name: each for each in _all(service)}
-    if name not in known:
+    models = {each.name: each for each in _all(service)}
+    if name not in models:
         raise UnknownName("model", name, [each.name for each in _askable(service)])
-    return known[name]
+    return models[name]
 
 
 @router.get(
@@ -211,8 +211,8 @@ def find_model(service: Service, name: str) -> CouncilModel:
 )
 async def models(request: Request, service: ServiceOf) -> Response:
     """List the configured council, its profiles and the demonstration."""
-    shown = [_model(request, service, each) for each in _askable(service)]
-    return reply(ModelList(object="list", data=shown))
+    listing = [_model(request, service, each) for each in _askable(service)]
+    return reply(ModelList(object="list", data=listing))
 
 
 @router.get(
@@ -223,10 +223,10 @@ async def models(request: Request, service: ServiceOf) -> Response:
 )
 async def model(request: Request, model: ModelNamed, service: ServiceOf) -> Response:
     """Show one council that can be asked."""
-    known = {each.name: each for each in _askable(service)}
-    if model not in known:
-        raise UnknownName("model", model, known)
-    return reply(_model(request, service, known[model]))
+    models = {each.name: each for each in _askable(service)}
+    if model not in models:
+        raise UnknownName("model", model, models)
+    return reply(_model(request, service, models[model]))
 
 
 def _all(service: Service) -> list[CouncilModel]:

@@ -95,7 +95,7 @@ class Note:
 
 
 Fit = Literal["whole", "middle", "end", "fold"]
-"""What the cells of a column give up on a narrow terminal: nothing, middle, end, or one line."""
+"""The part that cells of a column give up on a narrow terminal; ``fold``: they take more lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +202,15 @@ class Table:
 
     def without_actions(self) -> "Table":
         """Return the table without the columns that only link."""
-        shown = [at for at, column in enumerate(self.columns) if not column.action]
-        if len(shown) == len(self.columns):
+        indices = [at for at, column in enumerate(self.columns) if not column.action]
+        if len(indices) == len(self.columns):
             return self
 
         def pick(row: Row) -> Row:
-            return replace(row, cells=tuple(row.cells[at] for at in shown))
+            return replace(row, cells=tuple(row.cells[at] for at in indices))
 
         groups = tuple(replace(each, rows=tuple(map(pick, each.rows))) for each in self.groups)
-        return replace(self, columns=tuple(self.columns[at] for at in shown), groups=groups)
+        return replace(self, columns=tuple(self.columns[at] for at in indices), groups=groups)
 
     @property
     def meanings(self) -> tuple[tuple[str, str], ...]:
@@ -537,10 +537,10 @@ class Report:
 
     def section(self, key: str) -> Section | None:
         """Return the section under a heading; without a key, what stands before the first."""
-        found = (
+        matches = (
             each for each in self.sections if (each.heading.key if each.heading else "") == key
         )
-        return next(found, None)
+        return next(matches, None)
 
     @property
     def plain(self) -> "Report":

@@ -20,7 +20,7 @@ from witan.surfaces.report.document import (
 _MARKUP = re.compile(
     r"[\\`*\[<|~$&]|(?<!\w)_|_(?!\w)|^\s*(?:[-+>]|#+|\d+[.)])(?=\s|$)|:(?=//)|(?<=www)\."
 )
-"""What is markup or becomes a link where it stands; ``_`` and ``-`` within a word are neither."""
+"""Markup, and beginnings of links; ``_`` and ``-`` within a word are neither."""
 
 
 def to_markdown(text: str) -> str:

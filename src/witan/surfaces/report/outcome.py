@@ -114,39 +114,39 @@ def _columns(outcome: Outcome, names: CandidateNames) -> list[tuple[Column, list
     title = "score (low is best)" if RULES[outcome.rule].lower_is_better else "score"
     percent = f"{outcome.level * 100:g}% interval"
     candidates = [names.name(line.candidate) for line in lines]
-    shown = [
+    columns = [
         (Column("rank"), [str(line.rank) for line in lines]),
         (Column("candidate", "left", fit="middle", heads=True), candidates),
         (Column(title), [number(line.score, digits) for line in lines]),
     ]
     if any(line.std_error is not None for line in lines):
         errors = [number(line.std_error, digits) for line in lines]
-        shown.append((Column("± error", keep=70), errors))
+        columns.append((Column("± error", keep=70), errors))
     if any(line.interval is not None for line in lines):
-        shown.append(
+        columns.append(
             (Column(percent, keep=10), [interval_text(line.interval, digits) for line in lines])
         )
-    shown += [
+    columns += [
         (Column("votes", keep=60), [str(line.votes) for line in lines]),
         (Column("wins", keep=30), _wins(lines)),
     ]
     if any(line.mean_grade is not None for line in lines):
-        shown.append((Column("mean grade", "left", keep=20), [_grade(line) for line in lines]))
-    shown += [
+        columns.append((Column("mean grade", "left", keep=20), [_grade(line) for line in lines]))
+    columns += [
         (Column("coverage", "left", keep=40), [line.confidence for line in lines]),
         (Column("p_best", keep=80), [p_best_text(line.p_best) for line in lines]),
         (Column("tier", keep=50), [str(line.tier) for line in lines]),
     ]
     if any(line.failed for line in lines):
         marks = [f"failed: {', '.join(line.failed)}" if line.failed else "" for line in lines]
-        shown.append((Column("safety", "left", keep=90), marks))
-    return shown
+        columns.append((Column("safety", "left", keep=90), marks))
+    return columns
 
 
 def _wins(lines: Sequence[Standing]) -> list[str]:
     """Whole numbers unless some first place was shared."""
-    whole = all(float(line.wins).is_integer() for line in lines)
-    return [number(line.wins, 0 if whole else 2) for line in lines]
+    all_whole = all(float(line.wins).is_integer() for line in lines)
+    return [number(line.wins, 0 if all_whole else 2) for line in lines]
 
 
 def _grade(line: Standing) -> str:
@@ -197,9 +197,9 @@ def _separated(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
         surely = [each for each in lower if frozenset((line.candidate, each)) not in unresolved]
         if surely:
             above.setdefault(tuple(surely), []).append(line.candidate)
-    for below, over in above.items():
-        stands = "stands" if len(over) == 1 else "stand"
-        upper, under = (listed([*map(names.name, each)]) for each in (over, below))
+    for below, upper_names in above.items():
+        stands = "stands" if len(upper_names) == 1 else "stand"
+        upper, under = (listed([*map(names.name, each)]) for each in (upper_names, below))
         yield f"{upper} {stands} above {under}, beyond noise at {outcome.level * 100:g}%."
 
 
@@ -226,7 +226,7 @@ def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     """Say which reviewers place whom above the leader."""
     if len(outcome.leaders) != 1:
         return
-    leader, found = outcome.leaders[0], []
+    leader, dissents = outcome.leaders[0], []
     for note in outcome.ballots:
         above: list[str] = []
         for group in note.ranking:
@@ -236,11 +236,13 @@ def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
         else:
             continue  # it did not rank the leader: its own answer, mostly
         if above:
-            found.append(f"{names.name(note.reviewer)} ranks {listed([*map(names.name, above)])}")
-    if len(found) > DISSENTS:
-        yield f"{counted(len(found), 'reviewer')} rank others above {names.name(leader)}."
+            dissents.append(
+                f"{names.name(note.reviewer)} ranks {listed([*map(names.name, above)])}"
+            )
+    if len(dissents) > DISSENTS:
+        yield f"{counted(len(dissents), 'reviewer')} rank others above {names.name(leader)}."
         return
-    for each in found:
+    for each in dissents:
         yield f"Reviewer {each} above {names.name(leader)}."
 
 

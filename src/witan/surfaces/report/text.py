@@ -93,8 +93,8 @@ def _block(page: Page, block: Block) -> Iterator[str]:
 
 def _note(page: Page, note: Note) -> str:
     # The option is named at the end, after whatever others wrote.
-    named = note.text.rsplit(f"{note.option}=", 1) if note.option else [note.text]
-    text = page.option(note.option).join(named)
+    parts = note.text.rsplit(f"{note.option}=", 1) if note.option else [note.text]
+    text = page.option(note.option).join(parts)
     match note.kind:
         case "warning":
             return page.sentence(f"note: {text}", "warning", hang=2)
@@ -107,17 +107,17 @@ def _note(page: Page, note: Note) -> str:
             return page.sentence(text, "dim", hang=2)
 
 
-def _table(page: Page, found: Table) -> Iterator[str]:
-    rows = list(found.rows)
-    if found.form == "measures" and page.width is not None and _natural(found) > page.width:
+def _table(page: Page, source: Table) -> Iterator[str]:
+    rows = list(source.rows)
+    if source.form == "measures" and page.width is not None and _natural(source) > page.width:
         yield from (_measure(page, row) for row in rows)
         return
     starts, at = {}, 0
-    for group in found.groups:
+    for group in source.groups:
         starts[at] = group.label
         at += len(group.rows)
     columns: list[tuple[Column, list[str]]] = []
-    for place, column in enumerate(found.columns):
+    for place, column in enumerate(source.columns):
         cells = [row.cells[place] for row in rows]
         columns.append((column, list(map(_cell, cells))))
         if column.interval and any(cell.interval for cell in cells):
@@ -131,9 +131,9 @@ def _table(page: Page, found: Table) -> Iterator[str]:
         labels={at: label for at, label in starts.items() if label},
         bold=[at for at, row in enumerate(rows) if row.strong],
     )
-    if found.meanings:
+    if source.meanings:
         yield ""
-    for title, meaning in found.meanings:
+    for title, meaning in source.meanings:
         yield page.sentence(f"{title}: {meaning}", "dim", hang=2)
 
 
@@ -184,35 +184,35 @@ def table(
         max([span(title), *(span(row[index]) for row in cells)])
         for index, title in enumerate(titles)
     ]
-    kept = list(range(len(columns)))
+    visible = list(range(len(columns)))
     dropped: list[int] = []
-    while page.width is not None and _least(columns, natural, kept) > page.width:
-        spare = [index for index in kept if columns[index].keep < ALWAYS]
+    while page.width is not None and _least(columns, natural, visible) > page.width:
+        spare = [index for index in visible if columns[index].keep < ALWAYS]
         if not spare:
             break
         goes = min(spare, key=lambda index: (columns[index].keep, -index))
-        kept.remove(goes)
+        visible.remove(goes)
         dropped.append(goes)
-    widths = _widths(page, columns, natural, kept)
+    widths = _widths(page, columns, natural, visible)
     if any(titles):
-        yield from (page.paint(line, "dim") for line in _lines(columns, titles, kept, widths))
-    length = sum(widths.values()) + len(GAP) * (len(kept) - 1)
+        yield from (page.paint(line, "dim") for line in _lines(columns, titles, visible, widths))
+    length = sum(widths.values()) + len(GAP) * (len(visible) - 1)
     for number, row in enumerate(cells):
         if number in breaks:
             yield page.line(length)
         if number in labels:
             yield page.sentence(labels[number], "dim", hang=2)
         style = "bold" if number in bold else "plain"
-        yield from (page.paint(line, style) for line in _lines(columns, row, kept, widths))
+        yield from (page.paint(line, style) for line in _lines(columns, row, visible, widths))
     if dropped and any(titles):
         names = ", ".join(titles[index] for index in sorted(dropped))
         yield page.sentence(f"(too narrow to show: {names})", "dim")
 
 
-def _least(columns: Sequence[Column], natural: Sequence[int], kept: Sequence[int]) -> int:
+def _least(columns: Sequence[Column], natural: Sequence[int], visible: Sequence[int]) -> int:
     """Return the narrowest these columns can be."""
-    widths = (_narrowest(columns[index], natural[index]) for index in kept)
-    return sum(widths) + len(GAP) * (len(kept) - 1)
+    widths = (_narrowest(columns[index], natural[index]) for index in visible)
+    return sum(widths) + len(GAP) * (len(visible) - 1)
 
 
 def _narrowest(column: Column, natural: int) -> int:
@@ -220,15 +220,15 @@ def _narrowest(column: Column, natural: int) -> int:
 
 
 def _widths(
-    page: Page, columns: Sequence[Column], natural: Sequence[int], kept: Sequence[int]
+    page: Page, columns: Sequence[Column], natural: Sequence[int], visible: Sequence[int]
 ) -> dict[int, int]:
     """Width per column kept; the widest that can give way do, until the line fits."""
-    widths = {index: natural[index] for index in kept}
+    widths = {index: natural[index] for index in visible}
     if page.width is None:
         return widths
-    excess = sum(widths.values()) + len(GAP) * (len(kept) - 1) - page.width
+    excess = sum(widths.values()) + len(GAP) * (len(visible) - 1) - page.width
     while excess > 0:
-        wide = [k for k in kept if widths[k] > _narrowest(columns[k], natural[k])]
+        wide = [k for k in visible if widths[k] > _narrowest(columns[k], natural[k])]
         if not wide:
             break
         widths[max(wide, key=lambda index: widths[index])] -= 1
@@ -237,16 +237,16 @@ def _widths(
 
 
 def _lines(
-    columns: Sequence[Column], cells: Sequence[str], kept: Sequence[int], widths: dict[int, int]
+    columns: Sequence[Column], cells: Sequence[str], visible: Sequence[int], widths: dict[int, int]
 ) -> Iterator[str]:
     """Yield the line of a row; further ones where cells are folded."""
-    fitted = [_fit(columns[index], cells[index], widths[index]) for index in kept]
+    fitted = [_fit(columns[index], cells[index], widths[index]) for index in visible]
     for parts in zip_longest(*fitted, fillvalue=""):
-        shown = []
-        for index, part in zip(kept, parts, strict=True):
+        padded = []
+        for index, part in zip(visible, parts, strict=True):
             padding = " " * (widths[index] - span(part))
-            shown.append(part + padding if columns[index].align == "left" else padding + part)
-        yield GAP.join(shown).rstrip()
+            padded.append(part + padding if columns[index].align == "left" else padding + part)
+        yield GAP.join(padded).rstrip()
 
 
 def _fit(column: Column, cell: str, width: int) -> list[str]:

@@ -115,9 +115,9 @@ def council_sections(
     """
     unchosen, writers = "as configured", tuple(chairmen)
     sections: dict[str, list[Field]] = {}
-    made = form_fields(declared, {}, unchosen=unchosen, without=without)
+    fields = form_fields(declared, {}, unchosen=unchosen, without=without)
     by_name = {each.name: each.doc.section for each in parameters_of(declared)}
-    for each in made:
+    for each in fields:
         if each.name in ("members", "jury") and members:
             each = replace(each, kind="boxes", boxes=tuple(members))  # noqa: PLW2901
         if each.name == "chairman" and writers:
@@ -277,16 +277,16 @@ async def read_form(request: Request) -> Form:
     """
     # A field may be as long as the door lets a request be.
     longest = request.app.state.settings.body_bytes
-    async with request.form(max_files=MOST_FILES, max_fields=1000, max_part_size=longest) as sent:
+    async with request.form(max_files=MOST_FILES, max_fields=1000, max_part_size=longest) as body:
         texts: dict[str, tuple[str, ...]] = {}
-        for name, value in sent.multi_items():
+        for name, value in body.multi_items():
             if isinstance(value, str):
                 if "\0" in value:
                     expected = "text that can be kept"
                     raise InvalidParameter(name, "a text with a NUL character", expected)
                 # Browsers send every line end as two characters.
                 texts[name] = (*texts.get(name, ()), value.replace("\r\n", "\n"))
-        files = [each for _, each in sent.multi_items() if isinstance(each, UploadFile)]
+        files = [each for _, each in body.multi_items() if isinstance(each, UploadFile)]
         return Form(texts, {each.filename: await each.read() for each in files if each.filename})
 
 

@@ -80,11 +80,11 @@ def _linked(
 
 def _cut(text: str, cited: Mapping[str, str], unresolved: Collection[str]) -> list[Token]:
     out, end = list[Token](), 0
-    for found in _CITATION.finditer(text):
-        label = found[1]
+    for citation in _CITATION.finditer(text):
+        label = citation[1]
         if label not in cited and label not in unresolved:
             continue
-        out.append(_text(text[end : found.start()]))
+        out.append(_text(text[end : citation.start()]))
         attrs: dict[str, str | int | float] = {"href": cited.get(label, ""), "class": "cite"}
         kind, tag = "link", "a"
         if label not in cited:
@@ -92,7 +92,7 @@ def _cut(text: str, cited: Mapping[str, str], unresolved: Collection[str]) -> li
         out.append(Token(f"{kind}_open", tag, 1, attrs=attrs))
         out.append(_text(f"[{label}]"))
         out.append(Token(f"{kind}_close", tag, -1))
-        end = found.end()
+        end = citation.end()
     return [*out, _text(text[end:])]
 
 
@@ -113,7 +113,7 @@ def _link_open(
 def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
     """Write a picture as a link, so that none is fetched."""
     token = tokens[at]
-    said = renderer.renderInlineAsText(token.children or [], options, env) or "picture"
+    caption = renderer.renderInlineAsText(token.children or [], options, env) or "picture"
     link = Token("link_open", "a", 1, attrs={"href": str(token.attrs.get("src", ""))})
-    parts = [link, _text(f"picture: {said}"), Token("link_close", "a", -1)]
+    parts = [link, _text(f"picture: {caption}"), Token("link_close", "a", -1)]
     return renderer.renderInline(parts, options, env)

@@ -15,8 +15,9 @@ _HEAD = """\
 
 Each operation is declared once. Its command, HTTP route, MCP tool and form take the parameters
 below under these names; an option of a command has dashes for underscores. An empty default leaves
-the value to the [configuration](configuration.md#settings) or to the rule. This page is made from
-the declarations."""
+the value to the [configuration](configuration.md#settings) or to the rule. Unless said otherwise,
+the page has an operation at the address of its route without `/api`. This page is made from the
+declarations."""
 
 _TYPES = """\
 ## Types
@@ -36,6 +37,46 @@ _TITLES = {
     "question": "A question",
 }
 """Headings of shared parameters, by one of each group."""
+
+_PYTHON = {
+    "tally": "`tally`, `tally_sessions`",
+    "compare": "`compare_rules`",
+    "explain": "`explain`",
+    "show": "`History.session`, `History.export`",
+    "result": "`Council.deliberate`",
+    "cancel": "cancelling its task",
+    "recount": "`Session.recount`",
+    "paper": "`History.vote`",
+    "vote": "`History.vote`",
+    "forget": "`History.forget`",
+    "ask": "`ask`, `Council.ask`",
+    "plan": "`Council.plan`",
+    "resume": "`Council.resume`",
+    "retry": "`Council.retry`",
+    "plan_retry": "`Council.plan_retry`",
+    "rejudge": "`Council.rejudge`",
+    "plan_rejudge": "`Council.plan_rejudge`",
+    "leaderboard": "`leaderboard`",
+    "audit": "`audit`",
+    "sessions": "`History.find`",
+    "profiles": "`Council.from_config`",
+    "rules": "`RULES`",
+    "rubrics": "`RUBRICS`, `files.rubric_to_toml`",
+}
+"""What does the same in Python."""
+
+_PAGE = {
+    "result": "`GET /sessions/{session}/live`, `GET /sessions/{session}/state`",
+    "recount": "`GET /sessions/{session}`",
+    "paper": "`GET /sessions/{session}/vote`",
+    "vote": "`POST /sessions/{session}/vote`",
+    "forget": "`POST /sessions/{session}/forget`",
+    "sessions": "`GET /history`",
+    "profiles": "`GET /`",
+    "rules": "`GET /tally`",
+    "rubrics": "`GET /`",
+}
+"""Where the page does it, unless at the address of its route without `/api`."""
 
 _FEWEST_SHARED = 9
 """Cells of a table: rows times the operations that take them. Smaller tables are repeated."""
@@ -112,6 +153,9 @@ def _section(
     row = CATALOGUE[operation.name]
     places = [] if row.command is None else [f"`witan {row.command or row.name}`"]
     places += [f"`{operation.method} /api{operation.path}`", f"MCP tool `{TOOL_OF[row.name]}`"]
+    places.append(f"Python {_PYTHON[row.name]}")
+    if row.name in _PAGE:
+        places.append(f"page {_PAGE[row.name]}")
     summary = operation.description.partition("\n\n")[0]
     parts = [f"## {operation.name}", summary, " · ".join(places)]
     rows = tuple(_row(each) for each in parameters_of(operation.parameters))

@@ -1,4 +1,4 @@
-"""No surface lacks an operation; the page of surfaces says what is no operation, and why."""
+"""No surface lacks an operation; a page has the other features, and why some are missing."""
 
 import json
 import re
@@ -19,6 +19,8 @@ from witan.surfaces.mcp.tools import TOOLS
 
 PAGE = (ROOT / "docs/surfaces.md").read_text(encoding="utf-8")
 
+REFERENCE = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+
 DOCUMENT = ROOT / "tests/golden/outputs/openapi.json"
 
 OPERATIONS = [find_operation(name) for name in CATALOGUE]
@@ -27,17 +29,23 @@ ASIDE = {"GET /assets/{name}", "GET /sessions/"}
 """What pages are made of, and an address that is another's with a slash."""
 
 
-def tables():
-    """The two tables of the page, each as rows by their first cell, of cells by their heading."""
-    blocks = re.findall(r"(?:^\|.*\n)+", PAGE, flags=re.MULTILINE)
-    for block in blocks:
-        head, _, *rows = (
-            [cell.strip() for cell in line.split("|")[1:-1]] for line in block.splitlines()
-        )
-        yield {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+def features():
+    """The rows of the page's table by their first cell, as cells by their heading."""
+    head, _, *rows = (
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in re.findall(r"^\|.*$", PAGE, flags=re.MULTILINE)
+    )
+    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
 
 
-IN_PYTHON, ELSEWHERE = tables()
+def operations():
+    """What the reference names in Python and on the page, by operation."""
+    found = re.findall(r"^## (\w+)\n\n(?:.+\n)+\n.* · Python (.*)$", REFERENCE, flags=re.MULTILINE)
+    places = ((name, line.partition(" · page ")) for name, line in found)
+    return {name: {"Python": python, "page": page} for name, (python, _, page) in places}
+
+
+IN_PYTHON, ELSEWHERE = operations(), features()
 
 
 def named(surface, *rows):

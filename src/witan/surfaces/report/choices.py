@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from witan.deliberation.ports import Seat
-from witan.service.operations.profiles import Profiles
-from witan.service.operations.rules import RubricEntry, RubricList, RuleEntry, RuleList
-from witan.service.sessions import CouncilProfile
 from witan.service.text import UNKNOWN
 from witan.surfaces.report.document import (
     Block,
@@ -19,6 +16,12 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
+
+if TYPE_CHECKING:
+    from witan.deliberation.ports import Seat
+    from witan.service.operations.profiles import Profiles
+    from witan.service.operations.rules import RubricEntry, RubricList, RuleEntry, RuleList
+    from witan.service.sessions import CouncilProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ SITUATIONS = (
 )
 
 
-def rules_report(rules: RuleList) -> Report:
+def rules_report(rules: "RuleList") -> Report:
     """Write the report of all rules, of one, or of how ``auto`` chooses."""
     if not rules.rules:
         first, *others = rules.auto
@@ -91,7 +94,7 @@ def rules_report(rules: RuleList) -> Report:
     return Report("Rules", (), "", (_rule_table(rules.rules), *_guide()))
 
 
-def _rule_table(rules: Sequence[RuleEntry]) -> Table:
+def _rule_table(rules: "Sequence[RuleEntry]") -> Table:
     auto = "calibrated where grades can carry it, else borda (the default)."
     return table_of(
         "Rules",
@@ -113,7 +116,7 @@ def _guide() -> Iterator[Block]:
         yield Sides((("For", (each.speaks_for,)), ("Against", (each.speaks_against,))))
 
 
-def _properties(rule: RuleEntry) -> Table:
+def _properties(rule: "RuleEntry") -> Table:
     properties = {
         "needs": rule.needs,
         "take it when": rule.use_when,
@@ -134,14 +137,14 @@ def _properties(rule: RuleEntry) -> Table:
     )
 
 
-def _tie_break(rule: RuleEntry) -> str:
+def _tie_break(rule: "RuleEntry") -> str:
     if rule.tie_break == "none":
         return "share a rank"
     by = "first places" if rule.tie_break == "wins" else "Borda"
     return f"are separated by {by}; what is still equal shares a rank"
 
 
-def rubrics_report(rubrics: RubricList) -> Report:
+def rubrics_report(rubrics: "RubricList") -> Report:
     """Write the report of all rubrics, or of one with weights, anchors and ceilings."""
     if len(rubrics.rubrics) == 1:
         [rubric] = rubrics.rubrics
@@ -149,7 +152,7 @@ def rubrics_report(rubrics: RubricList) -> Report:
     return Report("Rubrics", (), "", (_rubric_table(rubrics.rubrics),))
 
 
-def _rubric_table(rubrics: Sequence[RubricEntry]) -> Table:
+def _rubric_table(rubrics: "Sequence[RubricEntry]") -> Table:
     return table_of(
         "Rubrics",
         [
@@ -165,7 +168,7 @@ def _rubric_table(rubrics: Sequence[RubricEntry]) -> Table:
     )
 
 
-def _criteria(rubric: RubricEntry) -> Iterator[Block]:
+def _criteria(rubric: "RubricEntry") -> Iterator[Block]:
     for criterion in rubric.criteria:
         yield Heading(f"{criterion.name}, weight {criterion.weight:.2f}", criterion.name)
         yield Sentence(criterion.description)
@@ -186,7 +189,7 @@ def _criteria(rubric: RubricEntry) -> Iterator[Block]:
         )
 
 
-def profiles_report(result: Profiles) -> Report:
+def profiles_report(result: "Profiles") -> Report:
     """Write the report of councils: who sits in each, and why one cannot be asked."""
     profiles = result.profiles
     if not profiles:
@@ -211,10 +214,10 @@ def profiles_report(result: Profiles) -> Report:
     return Report("Councils", (), "", (table_of("Councils", columns), *problems))
 
 
-def _name(profile: CouncilProfile) -> str:
+def _name(profile: "CouncilProfile") -> str:
     simulated = " (simulated)" if profile.simulated else ""
     return f"{profile.name or '(no profile named)'}{simulated}"
 
 
-def _models(seats: Iterable[Seat]) -> str:
+def _models(seats: "Iterable[Seat]") -> str:
     return ", ".join(seat.source or seat.name for seat in seats)

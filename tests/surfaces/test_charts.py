@@ -20,7 +20,7 @@ from witan.core.outcome import Interval, Outcome, Standing
 from witan.core.settings import Settings
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, WitanError
 from witan.surfaces.report.chart import Axis, Dot, Point, Scatter, Series, Strips
-from witan.surfaces.report.comparison import comparison_chart
+from witan.surfaces.report.comparison import comparison_chart, comparison_report
 from witan.surfaces.report.document import Chart
 from witan.surfaces.report.drawing import INKS, draw_chart, save_chart
 from witan.surfaces.report.standings import matchup_chart, standings_chart
@@ -100,7 +100,7 @@ def comparison(sessions, tau=((1.0, 0.5), (0.5, 1.0)), differs=((0, 1), (1, 0)),
         outcomes=MappingProxyType(sessions),
         tau=tau,
         leader_differs=differs,
-        stability=MappingProxyType({}),
+        stability=MappingProxyType({"borda": None, "schulze": None}),
     )
 
 
@@ -408,23 +408,12 @@ class TestComparison:
         assert {"a under schulze: 2=", "c under schulze: 2="} <= {*found}
         assert [*chart.drawing.rows] == ["a", "b", "c"]
 
-    def test_disagreement_on_the_leader_is_the_headline(self):
-        """Who leads under which rule is said first."""
-        finding = comparison_chart(comparison({"q1": two_rules()})).finding
+    def test_who_leads_under_which_rules_is_the_headline(self):
+        """In the words of the report."""
+        compared = comparison({"q1": two_rules()})
 
-        assert finding.startswith("The rules disagree")
-        assert "a leads under borda" in finding
-        assert "b leads under schulze" in finding
-
-    def test_agreement_on_the_leader_keeps_its_name_as_it_is_written(self):
-        """A name that begins the sentence is not capitalised."""
-        same = {
-            "borda": outcome(standing("gpt"), standing("b", 2)),
-            "schulze": outcome(standing("gpt"), standing("b", 2), rule="schulze"),
-        }
-        chart = comparison_chart(comparison({"q1": same}))
-
-        assert chart.finding == "gpt leads under borda and schulze."
+        assert comparison_chart(compared).finding == comparison_report(compared).finding
+        assert comparison_chart(compared).finding.startswith("a leads clearly under 1 rule")
 
     def test_a_rule_that_could_not_count_is_named(self):
         """What is missing from the picture is written under its headline."""
@@ -439,7 +428,7 @@ class TestComparison:
 
         [(_, written)] = squares(chart).values()
         assert written == ["0.50", "1"]
-        assert "2 sessions" in chart.finding
+        assert "0 of 2 sessions" in chart.finding
 
     @pytest.mark.parametrize(("tau", "text"), [(None, "–"), (-0.25, "−0.25")])
     def test_undefined_and_negative_agreement_are_printed(self, tau, text):

@@ -1,7 +1,7 @@
 """The report of a comparison: every rule on the same ballots, side by side."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isclose
 from typing import TYPE_CHECKING
@@ -121,15 +121,16 @@ def _sessions(comparison: Comparison) -> Iterator[Block]:
         if not outcomes:
             yield Sentence("No rule can count this session.")
             continue
-        yield _session_table(session, outcomes)
+        yield _session_table(comparison, session)
         if at == 1:
             yield Sentence(
                 "In each cell: rank · score; (=) too close to call against the leader.", quiet=True
             )
 
 
-def _session_table(session: str, outcomes: Sequence[Outcome]) -> Table:
+def _session_table(comparison: Comparison, session: str) -> Table:
     """Rules down, candidates across."""
+    outcomes = [*comparison.outcomes[session].values()]
     names = [line.candidate for line in outcomes[0].standings]
     return table_of(
         f"{session or 'Candidates'} under every rule",
@@ -148,6 +149,7 @@ def _session_table(session: str, outcomes: Sequence[Outcome]) -> Table:
                 for place, name in enumerate(names)
             ),
         ],
+        chart=partial(_ranks_chart, comparison, session),
     )
 
 
@@ -204,48 +206,31 @@ def _leads(outcomes: Sequence[Outcome]) -> str:
 
 def _agreement(comparison: Comparison) -> Iterator[Block]:
     """Compare the rankings of every two rules, and their leaders over several sessions."""
-    n_rules = len(comparison.rules)
-    if n_rules < 2:
+    if len(comparison.rules) < 2:
         return
-    rows = [
-        [
-            Square(
-                signed(tau), f"{comparison.rules[a]} and {comparison.rules[b]}: {signed(tau)}", tau
-            )
-            for b, tau in enumerate(taus)
-        ]
-        for a, taus in enumerate(comparison.tau)
-    ]
     yield Heading("How alike the rankings are", "alike")
     if all(tau is not None and isclose(tau, 1) for taus in comparison.tau for tau in taus):
         yield Sentence("Every two rules rank alike: Kendall's τ is 1.")
     else:
         yield Sentence("Kendall's τ between two rules: 1 the same order, 0 chance, −1 the reverse.")
-        yield _pairs("Kendall's τ between rules", comparison.rules, rows)
+        taus = [[*map(signed, line)] for line in comparison.tau]
+        chart = partial(_agreement_chart, comparison)
+        yield _pairs("Kendall's τ between rules", comparison.rules, taus, chart)
     if any(map(any, comparison.leader_differs)):
-        n_sessions = len(comparison.sessions)
-        differs = [
-            [
-                Square(
-                    f"{n:,}",
-                    f"{comparison.rules[a]} and {comparison.rules[b]}: {n:,}",
-                    -n / n_sessions,
-                )
-                for b, n in enumerate(line)
-            ]
-            for a, line in enumerate(comparison.leader_differs)
-        ]
+        several = counted(len(comparison.sessions), "session")
+        differs = [[f"{n:,}" for n in line] for line in comparison.leader_differs]
         yield Heading("Sessions in which the leaders differ", "differ")
-        yield Sentence(f"Of {counted(n_sessions, 'session')}, as far as both rules count them.")
+        yield Sentence(f"Of {several}, as far as both rules count them.")
         yield _pairs("Sessions in which the leaders of two rules differ", comparison.rules, differs)
 
 
-def _pairs(title: str, rules: Sequence[str], rows: Sequence[Sequence[Square]]) -> Table:
-    """Write the half of a symmetric matrix below its diagonal; a page draws all of it."""
-    squares = tuple(
-        tuple(None if a == b else square for b, square in enumerate(row))
-        for a, row in enumerate(rows)
-    )
+def _pairs(
+    title: str,
+    rules: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    chart: Callable[[], Chart] | None = None,
+) -> Table:
+    """Write the half of a symmetric matrix below its diagonal."""
     n_rules = len(rules)
     return table_of(
         title,
@@ -255,12 +240,12 @@ def _pairs(title: str, rules: Sequence[str], rows: Sequence[Sequence[Square]]) -
             *(
                 (
                     Column(str(b + 1), keep=98 - b),
-                    [rows[a][b].text if b < a else "" for a in range(n_rules)],
+                    [rows[a][b] if b < a else "" for a in range(n_rules)],
                 )
                 for b in range(n_rules - 1)
             ),
         ],
-        chart=partial(Chart, Grid(tuple(rules), tuple(rules), squares), title),
+        chart=chart,
     )
 
 
@@ -298,7 +283,7 @@ def _ranks_chart(comparison: Comparison, session: str) -> Chart:
         Grid(tuple(order), rules, squares),
         "Ranks under every rule",
         "Number: rank under the rule, = a shared rank.",
-        _who_leads({rule: outcomes[rule].leaders for rule in rules}),
+        _one_finding([*outcomes.values()]),
         (*([f"session {session}"] if session else []), *_left_out(comparison)),
     )
 
@@ -311,21 +296,6 @@ def _rank_square(ranks: Mapping[str, int], name: str, rule: str) -> Square:
     shared = "=" if list(ranks.values()).count(rank) > 1 else ""
     share = 1 - (rank - 1) / max(len(ranks) - 1, 1)
     return Square(f"{rank}{shared}", f"{name} under {rule}: {rank}{shared}", share)
-
-
-def _who_leads(leaders: Mapping[str, tuple[str, ...]]) -> str:
-    """Say in one sentence who leads under which rules."""
-    camps: dict[tuple[str, ...], list[str]] = {}
-    for rule, first in leaders.items():
-        camps.setdefault(tuple(sorted(first)), []).append(rule)
-    parts = [
-        f"{listed(first) or 'nobody'} {'lead' if len(first) > 1 else 'leads'} "
-        f"under {listed(rules) if len(rules) < 4 else counted(len(rules), 'rule')}"
-        for first, rules in sorted(camps.items(), key=lambda camp: -len(camp[1]))
-    ]
-    if len(parts) > 1:
-        return f"The rules disagree: {'; '.join(parts)}."
-    return f"{parts[0]}." if parts else "No rule counts this session."
 
 
 def _left_out(comparison: Comparison) -> list[str]:
@@ -356,7 +326,7 @@ def _agreement_chart(comparison: Comparison) -> Chart:
         "Agreement of rules",
         "Large: mean Kendall’s τ between two rules’ rankings; small: sessions of "
         f"{total:,} in which their leaders differ.",
-        f"How far {len(rules)} rules agree over {counted(total, 'session')}",
+        _finding(comparison),
         tuple(_left_out(comparison)),
     )
 

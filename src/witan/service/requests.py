@@ -140,7 +140,7 @@ class ResumeRequest(Parameters):
     take_over: Annotated[
         bool,
         Doc(
-            "Take it even from a process of this machine that is still at it.",
+            "Take it over from a process of this machine that still runs it.",
             SESSION,
             label="Take over",
         ),

@@ -34,7 +34,7 @@ class SessionsParameters(WindowParameters):
     ] = None
     status: Annotated[
         Literal["complete", "degraded", "failed", "interrupted"] | None,
-        Doc("Only sessions that ended so, or did not end.", "Which sessions"),
+        Doc("Only sessions with this status.", "Which sessions"),
     ] = None
     simulated: Annotated[
         bool | None,
@@ -47,7 +47,7 @@ class SessionsParameters(WindowParameters):
     parent: Annotated[
         str | None,
         Doc(
-            "Only sessions that came of this one.", "Which sessions", "ID", label="Came of session"
+            "Only sessions derived from this one.", "Which sessions", "ID", label="Came of session"
         ),
     ] = None
     limit: Annotated[
@@ -232,7 +232,7 @@ class ForgetParameters(Parameters):
     with_children: Annotated[
         bool,
         Doc(
-            "Also the sessions that came of it: judged again, continued, retried.",
+            "Also the sessions derived from it: rejudged, continued, retried.",
             label="With sessions that came of it",
         ),
     ] = False

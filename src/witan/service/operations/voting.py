@@ -50,7 +50,7 @@ class VoteParameters(PaperParameters):
     paper: Annotated[
         Name | None, Doc("The code of the paper that the labels are from.", metavar="CODE")
     ] = None
-    replace: Annotated[bool, Doc("Take back the vote cast earlier, for this one.")] = False
+    replace: Annotated[bool, Doc("Replace the vote cast earlier.")] = False
 
 
 @public

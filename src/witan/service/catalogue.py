@@ -19,7 +19,10 @@ C = TypeVar("C", bound=type)
 Kind = Literal["value", "session"]
 
 Pool = Literal["kept", "session", "brought"]
-"""Threads that count: over the history, one session, or ballots that a client sends."""
+"""Threads that count over the history, one session, or ballots that a client sends.
+
+None of them waits for another.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,13 @@
 """A council where none is configured, and the first configuration of one."""
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from math import floor, inf, log10
-from pathlib import Path
 from types import MappingProxyType
 
 import anyio
@@ -553,28 +550,6 @@ def price_shown(spec: SeatSpec, environment: Mapping[str, str]) -> str:
     if price.input_usd == price.output_usd == 0:
         return "free"
     return f"${price.input_usd:g} / ${price.output_usd:g}"
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-        temporary = None
-    except OSError as error:
-        problem = f"cannot be written: {error.strerror or error}"
-        raise ConfigError(str(path), "", problem) from error
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                Path(temporary).unlink()
 
 
 def _write_seat(spec: SeatSpec) -> str:

@@ -122,7 +122,7 @@ def is_there(place: str) -> bool:
     from witan.history import parse_location
 
     file = parse_location(place)
-    return isinstance(file, str) or _there(file)
+    return isinstance(file, str) or is_path(file)
 
 
 def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = False) -> "History":
@@ -204,7 +204,8 @@ def recorded(
     return RecordingPlace(history, option, settings.own)
 
 
-def _there(name: str | Path) -> bool:
+def is_path(name: str | Path) -> bool:
+    """Check for a file or folder of that name."""
     try:
         return Path(name).exists()
     except (OSError, ValueError):  # too long for a file's name, for one

@@ -1,13 +1,14 @@
 """Counting that may take long, a few at a time: what is brief has threads of its own."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import anyio
 from anyio.from_thread import check_cancelled
 from anyio.lowlevel import RunVar
 
 from witan.errors import Busy
+from witan.service.catalogue import Pool
 
 AT_ONCE = 4
 """Threads that count: more would only take time from each other, and from those who listen."""
@@ -15,21 +16,16 @@ AT_ONCE = 4
 BROUGHT_AT_ONCE = 2
 """Threads that count ballots which somebody brings along, for which no session waits."""
 
-Of = Literal["kept", "session", "brought"]
-"""Pools of counting threads: over the history, one session, or ballots that were sent.
-
-None of them waits for another."""
-
 T = TypeVar("T")
 
 _wanted: RunVar[dict[Hashable, "_Wanted"]] = RunVar("witan_counting_wanted")
 
-_places: RunVar[dict[Of, anyio.CapacityLimiter]] = RunVar("witan_counting_places")
+_places: RunVar[dict[Pool, anyio.CapacityLimiter]] = RunVar("witan_counting_places")
 
 _under_way: RunVar["_UnderWay"] = RunVar("witan_counting_under_way")
 
 
-async def run_counting(work: Callable[[], T], of: Of = "kept") -> T:
+async def run_counting(work: Callable[[], T], pool: Pool = "kept") -> T:
     """Count in a thread once a place is free, and return the result.
 
     Who is cancelled gives its place up as soon as the work heeds `check_wanted`.
@@ -46,7 +42,7 @@ async def run_counting(work: Callable[[], T], of: Of = "kept") -> T:
     with anyio.CancelScope() as scope:
         under_way.scopes.add(scope)
         try:
-            return await anyio.to_thread.run_sync(work, limiter=_limiters()[of])
+            return await anyio.to_thread.run_sync(work, limiter=_limiters()[pool])
         except anyio.get_cancelled_exc_class():
             # The server's end cancels its tasks, too, where a count was slow to hear of it.
             if under_way.stopping:
@@ -84,7 +80,7 @@ class _UnderWay:
         self.stopping = False
 
 
-def _limiters() -> dict[Of, anyio.CapacityLimiter]:
+def _limiters() -> dict[Pool, anyio.CapacityLimiter]:
     return _get_pool(
         _places,
         lambda: {

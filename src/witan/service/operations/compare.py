@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from witan.errors import UnknownName
 from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
-from witan.service.json_output import OutcomeJson
+from witan.service.json_output import OutcomeJson, reduce_to
 from witan.service.parameters import Doc, Parser
 from witan.service.settings import COUNTING, USUAL, BallotSettings
 from witan.version import __version__
@@ -121,14 +121,11 @@ class RuleComparison:
         """The same as `compare_rules` returns it."""
         from witan.core.comparison import Comparison
 
-        return Comparison(
-            rules=self.rules,
-            skipped=self.skipped,
+        return reduce_to(
+            Comparison,
+            self,
             sessions=tuple(each.session for each in self.sessions),
             outcomes={each.session: each.outcomes for each in self.sessions},
-            tau=self.tau,
-            leader_differs=self.leader_differs,
-            stability=self.stability,
         )
 
 
@@ -162,13 +159,10 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
         if error.kind != "session":
             raise
         raise UnknownName("session of the ballots", error.name, error.known) from None
-    return RuleComparison(
+    return reduce_to(
+        RuleComparison,
+        found,
         witan=__version__,
-        rules=found.rules,
-        skipped=found.skipped,
-        tau=found.tau,
-        leader_differs=found.leader_differs,
-        stability=found.stability,
         n_sessions=len(found.sessions),
         sessions=tuple(ComparedSession(name, found.outcomes[name]) for name in found.sessions),
         not_read=tuple(ballots.not_read),

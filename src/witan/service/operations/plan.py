@@ -7,6 +7,7 @@ from witan.core.stats.separation import Separation
 from witan.deliberation.plan import Plan, PlanLine, check_affordable, check_priced
 from witan.errors import OverBudget
 from witan.service.catalogue import operation, public
+from witan.service.json_output import reduce_to
 from witan.service.requests import QuestionRequest, RejudgeRequest, RetryRequest
 
 if TYPE_CHECKING:
@@ -64,20 +65,12 @@ class PlanSummary:
 def summarize_plan(plan: Plan, ceiling: float | None) -> PlanSummary:
     """Sum a plan up under a ceiling on cost."""
     least = plan.least_usd()
-    return PlanSummary(
-        calls=plan.calls,
-        input_tokens=plan.input_tokens,
-        output_tokens=plan.output_tokens,
-        repairs=plan.repairs,
-        expected_usd=plan.expected_usd,
-        expected_from=plan.expected_from,
-        worst_usd=plan.worst_usd,
+    return reduce_to(
+        PlanSummary,
+        plan,
         least_usd=None if plan.unpriced or least is None else least[1],
         max_cost_usd=ceiling,
         refusal=_refusal(plan, ceiling),
-        unpriced=plan.unpriced,
-        separation=plan.separation,
-        lines=plan.lines,
     )
 
 

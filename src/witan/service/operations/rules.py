@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 from witan.core.rubric import RUBRICS, Ceiling, Criterion, find_rubric
 from witan.core.rules import RULES
 from witan.core.rules.registry import Rule
 from witan.service.catalogue import operation, public
+from witan.service.json_output import reduce_to
 from witan.service.parameters import Doc, Parameters, Scalar
 
 AUTO = (
@@ -72,23 +73,6 @@ class RuleEntry:
     lower_is_better: bool
     version: int
 
-    @classmethod
-    def of(cls, rule: Rule) -> "RuleEntry":
-        """Describe a rule of the registry."""
-        return cls(
-            rule.name,
-            rule.needs,
-            rule.summary,
-            rule.use_when,
-            rule.evidence,
-            rule.source,
-            cast("Mapping[str, Scalar | None]", rule.parameters),
-            tuple(sorted(axiom.value for axiom in rule.satisfies)),
-            rule.tie_break,
-            rule.lower_is_better,
-            rule.version,
-        )
-
 
 @public
 @dataclass(frozen=True, slots=True)
@@ -113,7 +97,13 @@ def rules(_: object, parameters: RulesParameters) -> RuleList:
     if parameters.name == "auto":
         return RuleList(())
     chosen = RULES.values() if parameters.name is None else [RULES[parameters.name]]
-    return RuleList(tuple(map(RuleEntry.of, chosen)))
+    return RuleList(tuple(map(_describe, chosen)))
+
+
+def _describe(rule: Rule) -> RuleEntry:
+    return reduce_to(
+        RuleEntry, rule, satisfies=tuple(sorted(axiom.value for axiom in rule.satisfies))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,4 +153,4 @@ def rubrics(_: object, parameters: RubricsParameters) -> RubricList:
     Each has its criteria with weights and anchors.
     """
     chosen = RUBRICS.values() if parameters.name is None else [find_rubric(parameters.name)]
-    return RubricList(tuple(RubricEntry(r.name, r.criteria, r.ceilings) for r in chosen))
+    return RubricList(tuple(reduce_to(RubricEntry, each) for each in chosen))

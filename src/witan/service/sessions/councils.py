@@ -24,8 +24,6 @@ from witan.service.redaction import redact_seats, redact_words, why_unseated
 from witan.service.requests import CouncilRequest
 from witan.service.text import listed
 
-"""The profile of the demonstration."""
-
 MOST_ARRANGED = 256
 """Combinations of options whose procedure is kept."""
 

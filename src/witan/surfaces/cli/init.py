@@ -49,8 +49,9 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     Keys are found in the environment and never stored. Models and prices are those that each
     provider lists today. Nothing is written before the last answer. Exit status: 0 written, 2 not.
     """
+    from witan.files.session_files import write_whole
     from witan.service.config.configuration import FILE_NAME, user_file
-    from witan.service.council_discovery import draft, write
+    from witan.service.council_discovery import draft
 
     if user and output is not None:
         raise click.UsageError("--user and --output name two files; give one of them")
@@ -66,7 +67,8 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     if ceiling is None and made.ceiling is not None:
         given = _ceiling(made, asking)
         made = draft(seats, os.environ, ceiling=given, trusted=user, lengths=lengths)
-    write(path, made.text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(made.text.encode(), path)
     for note in made.notes:
         echo(clean(note), err=True)
     echo(f"wrote {clean(str(path))}; witan doctor checks it, witan ask uses it", err=True)

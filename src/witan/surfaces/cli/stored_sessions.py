@@ -11,7 +11,7 @@ import click
 
 from witan.errors import HistoryError, SessionFileError, UnknownName, WitanError
 from witan.service import history_access
-from witan.service.history_access import configured, history_place, is_there
+from witan.service.history_access import configured, history_place, is_path, is_there
 from witan.service.stored_sessions import describe_session
 from witan.service.text import clean
 from witan.surfaces.terminal import echo
@@ -164,7 +164,7 @@ def is_file(name: str, config: Path | None = None, url: str | None = None) -> bo
 
     What reads like the name of a file that is not there may be the name of a session.
     """
-    if name == "-" or (_there(name) and not Path(name).is_dir()):
+    if name == "-" or (is_path(name) and not Path(name).is_dir()):
         return True
     reads_like_one = "/" in name or "\\" in name or Path(name).suffix.lower() in _SUFFIXES
     return reads_like_one and not _is_held(name, config, url)
@@ -225,10 +225,3 @@ def council_session(
             raise SessionFileError(name, f"came in as ballots{lacks}")
         trusted = where.history.own and not history.summary(session).imported
         return history.session(session), trusted
-
-
-def _there(name: str | Path) -> bool:
-    try:
-        return Path(name).exists()
-    except (OSError, ValueError):  # too long for a file's name, for one
-        return False

@@ -1,24 +1,24 @@
 """Replies of tools: text to read, and small typed results."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from witan.analytics.audits import AuditReport
-from witan.core.outcome import Interval
+from witan.core.outcome import Interval, Outcome, Standing
 from witan.core.stats.leaderboard import Leaderboard
 from witan.deliberation.session import Session
-from witan.service.ballots import Unread
-from witan.service.json_output import reduce_to
+from witan.history import SessionSummary
+from witan.history.ballots import RevealedAnswer, VoteResult
+from witan.service.json_output import record_type, reduce_to
 from witan.service.operations.compare import RuleComparison
-from witan.service.operations.explain import Explained
+from witan.service.operations.plan import PlanSummary
 from witan.service.operations.profiles import Profiles
-from witan.service.operations.recount import RecountResult
-from witan.service.operations.rules import RubricList, RuleList
-from witan.service.operations.tally import Tally, Uncounted
+from witan.service.operations.rules import RubricEntry, RuleEntry
+from witan.service.operations.sessions import Deletion, SessionList
+from witan.service.operations.tally import Tally
 from witan.service.operations.voting import VotingPaper
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.text import clean, counted, listed, readable
@@ -148,45 +148,27 @@ def _imported_text(imported: ImportedSession) -> str:
     return f"{report_text(imported)}\n\nthe whole record: {address(imported.about.session)}"
 
 
-@dataclass(frozen=True, slots=True)
-class PlanBrief:
-    """Cost of a session before it is started."""
+PLAN: Any = record_type(
+    "PlanBrief", PlanSummary, ("expected_usd", "worst_usd", "max_cost_usd", "refusal")
+)
+"""Cost of a session before it is started."""
 
-    expected_usd: float | None
-    worst_usd: float | None
-    max_cost_usd: float | None
-    refusal: str | None
+STANDING: Any = record_type("StandingBrief", Standing, ("candidate", "rank", "score", "interval"))
 
+OUTCOME: Any = record_type(
+    "OutcomeBrief",
+    Outcome,
+    ("session", "rule", "leaders", "tied_for_best", "ballots_to_flip", "standings"),
+    standings=tuple[STANDING, ...],
+)
+"""The outcome of a session."""
 
-@dataclass(frozen=True, slots=True)
-class StandingBrief:
-    """A line of an outcome."""
+TALLY: Any = record_type(
+    "TallyBrief", Tally, ("sessions", "not_counted", "not_read"), sessions=tuple[OUTCOME, ...]
+)
 
-    candidate: str
-    rank: int
-    score: float | None
-    interval: Interval | None
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeBrief:
-    """The outcome of a session."""
-
-    session: str
-    rule: str
-    leaders: tuple[str, ...]
-    tied_for_best: tuple[str, ...]
-    ballots_to_flip: int | None
-    standings: tuple[StandingBrief, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TallyBrief:
-    """The outcomes of sessions."""
-
-    sessions: tuple[OutcomeBrief, ...]
-    not_counted: tuple[Uncounted, ...]
-    not_read: tuple[Unread, ...]
+LEADERS: Any = record_type("LeadersBrief", Outcome, ("session", "leaders", "tied_for_best"))
+"""The leaders of a session, and whoever is too close to call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +180,6 @@ class ComparisonBrief:
     stability: Mapping[str, float | None]
 
 
-def brief_tally(tally: Tally) -> TallyBrief:
-    """Reduce the outcomes of a tally."""
-    outcomes = tuple(reduce_to(OutcomeBrief, each) for each in tally.sessions)
-    return reduce_to(TallyBrief, tally, sessions=outcomes)
-
-
 def brief_comparison(comparison: RuleComparison) -> ComparisonBrief:
     """Reduce a comparison to its leaders."""
     leaders = {
@@ -213,42 +189,14 @@ def brief_comparison(comparison: RuleComparison) -> ComparisonBrief:
     return reduce_to(ComparisonBrief, comparison, leaders=leaders)
 
 
-@dataclass(frozen=True, slots=True)
-class LeadersBrief:
-    """The leaders of a session, and whoever is too close to call."""
+LISTED: Any = record_type(
+    "ListedSession", SessionSummary, ("session", "at", "status", "question", "leader")
+)
 
-    session: str
-    leaders: tuple[str, ...]
-    tied_for_best: tuple[str, ...]
-
-
-def brief_explanation(explanation: Explained) -> LeadersBrief:
-    """Reduce an explanation to who leads."""
-    return reduce_to(LeadersBrief, explanation.outcome)
-
-
-def brief_recount(result: RecountResult) -> OutcomeBrief:
-    """Reduce a recount."""
-    return reduce_to(OutcomeBrief, result.outcome)
-
-
-@dataclass(frozen=True, slots=True)
-class ListedSession:
-    """A line of a list of sessions."""
-
-    session: str
-    at: datetime
-    status: str
-    question: str
-    leader: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionsBrief:
-    """Sessions, the latest first."""
-
-    sessions: tuple[ListedSession, ...]
-    next: str | None
+SESSIONS: Any = record_type(
+    "SessionsBrief", SessionList, ("sessions", "next"), sessions=tuple[LISTED, ...]
+)
+"""Sessions, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,14 +239,8 @@ def brief_audit(report: AuditReport) -> AuditBrief:
     return AuditBrief(report.sessions, names, concerns)
 
 
-@dataclass(frozen=True, slots=True)
-class PaperBrief:
-    """A voting paper: its code, and the answers by label."""
-
-    paper: str
-    question: str
-    answers: Mapping[str, str]
-    voted: bool
+PAPER: Any = record_type("PaperBrief", VotingPaper, ("paper", "question", "answers", "voted"))
+"""A voting paper: its code, and the answers by label."""
 
 
 def paper_text(paper: VotingPaper) -> str:
@@ -310,32 +252,17 @@ def paper_text(paper: VotingPaper) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RevealedBrief:
-    """An answer with its author, and its two ranks."""
+REVEALED: Any = record_type(
+    "RevealedBrief", RevealedAnswer, ("label", "candidate", "model", "rank", "panel_rank")
+)
 
-    label: str
-    candidate: str
-    model: str
-    rank: int
-    panel_rank: int | None
+VOTE: Any = record_type(
+    "VoteBrief", VoteResult, ("reviewer", "replaced", "answers"), answers=tuple[REVEALED, ...]
+)
+"""A stored vote with authors revealed."""
 
-
-@dataclass(frozen=True, slots=True)
-class VoteBrief:
-    """A stored vote with authors revealed."""
-
-    reviewer: str
-    replaced: bool
-    answers: tuple[RevealedBrief, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletionBrief:
-    """The deleted sessions, and what may still be read of them."""
-
-    sessions: tuple[str, ...]
-    note: str | None
+DELETION: Any = record_type("DeletionBrief", Deletion, ("sessions", "note"))
+"""The deleted sessions, and what may still be read of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,14 +272,8 @@ class NameChoices:
     names: tuple[str, ...]
 
 
-def rule_names(rules: RuleList) -> NameChoices:
-    """Name the rules."""
-    return NameChoices(tuple(rule.name for rule in rules.rules))
-
-
-def rubric_names(rubrics: RubricList) -> NameChoices:
-    """Name the rubrics."""
-    return NameChoices(tuple(rubric.name for rubric in rubrics.rubrics))
+def _names(choices: Iterable[RuleEntry | RubricEntry]) -> tuple[str, ...]:
+    return tuple(each.name for each in choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,25 +302,25 @@ def brief_profiles(profiles: Profiles) -> ProfilesBrief:
     )
 
 
-BRIEFS: Mapping[str, Any] = MappingProxyType(
+BRIEFS: Mapping[str, tuple[Any, Callable[[Any], Any] | None]] = MappingProxyType(
     {
-        "cancel": brief_session,
-        "sessions": SessionsBrief,
-        "recount": brief_recount,
-        "paper": PaperBrief,
-        "vote": VoteBrief,
-        "forget": DeletionBrief,
-        "leaderboard": brief_leaderboard,
-        "audit": brief_audit,
-        "tally": brief_tally,
-        "compare": brief_comparison,
-        "explain": brief_explanation,
-        "rules": rule_names,
-        "rubrics": rubric_names,
-        "profiles": brief_profiles,
+        "cancel": (SessionBrief, brief_session),
+        "sessions": (SESSIONS, None),
+        "recount": (OUTCOME, lambda result: reduce_to(OUTCOME, result.outcome)),
+        "paper": (PAPER, None),
+        "vote": (VOTE, None),
+        "forget": (DELETION, None),
+        "leaderboard": (LeaderboardBrief, brief_leaderboard),
+        "audit": (AuditBrief, brief_audit),
+        "tally": (TALLY, None),
+        "compare": (ComparisonBrief, brief_comparison),
+        "explain": (LEADERS, lambda result: reduce_to(LEADERS, result.outcome)),
+        "rules": (NameChoices, lambda result: NameChoices(_names(result.rules))),
+        "rubrics": (NameChoices, lambda result: NameChoices(_names(result.rubrics))),
+        "profiles": (ProfilesBrief, brief_profiles),
     }
 )
-"""Operation to the small type of its result, or to a function annotated with it."""
+"""Operation to the small type of its result, and what reduces it; None: as the fields say."""
 
 TEXTS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
     {"cancel": progress_text, "paper": paper_text}

@@ -353,27 +353,23 @@ def _describe(tool: Tool, arguments: dict[str, Any]) -> types.Tool:
     )
 
 
-Brief = type | Callable[[Any], Any]
-"""The small type that a result is reduced to, or a function annotated with it."""
-
-
-def value_tool(
-    operation: Operation[Any, Any], brief: Brief, text: Text = replies.report_text
-) -> Tool:
-    """Make the tool of an operation that returns a value; `text`: it is no report alone."""
+def value_tool(operation: Operation[Any, Any]) -> Tool:
+    """Make the tool of an operation that returns a value."""
+    kind, reduce = replies.BRIEFS[operation.name]
+    render = _renderer(kind, reduce, replies.TEXTS.get(operation.name, replies.report_text))
 
     async def work(call: ToolCall, given: Any) -> ToolReply:
         parameters = parameters_from(operation.parameters, given)
-        render = _renderer(brief, text)
         return await dispatch(operation, call.service, call.client, parameters, render)
 
-    returns = brief if isinstance(brief, type) else brief.__annotations__["return"]
-    return Tool(operation, arguments_of(operation.parameters), work, (returns,))
+    return Tool(operation, arguments_of(operation.parameters), work, (kind,))
 
 
-def _renderer(brief: Brief, text: Text = replies.report_text) -> Callable[[Any], ToolReply]:
-    reduce = partial(reduce_to, brief) if isinstance(brief, type) else brief
-    return lambda result: ToolReply(text(result), reduce(result))
+def _renderer(
+    kind: Any, reduce: Callable[[Any], Any] | None = None, text: Text = replies.report_text
+) -> Callable[[Any], ToolReply]:
+    reduced = partial(reduce_to, kind) if reduce is None else reduce
+    return lambda result: ToolReply(text(result), reduced(result))
 
 
 def session_tool(
@@ -397,7 +393,7 @@ def session_tool(
     async def work(call: ToolCall, given: Any) -> ToolReply:
         parameters = parameters_from(operation.parameters, given)
         if planning is not None and given.plan:
-            render = _renderer(replies.PlanBrief)
+            render = _renderer(replies.PLAN)
             return await dispatch(planning, call.service, call.client, parameters, render)
         subject = ClientService(call.service, call.client, call.hops)
         running = await operation.handler(subject, parameters)
@@ -410,7 +406,7 @@ def session_tool(
     more: dict[str, Any] = {"wait": (Wait, wait_seconds)}
     if planning is not None:
         more["plan"] = (Plan, False)
-    returns = (replies.SessionBrief, *([] if planning is None else [replies.PlanBrief]))
+    returns = (replies.SessionBrief, *([] if planning is None else [replies.PLAN]))
     others = () if planning is None else (planning,)
     return Tool(operation, arguments_of(operation.parameters, **more), work, returns, others)
 
@@ -505,9 +501,7 @@ def _tool(name: str) -> Tool:
         return _result_tool()
     operation = find_operation(name)
     if operation.kind == "value":
-        return value_tool(
-            operation, replies.BRIEFS[name], replies.TEXTS.get(name, replies.report_text)
-        )
+        return value_tool(operation)
     planning = find_operation(PLANS[name]) if name in PLANS else None
     return session_tool(operation, planning, wait_seconds=None if name == "ask" else WAIT_SECONDS)
 

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from witan.analytics import audits, leaderboards
 from witan.analytics.lake import write_table
-from witan.analytics.lake_engines import DuckLake, SparkLake
-from witan.analytics.sources import LakeSource
+from witan.analytics.sources import DuckLake, LakeSource, SparkLake
 from witan.core.stats.leaderboard import Terms
 from witan.core.stats.sums import StandingSums
 from witan.core.window import ALWAYS

@@ -9,7 +9,7 @@ from generated_histories import history, merge, store
 
 from postgres import database_of
 from witan.analytics.lake import write_lake
-from witan.analytics.lake_engines import DuckLake, SparkLake
+from witan.analytics.sources import DuckLake, SparkLake
 from witan.analytics.views import Engine, SqlEngine
 from witan.core.entries import Entries
 from witan.deliberation.ports import SystemClock

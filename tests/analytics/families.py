@@ -11,7 +11,7 @@ from test_engines_by_hand import ENTRIES
 
 from postgres import database_of
 from witan.analytics.lake import write_lake
-from witan.analytics.lake_engines import DuckLake, SparkLake
+from witan.analytics.sources import DuckLake, SparkLake
 from witan.analytics.sums import CachedEngine, WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot

@@ -12,8 +12,8 @@ from generated_histories import MODELS, START, assert_same, inside, merged
 import reference_sums as by_hand
 from reference_gradings import grading_sums
 from witan.analytics.lake import Lake
-from witan.analytics.lake_engines import DuckLake
 from witan.analytics.leaderboards import rename_standings
+from witan.analytics.sources import DuckLake
 from witan.analytics.sums import WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.entries import StandingEntry

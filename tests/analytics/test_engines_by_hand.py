@@ -12,7 +12,7 @@ from generated_histories import merged, store
 
 from postgres import database_of
 from witan.analytics.lake import write_lake
-from witan.analytics.lake_engines import DuckLake, SparkLake
+from witan.analytics.sources import DuckLake, SparkLake
 from witan.analytics.sums import WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot

@@ -12,8 +12,7 @@ from generated_histories import START, assert_same, history, merge, store
 import reference_sums as by_hand
 import witan
 from witan.analytics.lake import Lake, constants, write_lake
-from witan.analytics.lake_engines import DuckLake, SparkLake
-from witan.analytics.sources import open_source
+from witan.analytics.sources import DuckLake, SparkLake, open_source
 from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.entries import Entries, StandingEntry

@@ -10,8 +10,8 @@ OPEN = """
 import sys
 for name in {absent!r}:
     sys.modules[name] = None
-from witan.analytics.lake_engines import DuckLake
-from witan.analytics.lake_engines import SparkLake
+from witan.analytics.sources import DuckLake
+from witan.analytics.sources import SparkLake
 try:
     {engine}({lake!r})
 except Exception as error:

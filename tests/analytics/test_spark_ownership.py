@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from witan.analytics.lake_engines import SparkLake, filter_output
+from witan.analytics.sources import SparkLake, filter_output
 
 pytestmark = pytest.mark.slow
 
 OWN = """
 import sys
 from pyspark.sql import SparkSession
-from witan.analytics.lake_engines import SparkLake
+from witan.analytics.sources import SparkLake
 with SparkLake(sys.argv[1]) as lake:
     [n] = lake.columns("SELECT COUNT(*) AS n FROM v_sessions")["n"]
 try:

@@ -7,9 +7,15 @@ from types import MappingProxyType
 
 import numpy as np
 
-from witan.analytics.lake_engines import DuckLake, SparkLake
 from witan.analytics.leaderboards import rename_standings
-from witan.analytics.sources import Source, check_rule, explain_empty, open_source
+from witan.analytics.sources import (
+    DuckLake,
+    Source,
+    SparkLake,
+    check_rule,
+    explain_empty,
+    open_source,
+)
 from witan.analytics.sums import Tables
 from witan.core.display import Displayed, list_names
 from witan.core.outcome import join_names

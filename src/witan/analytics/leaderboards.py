@@ -10,10 +10,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from witan.analytics.lake_engines import DuckLake, SparkLake
 from witan.analytics.sources import (
     BASE_RULE,
+    DuckLake,
     Source,
+    SparkLake,
     check_rule,
     explain_empty,
     open_source,

@@ -1,24 +1,458 @@
-"""Sources of leaderboards and audits: a history, files, or a lake."""
+"""Sources of leaderboards and audits: a history, files, or a lake in DuckDB or Spark."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+import os
+import re
+import shutil
+import tempfile
+import warnings
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
+from glob import escape
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from threading import RLock, Thread
+from types import MappingProxyType, ModuleType, TracebackType
+from typing import Any, Literal, Self
 
-from witan.analytics.lake_engines import DuckLake, SparkLake
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.analytics.lake import TABLES, Lake, constants
 from witan.analytics.sums import CachedEngine, WindowSums
-from witan.analytics.views import Engine, SumQuery
+from witan.analytics.views import (
+    DUCKDB_VIEWS,
+    NONE,
+    SPARK_VIEWS,
+    Columns,
+    Engine,
+    Params,
+    Query,
+    SumQuery,
+)
 from witan.core.casts import Cast, Named
 from witan.core.rules import RULES
 from witan.core.settings import AUTO
+from witan.core.stats.sums import Names
 from witan.core.window import ALWAYS, EPOCH, Window
 from witan.deliberation.ports import SystemClock
-from witan.errors import InvalidParameter, NothingToCount
+from witan.errors import HistoryError, InvalidParameter, MissingExtra, NothingToCount
 from witan.history import History
 from witan.history.learning import NO_ALIASES, learn
 from witan.history.schema import bucket_of
+
+_CODES = {"model", "reviewer", "other", "criterion"}
+"""Columns of codes. Pairs of models have those of their standings."""
+
+_OVERALL = -1
+"""Stands where a criterion would, for the grade as a whole."""
+
+
+class LakeEngine(ABC):
+    """A lake open in an engine until the block ends.
+
+    Parameters
+    ----------
+    folder
+        The lake, or its place.
+    engine
+        The name of the engine in messages.
+    """
+
+    def __init__(self, folder: str | Path | Lake, engine: str) -> None:
+        self.lake = folder if isinstance(folder, Lake) else Lake(folder)
+        self._engine = engine
+
+    def names(self) -> Names:
+        """Return the name of every code."""
+        return self.lake.names()
+
+    @abstractmethod
+    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+        """Run one query over the views."""
+
+    def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
+        """Run queries; memory-hungry ones span by span."""
+        runs = [
+            (number, query.within(span))
+            for number, query in enumerate(queries)
+            for span in (self.spans(window) if query.by_span else (window,))
+        ]
+        known = {_OVERALL, *self.names().of}
+        results = self.several(query for _, query in runs)
+        for (number, _), columns in zip(runs, results, strict=True):
+            self._check_codes(columns, known)
+            yield number, columns
+
+    @abstractmethod
+    def spans(self, window: Window) -> Sequence[Window]:
+        """Cut a window into spans fitting memory."""
+
+    def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
+        """Run queries one after another: each takes all cores."""
+        return (self.columns(*query) for query in queries)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the engine."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _check_codes(self, columns: Columns, known: Set[int]) -> None:
+        """Refuse codes without a name: a file of names was taken away."""
+        for name in _CODES & columns.keys():
+            strange = set(np.unique(columns[name]).tolist()) - known
+            if strange:
+                problem = f"has no name of the {name} with the code {min(strange)}"
+                remedy = "export every history in it again"
+                raise HistoryError(str(self.lake.folder), problem, remedy)
+
+    def _translate(self, error: Exception) -> HistoryError:
+        """Name a damaged file, else quote the engine."""
+        damaged = self.lake.find_damage()
+        if damaged is not None:
+            return damaged
+        problem = f"cannot be summed: {self._engine} says: {str(error).splitlines()[0]}"
+        return HistoryError(str(self.lake.folder), problem, "see what it says, and try again")
+
+
+MEMORY = "320MB"
+"""Memory of DuckDB, beyond which it uses the disk; a sum over pairs needs half of it."""
+
+_PARAMETER = re.compile(r":([a-z_]+)")
+
+
+class DuckLake(LakeEngine):
+    """A folder of Parquet files, summed by DuckDB.
+
+    Parameters
+    ----------
+    folder
+        The lake, or its place.
+
+    Raises
+    ------
+    HistoryError
+        If the folder is no lake or a file cannot be read.
+    MissingExtra
+        Without duckdb or pyarrow.
+    """
+
+    def __init__(self, folder: str | Path | Lake) -> None:
+        self._duckdb = _duckdb()
+        super().__init__(folder, "DuckDB")
+        self._lock = RLock()
+        self._spill = tempfile.TemporaryDirectory(prefix="witan-lake-")
+        self._connection = self._duckdb.connect(
+            config={
+                "memory_limit": MEMORY,
+                "temp_directory": self._spill.name,
+                "preserve_insertion_order": False,
+                # Nothing is ever fetched: Parquet is built in.
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            }
+        )
+        self._closed = weakref.finalize(self, _close, self._connection, self._spill)
+        with self._lock:
+            self._connection.execute("SET parquet_metadata_cache = true")
+            for table, paths in self.lake.files.items():
+                # A path is a pattern to DuckDB.
+                named = (escape(str(path)).replace("'", "''") for path in paths)
+                files = ", ".join(f"'{path}'" for path in named)
+                source = f"read_parquet([{files}], hive_partitioning = false)"
+                self._connection.execute(f"CREATE VIEW lake_{table} AS FROM {source}")
+            for name, view in DUCKDB_VIEWS.items():
+                self._connection.execute(f"CREATE VIEW {name} AS {view}")
+
+    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+        """Run one query over the views."""
+        with self._lock:
+            try:
+                cursor = self._connection.execute(_PARAMETER.sub(r"$\1", sql), dict(params))
+                columns: dict[str, NDArray[Any]] = cursor.fetchnumpy()
+            except self._duckdb.Error as error:
+                raise self._translate(error) from error
+        return columns
+
+    def spans(self, window: Window) -> Sequence[Window]:
+        """Cut a window into spans fitting memory."""
+        return self.lake.spans(window)
+
+    def close(self) -> None:
+        """Close DuckDB and delete what it wrote to disk."""
+        self._closed()
+
+    def _translate(self, error: Exception) -> HistoryError:
+        if isinstance(error, self._duckdb.OutOfMemoryException):
+            problem = f"needs more memory: {str(error).splitlines()[0]}"
+            remedy = "give it more, or a shorter window"
+            return HistoryError(str(self.lake.folder), problem, remedy)
+        return super()._translate(error)
+
+
+def _duckdb() -> ModuleType:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtra("reading a lake with DuckDB", "lake") from None
+    return duckdb
+
+
+def _close(connection: Any, spill: tempfile.TemporaryDirectory[str]) -> None:
+    connection.close()
+    spill.cleanup()
+
+
+_log = logging.getLogger("witan.spark")
+
+LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    # What is shuffled are sums, a few thousand rows: to plan it again while it runs takes longer.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+}
+"""Settings of Spark on one machine: reachable by nobody else, and in few parts."""
+
+_TALK = re.compile(
+    r"WARNING: Using incubator modules|Using Spark's default log4j profile"
+    r"|Setting (default|Spark) log level|To adjust logging level"
+    r"|\d\d/\d\d/\d\d \d\d:\d\d:\d\d (WARN|INFO) "
+)
+"""Beginnings of lines that Java and Spark always write while they start.
+
+The level of the log is only obeyed once Spark runs.
+"""
+
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return the errors raised by Spark and its gateway."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError
+
+
+def running_session() -> Any:
+    """Return the Spark session of this process, if any."""
+    pyspark = _pyspark()
+    try:
+        return pyspark.sql.SparkSession.active()
+    except pyspark.errors.PySparkException:
+        return None
+
+
+def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
+    """Start Spark locally, by default on all cores, or reuse it.
+
+    `settings` are Spark's own, and stand over those of ours. Errors that it logs are passed on to
+    standard error, and nothing else of what it says.
+
+    Raises
+    ------
+    HistoryError
+        If there is no Java, or Spark does not start.
+    MissingExtra
+        Without pyspark.
+    """
+    pyspark = _pyspark()
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        remedy = "install a Java runtime of version 17 or later, or set JAVA_HOME to one"
+        raise HistoryError("Spark", "needs Java, and none is found", remedy)
+    conf = pyspark.SparkConf().setMaster(f"local[{'*' if cores is None else cores}]")
+    conf.setAppName("witan").setAll([*{**LOCAL, **settings}.items()])
+    try:
+        with warnings.catch_warnings():
+            # It warns of versions of pandas, which is not used here.
+            warnings.simplefilter("ignore", FutureWarning)
+            _start(pyspark, conf)
+            return pyspark.sql.SparkSession.builder.config(conf=conf).getOrCreate()
+    except spark_errors() as error:
+        problem = f"does not start: {str(error).splitlines()[0]}"
+        remedy = "see that Java 17 or later runs: java -version"
+        raise HistoryError("Spark", problem, remedy) from error
+
+
+def _pyspark() -> Any:
+    try:
+        import pyspark.errors
+        import pyspark.sql
+    except ImportError:
+        raise MissingExtra("reading a lake with Spark", "spark") from None
+    return pyspark
+
+
+def _start(pyspark: Any, conf: Any) -> None:
+    """Start Java and pass on its errors, unless already running."""
+    # Nothing public tells whether one runs, and a second one would be of no use.
+    if pyspark.SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
+        return
+    from pyspark.java_gateway import launch_gateway
+
+    reading, writing = os.pipe()
+    # A daemon: Java ends with this process, and so does what it says.
+    Thread(target=_pass_on, args=(reading,), name="spark-talk", daemon=True).start()
+    try:
+        gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
+    finally:
+        os.close(writing)
+    pyspark.SparkContext(conf=conf, gateway=gateway)
+
+
+def _pass_on(reading: int) -> None:
+    with open(reading, encoding="utf-8", errors="replace") as lines:
+        for line in filter_output(lines):
+            _log.warning("%s", line.rstrip())
+
+
+def filter_output(lines: Iterable[str]) -> Iterator[str]:
+    """Drop Java's and Spark's usual lines at start."""
+    return (line for line in lines if not _TALK.match(line))
+
+
+_GLOB = re.compile(r"([*?\[\]{}])")
+"""Characters in a path that Spark would read as a pattern."""
+
+
+AT_ONCE = 4
+"""Queries that run side by side: while one is planned or gathered, others use the cores."""
+
+FILTERED = {"simulated", "rejudged", "human"}
+"""Columns that queries filter by; in most lakes each has one value."""
+
+
+class SparkLake(LakeEngine):
+    """A folder of Parquet files, summed by Spark.
+
+    Parameters
+    ----------
+    folder
+        The lake, or its place; every executor has to see it under the same path.
+    session
+        A SparkSession, which stays the caller's. None: the one that runs in this process, which
+        stays as it is as well; where none does, one of our own on this machine, until the lake is
+        closed.
+
+    Raises
+    ------
+    HistoryError
+        If the folder is no lake, a file cannot be read, or there is no Java.
+    MissingExtra
+        Without pyspark or pyarrow.
+    """
+
+    def __init__(self, folder: str | Path | Lake, *, session: Any = None) -> None:
+        super().__init__(folder, "Spark")
+        running: Any = running_session() if session is None else session
+        self._owned: Any = None
+        if running is None:
+            running = self._owned = local_session()
+        # Views of two lakes in one Spark stay apart.
+        self._session = running.newSession()
+        self._clients = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="witan-spark")
+        try:
+            for table, paths in self.lake.files.items():
+                files = [_GLOB.sub(r"\\\1", path.absolute().as_posix()) for path in paths]
+                # With the columns given, Spark need not look into the files to learn them.
+                read = self._session.read.schema(_columns_of(table)).parquet(*files)
+                same = constants(paths, FILTERED & TABLES[table].keys())
+                _replace_constants(read, table, same).createOrReplaceTempView(f"lake_{table}")
+            for name, view in SPARK_VIEWS.items():
+                self._session.sql(view).createOrReplaceTempView(name)
+        except spark_errors() as error:
+            self.close()
+            raise self._translate(error) from error
+
+    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+        """Run one query over the views."""
+        try:
+            table = self._session.sql(sql, args=dict(params)).toArrow()
+        except spark_errors() as error:
+            raise self._translate(error) from error
+        return {
+            name: column.to_numpy()
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+
+    def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
+        """Run queries side by side: Spark shares its cores among them."""
+        runs = [self._clients.submit(self._bind(query)) for query in queries]
+        try:
+            for one in runs:
+                yield one.result()
+        finally:
+            for one in runs:
+                one.cancel()
+
+    def _bind(self, query: Query) -> Callable[[], dict[str, NDArray[Any]]]:
+        """Bind a query to the caller's pool and job group, for a thread."""
+        from pyspark import inheritable_thread_target
+
+        bound: Callable[[], dict[str, NDArray[Any]]] = inheritable_thread_target(self._session)(
+            partial(self.columns, *query)
+        )
+        return bound
+
+    def spans(self, window: Window) -> Sequence[Window]:
+        """Return the window itself: Spark splits its work by itself."""
+        return (window,)
+
+    def close(self) -> None:
+        """Stop Spark if it was started here."""
+        if self._owned is not None:
+            self._owned.stop()
+        self._clients.shutdown(wait=False, cancel_futures=True)
+
+
+def _replace_constants(read: Any, table: str, same: Mapping[str, int]) -> Any:
+    """Replace single-valued columns by the value, to skip reading them."""
+    if not same:
+        return read
+    from pyspark.sql.functions import lit
+
+    return read.withColumns(
+        {name: lit(value).cast(_TYPES[TABLES[table][name]]) for name, value in same.items()}
+    )
+
+
+_TYPES = {
+    "int64": "BIGINT",
+    "int32": "INT",
+    "int16": "SMALLINT",
+    "int8": "TINYINT",
+    "float64": "DOUBLE",
+    "string": "STRING",
+}
+
+
+def _columns_of(table: str) -> str:
+    return ", ".join(f"{name} {_spark_type(kind)}" for name, kind in TABLES[table].items())
+
+
+def _spark_type(kind: str) -> str:
+    return f"ARRAY<{_spark_type(kind[1:-1])}>" if kind.startswith("[") else _TYPES[kind]
+
 
 WEIGHTED = "weighted_borda"
 
@@ -70,38 +504,49 @@ WAIT_SECONDS = 10.0
 """How long a connection of its own waits for writers."""
 
 
-class Source(Protocol):
-    """A source of sessions to sum."""
+class Source:
+    """A source of sessions to sum.
 
-    @property
-    def where(self) -> str:
-        """Its place or name, without a password."""
+    Attributes
+    ----------
+    where
+        Its place or name, without a password.
+    name
+        The engine: ``sqlite``, ``postgresql``, ``duckdb`` or ``spark``.
+    engine
+        SQL over its views.
+    """
 
-    @property
-    def name(self) -> str:
-        """The engine: ``sqlite``, ``postgresql``, ``duckdb`` or ``spark``."""
-
-    @property
-    def engine(self) -> Engine:
-        """SQL over its views."""
+    where: str
+    name: str
+    engine: Engine
 
     def sums(self, window: Window) -> WindowSums:
         """Sum a window."""
+        return WindowSums(self.engine, window)
 
-    def recount(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
+    def recount(
+        self,
+        rule: str,  # noqa: ARG002 - a lake is only read
+        aliases: Mapping[str, str] = NO_ALIASES,  # noqa: ARG002
+    ) -> int:
         """Count sessions never counted under a rule, if possible; return how many."""
+        return 0
 
     def moment(self) -> AbstractContextManager[None]:
         """Read as of one moment until the block ends."""
+        return nullcontext()
 
 
-class HistorySource:
-    """A history."""
+class HistorySource(Source):
+    """A history, also of files imported into it, whose names then are its place."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, where: str | None = None) -> None:
         self._history = history
         self._cached = CachedEngine(history.database)
-        self.engine: Engine = self._cached
+        self.where = history.database.where if where is None else where
+        self.name = history.database.dialect
+        self.engine = self._cached
 
     @classmethod
     @contextmanager
@@ -113,25 +558,9 @@ class HistorySource:
             copy.aliases = history.aliases
             yield cls(copy)
 
-    @property
-    def where(self) -> str:
-        """Its place, without a password."""
-        return self._history.database.where
-
-    @property
-    def name(self) -> str:
-        """The dialect of its database."""
-        return self._history.database.dialect
-
-    def sums(self, window: Window) -> WindowSums:
-        """Sum a window, from the cache where it holds."""
-        return WindowSums(self.engine, window)
-
     def recount(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
         """Count sessions never counted under a rule, and store the results."""
-        if rule == BASE_RULE:
-            return 0
-        if not self.sums(ALWAYS).uncounted(rule):
+        if rule == BASE_RULE or not self.sums(ALWAYS).uncounted(rule):
             return 0
         weigh = partial(weights_by_halves, self._history, aliases=aliases)
         return self._history.recount(rule, weigh if rule == WEIGHTED else None)
@@ -141,58 +570,14 @@ class HistorySource:
         return self._cached.moment()
 
 
-class FilesSource(HistorySource):
-    """Files imported into their own history.
-
-    Parameters
-    ----------
-    where
-        The names of the files.
-    """
-
-    def __init__(self, history: History, where: str) -> None:
-        super().__init__(history)
-        self._where = where
-
-    @property
-    def where(self) -> str:
-        """The names of the files."""
-        return self._where
-
-
-class LakeSource:
-    """A lake and its engine."""
+class LakeSource(Source):
+    """A lake and its engine; refused if it holds a session more than once."""
 
     def __init__(self, engine: DuckLake | SparkLake) -> None:
         engine.lake.check_duplicates()
-        self._lake = engine
-        self.engine: Engine = engine
-
-    @property
-    def where(self) -> str:
-        """Its folder."""
-        return str(self._lake.lake.folder)
-
-    @property
-    def name(self) -> str:
-        """The engine."""
-        return "duckdb" if isinstance(self._lake, DuckLake) else "spark"
-
-    def sums(self, window: Window) -> WindowSums:
-        """Sum a window."""
-        return WindowSums(self._lake, window)
-
-    def recount(
-        self,
-        rule: str,  # noqa: ARG002 - a lake is only read
-        aliases: Mapping[str, str] = NO_ALIASES,  # noqa: ARG002
-    ) -> int:
-        """Count nothing: a lake is only read."""
-        return 0
-
-    def moment(self) -> AbstractContextManager[None]:
-        """Read the files as they are."""
-        return nullcontext()
+        self.where = str(engine.lake.folder)
+        self.name = "duckdb" if isinstance(engine, DuckLake) else "spark"
+        self.engine = engine
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
     """Open a history of files and sessions that lasts as long as the block."""
     from tempfile import TemporaryDirectory
 
-    from witan.analytics.sources import FilesSource
+    from witan.analytics.sources import HistorySource
     from witan.history import History
     from witan.surfaces.cli.ballot_files import Body
 
@@ -100,7 +100,7 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
     ):
         history.aliases = config.aliases
         history.add(body.imported(), body.name, "files")
-        yield FilesSource(history, body.name)
+        yield HistorySource(history, body.name)
 
 
 @dataclass(frozen=True, slots=True)

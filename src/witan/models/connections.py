@@ -20,13 +20,14 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+import anyio
 import httpx2
 from anyio import CancelScope, to_thread
 from anyio.lowlevel import RunVar
 
 from witan.deliberation.ports import Price
 from witan.errors import ConfigError, ModelError
-from witan.models.providers import Redaction
+from witan.models.providers import LOCAL_SERVERS, Redaction
 
 CONNECT_SECONDS = 10.0
 HEADERS = {
@@ -233,9 +234,9 @@ BEARER = "Authorization"
 """The header in which most providers take a key."""
 
 _NOT_CHAT = re.compile(
-    "audio|bge|clip|codex|dall|embed|embedding|embeddings|flux|guard|image|imagen|moderation|ocr|"
-    "realtime|rerank|reranker|research|safeguard|search|sora|speech|transcribe|tts|veo|video|"
-    "whisper"
+    r"(?:audio|bge|clip|codex|dall|flux|gte|guard|image|imagen|minilm|moderation|ocr|paraphrase|"
+    r"realtime|rerank|reranker|research|safeguard|search|sora|speech|transcribe|tts|veo|video|"
+    r"whisper)\d*|e5|.*embed.*"
 )
 """Words in the ids of models that do something else; a list mostly says no more than the id."""
 
@@ -281,7 +282,8 @@ async def list_models(
         raise ModelError(name, "is given a key that holds characters that no key has")
     short = Redaction([] if key is None else [key])
     try:
-        status, body = await _fetch(url, _headers(key, key_header), connections)
+        async with connections.client(url) as client:
+            status, body = await _get(client, url, _headers(key, key_header))
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         problem = f"cannot be reached at {url}: {short(str(error)) or type(error).__name__}"
         raise ModelError(name, problem, transient=True) from None
@@ -290,8 +292,8 @@ async def list_models(
     if status != 200:
         raise ModelError(name, f"lists no models at {url} (status {status})", status)
     try:
-        return tuple(_parse_entry(entry) for entry in _entries(json.loads(body)))
-    except (ValueError, TypeError, KeyError):
+        return _parse_list(body)
+    except _NO_LIST:
         problem = f"sent something that is no list of models from {url}"
         raise ModelError(name, problem, status) from None
 
@@ -305,27 +307,25 @@ def _headers(key: str | None, key_header: str) -> Mapping[str, str]:
     return {key_header: key, "anthropic-version": "2023-06-01"}
 
 
-async def _fetch(
-    url: str, headers: Mapping[str, str], connections: Connections
+async def _get(
+    client: httpx2.AsyncClient, url: str, headers: Mapping[str, str]
 ) -> tuple[int, bytes]:
     body = bytearray()
-    async with (
-        connections.client(url) as client,
-        client.stream("GET", url, headers=headers) as response,
-    ):
+    async with client.stream("GET", url, headers=headers) as response:
         async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > LARGEST_LIST_BYTES:
-                raise httpx2.DecodingError("more than a list of models holds")
+            body += chunk[: LARGEST_LIST_BYTES + 1 - len(body)]
+    if len(body) > LARGEST_LIST_BYTES:
+        raise httpx2.DecodingError("more than a list of models holds")
     return response.status_code, bytes(body)
 
 
-def _entries(listed: Any) -> list[dict[str, Any]]:
+_NO_LIST = (ValueError, TypeError, KeyError, RecursionError)
+
+
+def _parse_list(body: bytes) -> tuple[Listed, ...]:
     """Models in a list, with or without an envelope."""
-    entries = listed["data"] if isinstance(listed, dict) else listed
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise TypeError
-    return entries
+    listed = json.loads(body)
+    return tuple(map(_parse_entry, listed["data"] if isinstance(listed, dict) else listed))
 
 
 def _parse_entry(entry: dict[str, Any]) -> Listed:
@@ -380,4 +380,48 @@ def _chats(name: str, entry: dict[str, Any]) -> bool:
 
 def seems_to_chat(name: str) -> bool:
     """Recognise a chat model by its id, without words for other uses."""
-    return not any(_NOT_CHAT.fullmatch(word) for word in re.split(r"[^a-z]+", name.lower()))
+    return not any(_NOT_CHAT.fullmatch(word) for word in re.split(r"[^a-z0-9]+", name.lower()))
+
+
+LOOK_SECONDS = 0.3
+"""How long servers on this machine may take to list their models."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A responding server.
+
+    Parameters
+    ----------
+    url
+        Its base URL, for a member that is written ``url#model``.
+    models
+        As it lists them, embedding models left out.
+    """
+
+    kind: str
+    url: str
+    models: tuple[str, ...]
+
+
+async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[LocalServer]:
+    """Ask every port for its models at once, within 0.3 s."""
+    servers: dict[str, LocalServer] = {}
+
+    async def ask(client: httpx2.AsyncClient, kind: str, url: str) -> None:
+        try:
+            status, body = await _get(client, f"{url}/models", {})
+            models = [one.id for one in _parse_list(body) if one.chats]
+        except (httpx2.HTTPError, httpx2.InvalidURL, *_NO_LIST):
+            return  # whatever listens there, it is no model server
+        if status == 200 and body.lstrip().startswith(b"{"):
+            servers[kind] = LocalServer(kind, url, tuple(models))
+
+    encrypted = any(url.startswith("https:") for url in places.values())
+    # No proxy knows the way to this machine, and reading certificates takes a tenth of the time.
+    async with httpx2.AsyncClient(trust_env=False, verify=encrypted, timeout=None) as client:
+        with anyio.move_on_after(LOOK_SECONDS):
+            async with anyio.create_task_group() as group:
+                for kind, url in places.items():
+                    group.start_soon(ask, client, kind, url)
+    return [servers[kind] for kind in places if kind in servers]

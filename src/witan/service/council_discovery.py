@@ -17,15 +17,20 @@ from witan.deliberation.planner import make_plan
 from witan.deliberation.ports import Price, Seat
 from witan.deliberation.procedure import Procedure
 from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil, Remedy, Way
-from witan.models.connections import Connections, Listed, list_models, seems_to_chat
+from witan.models.connections import (
+    Connections,
+    Listed,
+    LocalServer,
+    find_local_servers,
+    list_models,
+    seems_to_chat,
+)
 from witan.models.providers import (
     LOCAL_SERVERS,
     PROVIDERS,
-    LocalServer,
     Provider,
     Reach,
     find_key,
-    find_local_servers,
     is_loopback,
     list_price,
 )

@@ -20,16 +20,8 @@ from witan.history import HistorySummary, LockWait, parse_location
 from witan.history.engines import SqliteDatabase, is_full
 from witan.history.location import redact_password
 from witan.history.schema import has_log
-from witan.models.connections import Connections, list_models
-from witan.models.providers import (
-    LOCAL_SERVERS,
-    PROVIDERS,
-    LocalServer,
-    Provider,
-    Reach,
-    find_key,
-    find_local_servers,
-)
+from witan.models.connections import Connections, LocalServer, find_local_servers, list_models
+from witan.models.providers import LOCAL_SERVERS, PROVIDERS, Provider, Reach, find_key
 from witan.models.scripted import read_script
 from witan.models.seats import (
     SeatSpec,

@@ -406,7 +406,7 @@ class _PairReader:
             reviewer = "human" if times == 1 else f"human-{times}"
         return Ballot(
             reviewer=reviewer,
-            groups=_groups(outcome, first, second),
+            groups=groups_of_outcome(outcome, first, second),
             grades={},
             session=session,
             abstained=outcome == "abstain",
@@ -432,7 +432,8 @@ def _outcome(text: str, first: str, second: str) -> str:
     )
 
 
-def _groups(outcome: str, first: str, second: str) -> Groups:
+def groups_of_outcome(outcome: str, first: str, second: str) -> Groups:
+    """The ranking of two by an outcome in our words."""
     if outcome == "tie":
         return ((first, second),)
     if outcome == "abstain":

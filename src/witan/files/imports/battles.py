@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from witan.core.ballot import Ballot, Groups
+from witan.core.ballot import Ballot
 from witan.core.ballot_records import KINDS, Unreadable, check_years, moment, session_name, weight
 from witan.deliberation.record import Imported
 from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.columns import ALIASES, Cell, Header, fold_name
 from witan.files.ballots.formats import Records
 from witan.files.ballots.problems import Again, ProblemReport
-from witan.files.ballots.tables import OUTCOMES, PairSessions
+from witan.files.ballots.tables import OUTCOMES, PairSessions, groups_of_outcome
 
 BOTH_BAD = "both bad"
 """The note of a tie between answers that are both called bad."""
@@ -179,7 +179,7 @@ def _ballot(record: Mapping[str, Any], first: str, second: str) -> Ballot:
     known = record.get("order_known") not in (False, "False", "false")
     return Ballot(
         reviewer=judge,
-        groups=_groups(outcome, first, second),
+        groups=groups_of_outcome(outcome, first, second),
         abstained=outcome == "abstain",
         candidates=(first, second) if outcome == "abstain" else None,
         positions={first: 1, second: 2} if known else None,
@@ -242,14 +242,6 @@ def _outcome(record: Mapping[str, Any], first: str, second: str) -> tuple[str, b
             "winner", f"is {value!r}, a word for the {meant} and the name of the {named}"
         )
     return meant or named or "", "bad" in text and meant == "tie"
-
-
-def _groups(outcome: str, first: str, second: str) -> Groups:
-    if outcome == "abstain":
-        return ()
-    if outcome == "tie":
-        return ((first, second),)
-    return ((first,), (second,)) if outcome == "first" else ((second,), (first,))
 
 
 def _time(record: Mapping[str, Any]) -> datetime | None:

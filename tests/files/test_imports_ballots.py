@@ -7,8 +7,7 @@ import pytest
 
 from witan.core.ballot import Ballot
 from witan.deliberation.record import Imported
-from witan.files.imports import read_imports
-from witan.files.imports.reading import gather
+from witan.files.imports import gather, read_imports
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

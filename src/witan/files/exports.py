@@ -19,8 +19,8 @@ from witan.deliberation.session import Session
 from witan.errors import BallotFileError
 from witan.files.ballots import write_ballots
 from witan.files.ballots.writing import pack, whole_file
-from witan.files.imports.battles import BOTH_BAD
-from witan.files.imports.reading import IMPORTED, VERSION, VOTES
+from witan.files.battles import BOTH_BAD
+from witan.files.imports import IMPORTED, VERSION, VOTES
 
 
 class Called:

@@ -71,7 +71,7 @@ def _read(
             return
         # Sessions load the history's modules: only those who read some wait for them.
         from witan.core.ballot_records import mark_simulated
-        from witan.files.imports.reading import read_sessions
+        from witan.files.imports import read_sessions
 
         for one in read_sessions(content, reading[1], report, scales=scales, apart=False):
             yield from map(mark_simulated, one.ballots) if one.simulated else one.ballots

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from witan.core.scale import Scale
 from witan.deliberation.record import ImportCounts, Imported
 from witan.files.ballots.problems import LineProblem
-from witan.files.imports.reading import digest_of, read_imports, rereadable_file
+from witan.files.imports import digest_of, read_imports, rereadable_file
 
 if TYPE_CHECKING:
     from witan.history import History

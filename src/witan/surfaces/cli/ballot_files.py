@@ -113,7 +113,7 @@ class Body:
     def __iter__(self) -> Iterator["Ballot"]:
         if len(self.files) == 1:
             return self._each()
-        from witan.files.imports.evaluations import merge_graded
+        from witan.files.evaluations import merge_graded
 
         # Logs of evaluations come a file per candidate: what one reviewer says is one ballot.
         return iter(merge_graded(self._each()))
@@ -139,7 +139,8 @@ class Body:
 
     def imported(self) -> Iterator["Imported"]:
         """Return the sessions in place of their ballots, each one whole."""
-        from witan.files.imports import gather, join_ballots
+        from witan.files.evaluations import join_ballots
+        from witan.files.imports import gather
 
         whole = gather(self._imported())
         return whole if len(self.files) == 1 else map(join_ballots, whole)

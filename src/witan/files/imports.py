@@ -57,8 +57,8 @@ from witan.files.ballots.opening import OpenedFile, open_source, tap_objects, un
 from witan.files.ballots.problems import LineProblem, ProblemReport, scale_parts
 from witan.files.ballots.records import objects, read_council_log
 from witan.files.ballots.tables import LONG_FORMS, PairSessions, read_long
-from witan.files.imports.battles import number_people, preferences_as_battles, read_battles
-from witan.files.imports.evaluations import (
+from witan.files.battles import number_people, preferences_as_battles, read_battles
+from witan.files.evaluations import (
     join_ballots,
     read_conversations,
     read_inspect,

@@ -154,7 +154,7 @@ class TestAnyCouncil:
 
         printed = study(write(tmp_path, rows))
 
-        assert "3 questions, 3 reviewers, 9 pairs that people decided" in printed
+        assert all(fact in printed for fact in ("3 questions, 3 reviewers", "9 pairs"))
         for name in ("both orders", "one order for all: later name first"):
             assert numbers(printed, name)[0] == 0.778
         assert re.search(r"^c +0 / 9 = 0\.00 .* 0\.500 ", printed, flags=re.M)

@@ -117,7 +117,7 @@ class TestLost:
         lost = f"copied: lacks {table}/{path.parent.name}/{path.name} with its {rows:,} row"
         with pytest.raises(HistoryError, match=lost) as refused:
             Lake(copied)
-        assert "put back what is missing, or export the history again" in str(refused.value)
+        assert "export the history again" in str(refused.value)
 
     def test_a_day_that_was_lost_is_named(self, copied):
         """All five files of a day are gone: the first is named, the others are counted."""
@@ -133,7 +133,7 @@ class TestLost:
         for table in ("sessions", "standings", "matchups", "ballots", "answers"):
             shutil.rmtree(copied / table)
 
-        with pytest.raises(HistoryError, match=r"copied: lacks sessions/.* and \d+ more files"):
+        with pytest.raises(HistoryError, match=r"lacks sessions/.*and \d+ more files"):
             Lake(copied)
 
     def test_a_part_of_a_split_file_that_was_lost_is_noticed(self, copied):
@@ -207,7 +207,7 @@ class TestLost:
             with pytest.raises(HistoryError, match="cannot be written"):
                 write_lake(of(database), tmp_path / "lake")
 
-            with pytest.raises(HistoryError, match="lake: holds an export that never ended"):
+            with pytest.raises(HistoryError, match="an export that never ended"):
                 Lake(tmp_path / "lake")
             in_the_way.unlink()
             write_lake(of(database), tmp_path / "lake")
@@ -219,7 +219,7 @@ class TestLost:
         [path] = (copied / "_exports").iterdir()
         path.write_text(text, encoding="utf-8")
 
-        with pytest.raises(HistoryError, match="is no list of the files of an export") as refused:
+        with pytest.raises(HistoryError, match="no list of the files") as refused:
             Lake(copied)
         assert str(path) in str(refused.value)
 
@@ -299,7 +299,7 @@ class TestWriting:
         with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             write_lake(of(database), tmp_path / "lake")
 
-        with pytest.raises(HistoryError, match="lake: is a lake that holds no session yet"):
+        with pytest.raises(HistoryError, match="holds no session yet"):
             Lake(tmp_path / "lake")
 
     def test_writing_that_stops_leaves_a_lake(self, entries, tmp_path):
@@ -338,7 +338,7 @@ class TestWrongInput:
         [path] = (copied / "names").iterdir()
         pq.write_table(pq.ParquetFile(path).read().slice(0, 1), path)
 
-        with pytest.raises(HistoryError, match=r"copied: has no name of the \w+ with .*; export"):
+        with pytest.raises(HistoryError, match=r"has no name of.*export"):
             report(copied)
 
     def test_tables_of_two_exports(self, entries, tmp_path):
@@ -381,7 +381,7 @@ class TestWrongInput:
         """A table that is missing is named."""
         shutil.rmtree(copied / missing)
 
-        with pytest.raises(HistoryError, match=f"is no lake: it has no {missing}/"):
+        with pytest.raises(HistoryError, match=f"no lake: it has no {missing}/"):
             DuckLake(copied)
 
     def test_a_file_that_lacks_a_column(self, copied):
@@ -400,7 +400,7 @@ class TestWrongInput:
         at = table.column_names.index("wins")
         pq.write_table(table.set_column(at, "wins", table["wins"].cast(pa.string())), path)
 
-        with pytest.raises(HistoryError, match="string in the column 'wins', where double"):
+        with pytest.raises(HistoryError, match="column 'wins', where double"):
             Lake(copied)
 
     @pytest.mark.parametrize("cut", [0, 100])

@@ -53,7 +53,7 @@ class TestSelfPreference:
 
         assert measure.value is None
         assert not measure.enough
-        assert measure.why == "not enough data: 0 votes on its own answers, 30 needed"
+        assert all(fact in measure.why for fact in ("0 votes", "30 needed"))
 
     def test_votes_that_never_vary_do_not_say_how_much_they_vary(self):
         """The same ballots in every session: a value, no interval, and hence no mark."""
@@ -68,7 +68,7 @@ class TestSelfPreference:
 
         assert line.self_preference.value == pytest.approx(0.75)
         assert line.self_preference.interval is None
-        assert line.self_preference.why == "error unknown: all groups of sessions say the same"
+        assert "error unknown" in line.self_preference.why
         assert "self_preference" not in [concern.measure for concern in concerns(line)]
 
     def test_others_in_under_five_groups_of_sessions_are_not_counted(self):
@@ -417,5 +417,5 @@ def test_both_sides_have_their_own_words():
     """Too much and too little are not the same concern."""
     check = OF["position_effect"]
 
-    assert concern_of(check, measure(0.1, 0.2)) == "prefers what stands first on the sheet"
-    assert concern_of(check, measure(-0.2, -0.1)) == "prefers what stands last on the sheet"
+    assert "first on the sheet" in concern_of(check, measure(0.1, 0.2))
+    assert "last on the sheet" in concern_of(check, measure(-0.2, -0.1))

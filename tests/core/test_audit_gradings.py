@@ -214,15 +214,9 @@ class TestTooLittle:
         found = by_criterion(council(Habits(), 7, n=4)["oak"])["depth"]
 
         assert found.mean.why == "not enough data: 12 grades, 30 needed"
-        assert found.flat_rate.why == (
-            "not enough data: 4 ballots with two grades or more, 20 needed"
-        )
-        assert found.halo.why == (
-            "not enough data: 12 grades beside those on other criteria, 50 needed"
-        )
-        assert found.self_preference.why == (
-            "not enough data: 0 grades of its own answers, 30 needed"
-        )
+        assert all(fact in found.flat_rate.why for fact in ("4 ballots", "20 needed"))
+        assert all(fact in found.halo.why for fact in ("12 grades", "50 needed"))
+        assert all(fact in found.self_preference.why for fact in ("0 grades", "30 needed"))
 
     def test_a_single_criterion_has_no_halo(self):
         """With nothing to stand beside, there is nothing to correlate with."""

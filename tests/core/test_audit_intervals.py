@@ -118,7 +118,7 @@ class TestFamilyPreference:
         for name in ("birch", "elm"):
             measure = families[0].for_its_family(code_of(name))
             assert measure.value is None
-            assert measure.why == "not enough data: 0 votes on its family, 30 needed"
+            assert all(fact in measure.why for fact in ("0 votes on its family", "30 needed"))
 
 
 class TestPosition:
@@ -206,7 +206,7 @@ class TestDiscrimination:
         measure = audit_of(entries).people.discrimination
 
         assert measure.value is None
-        assert measure.why == "all of them together are the panel"
+        assert "are the panel" in measure.why
 
 
 class TestLength:

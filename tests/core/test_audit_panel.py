@@ -210,7 +210,7 @@ class TestSharedVotes:
         rho, votes = shared_votes(by_hand.human_sums(self.sessions(correct)), level=0.95)
 
         assert rho.value is None
-        assert votes.why == "not enough data: 49 pairs that people decided, 50 needed"
+        assert all(fact in votes.why for fact in ("49 pairs", "50 needed"))
 
 
 class TestCriteria:

@@ -15,7 +15,7 @@ def test_a_ballot_on_nothing_but_an_own_candidate_abstains():
 
     assert repr(counted) == repr(expected)
     assert list(counted.abstentions) == ["b", "y"]
-    assert counted.abstentions["b"] == "nothing is left on the ballot after recusal"
+    assert "nothing is left" in counted.abstentions["b"]
 
 
 def test_weights_stand_after_recusal():

@@ -204,9 +204,8 @@ def test_too_few_ballots_are_said():
     """One ballot leaves no freedom to tell anything apart."""
     explanation = explain(ballots("p: a > b > c"))
 
-    assert step(explanation.steps, "Is the difference").sentences == (
-        "There are too few ballots to tell: no residual freedom is left.",
-    )
+    [sentence] = step(explanation.steps, "Is the difference").sentences
+    assert "too few ballots" in sentence
 
 
 class TestWhatChanged:
@@ -219,9 +218,8 @@ class TestWhatChanged:
         with_recusal = explain(cast, Settings.of("borda")).steps[1]
         without = explain(cast, Settings.of("borda", recusal="off")).steps[1]
 
-        assert with_recusal.sentences == (
-            "a has no say on its own a: recused before places are counted.",
-        )
+        [sentence] = with_recusal.sentences
+        assert "its own a: recused" in sentence
         assert with_recusal.rows[0] == ("a", "b > c", 1.0)
         assert without.sentences == ()
 
@@ -236,7 +234,10 @@ class TestWhatChanged:
 
         changed = explain(cast, Settings.of("range")).steps[1]
 
-        assert changed.sentences[0] == "r's grade of a is 4 instead of 6.9: accuracy is under 5."
+        assert all(
+            fact in changed.sentences[0]
+            for fact in ("r's grade of a", "4 instead of 6.9", "accuracy is under 5")
+        )
 
     def test_abstentions_and_dropped_names(self):
         """Who abstains and what was dropped are in the same list."""

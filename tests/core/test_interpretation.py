@@ -64,9 +64,8 @@ class TestLabels:
         electorate = read(ballot("x: a > ghost > b", candidates=("a", "b")))
 
         assert ranks(electorate.votes[0]) == [1, 2]
-        assert electorate.warnings == (
-            "the ballot of x ranks 'ghost', who is not a candidate; dropped",
-        )
+        [warning] = electorate.warnings
+        assert all(fact in warning for fact in ("x ranks 'ghost'", "dropped"))
 
     def test_of_a_repeated_name_the_first_place_counts(self):
         """Naming someone twice moves nobody."""
@@ -113,7 +112,8 @@ class TestLabels:
 
         assert [vote.reviewer for vote in electorate.votes] == ["y", "x"]
         assert ranks(electorate.votes[1]) == [2, 1]
-        assert electorate.warnings == ("x cast more than one ballot; the last counts",)
+        [warning] = electorate.warnings
+        assert all(fact in warning for fact in ("x cast more than one", "the last counts"))
 
 
 class TestRanking:
@@ -161,10 +161,10 @@ class TestRanking:
 
         assert silent.leaders == ("good",)
         assert silent.standings == lowest.standings
-        assert (
-            "the ballot of r0 has no grade on 'accuracy' for 'bad' that can be read, and a ceiling "
-            "rests on it; the lowest counts"
-        ) in silent.warnings
+        assert any(
+            "'accuracy' for 'bad'" in each and "the lowest counts" in each
+            for each in silent.warnings
+        )
 
     @pytest.mark.parametrize("missing", [{}, *({"accuracy": v} for v in (None, "", "n/a"))])
     def test_a_candidate_without_the_criterion_of_a_ceiling_is_graded(self, missing):
@@ -189,7 +189,7 @@ class TestRanking:
         electorate = read(Ballot("x", grades={"a": {"clarity": 9, "overall": 6}, "b": 3}))
 
         assert electorate.votes[0].grades == (6.0, 3.0)
-        assert "less than half of the rubric's weight; its holistic grade" in electorate.warnings[0]
+        assert "holistic grade" in electorate.warnings[0]
 
     @pytest.mark.parametrize("grade", ["good", math.nan, None])
     def test_what_is_no_grade_is_dropped(self, grade):
@@ -201,9 +201,8 @@ class TestRanking:
         assert math.isnan(given)
         assert others == [3.0, 5.0]
         assert electorate.warnings[0].endswith("which is no grade; dropped")
-        assert electorate.warnings[1:] == (
-            "the ballot of x has no grade for 'a' that can be read; no vote from it there",
-        )
+        [line] = electorate.warnings[1:]
+        assert "x has no grade for 'a'" in line
 
     @pytest.mark.parametrize(
         ("grade", "nearer"), [(0, 1.0), (11, 10.0), (-3, 1.0), ("12/10", 10.0)]
@@ -224,9 +223,8 @@ class TestRanking:
 
         electorate = read(Ballot("x", grades=grades))
 
-        assert electorate.warnings == (
-            "the criterion 'zest' is not in the rubric 'general'; its grades are dropped",
-        )
+        [warning] = electorate.warnings
+        assert all(fact in warning for fact in ("'zest'", "'general'", "dropped"))
 
     def test_another_rubric_weighs_differently(self):
         """The rubric is an argument: first-edition weights give ADR-016's 6.90, capped at 4."""

@@ -70,21 +70,16 @@ def test_groups_that_never_met_are_told_one_by_one():
         for n in (2, 5)
     ]
 
-    assert said[0] == (
-        "Models with a rank fall into 2 groups that never met, each ranked by itself: in group 1, "
-        "a has the best mean score, but too close to call against b at 95%; in group 2, a has "
-        "the best mean score, but all models are too close to call at 95%."
+    assert all(
+        fact in said[0]
+        for fact in ("2 groups", "in group 1, a has", "against b at 95%", "in group 2, a has")
     )
     assert "into 5 groups" in said[1]
-    assert said[1].endswith(
-        "; in group 3, a is the only model with a rank; 2 more groups likewise."
-    )
+    assert said[1].endswith("2 more groups likewise.")
 
 
 def test_elo_claims_nothing():
     """Elo has no error, so nothing is said of one."""
     said = conclusion(board((1, None, None), (2, None, None), order_by="elo"))
 
-    assert said == (
-        "a has the best Elo rating; Elo states no noise, so whether that is chance is unknown."
-    )
+    assert all(fact in said for fact in ("a has the best", "Elo states no noise"))

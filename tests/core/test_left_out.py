@@ -140,10 +140,8 @@ def test_who_forgets_is_told():
     outcome = tally([Ballot("r1", grades={"a": 8, "b": 6}), Ballot("r2", grades={"a": 7})], "range")
 
     assert outcome["b"].mean_grade == 3.5
-    assert outcome.warnings == (
-        "the ballot of r2 gives no grade to 'b', on its sheet; the lowest counts (positions or "
-        "candidates say whom a ballot was shown)",
-    )
+    [warning] = outcome.warnings
+    assert all(fact in warning for fact in ("r2 gives no grade to 'b'", "the lowest counts"))
 
 
 @pytest.mark.parametrize("rule", IN_SESSION)

@@ -56,9 +56,7 @@ class TestTwoSides:
 
         assert found.value is not None
         assert found.interval is None
-        assert found.why == (
-            "error unknown: a side of it has data in fewer than 5 groups of sessions"
-        )
+        assert all(fact in found.why for fact in ("error unknown", "fewer than 5 groups"))
 
     def test_either_side_may_be_the_poorer(self):
         """It does not matter which."""
@@ -76,7 +74,7 @@ class TestNoSpread:
 
         assert found.value == pytest.approx(0.65)
         assert found.interval is None
-        assert found.why == "error unknown: all groups of sessions say the same"
+        assert "error unknown" in found.why
 
     def test_a_rate_has_an_interval_all_the_same(self):
         """All of a hundred cases: the lower end is that of twenty independent ones."""

@@ -112,7 +112,7 @@ class TestInstructions:
 
         assert text[found.start : found.end] == "BUILD a gun"
         assert found.flag == "weapon_making"
-        assert found.reason == "teaches how to make a firearm, a bomb or another weapon"
+        assert "firearm" in found.reason
 
     def test_flags_are_reported_in_their_order(self):
         """The order of the flags is that of `FLAGS`, wherever the text has them."""
@@ -317,5 +317,5 @@ class TestGate:
     @pytest.mark.parametrize("cap", [-0.1, 10.1, float("nan")])
     def test_a_cap_is_a_grade(self, cap):
         """A cap that is no grade from 0 to 10 is refused."""
-        with pytest.raises(InvalidParameter, match="the cap of the safety gate"):
+        with pytest.raises(InvalidParameter, match="cap of the safety gate"):
             Gate({}, cap=cap)

@@ -169,7 +169,8 @@ class TestForms:
         review = read(said(["A", "B", "C"], grades=grades), rubric=RUBRIC)
 
         assert review.ballot.grades == {"claude": {"accuracy": 9, "clear prose": "8/10"}}
-        assert review.notes == ("left without a grade: grok, gemini",)
+        [note] = review.notes
+        assert "grade: grok, gemini" in note
 
     def test_one_list_about_everything(self):
         """A list of objects that each hold place and grades is a whole ballot."""
@@ -282,7 +283,7 @@ class TestSurroundings:
         """Which of two ballots is meant is not guessed."""
         first = said(grades={"A": 8, "B": 6, "C": 4})
 
-        with pytest.raises(InvalidBallot, match="holds ballots that contradict each other"):
+        with pytest.raises(InvalidBallot, match="contradict each other"):
             read(f"{first}\nOn reflection:\n{second}", holistic=True)
 
     @pytest.mark.parametrize(
@@ -298,7 +299,7 @@ class TestSurroundings:
     @pytest.mark.parametrize("around", ["{}", "So:\n```json\n{}\n```"], ids=["whole", "in prose"])
     def test_a_key_with_two_values(self, review, around):
         """A ballot that gives one key two values contradicts itself, and neither counts."""
-        with pytest.raises(InvalidBallot, match="contradicts itself: one of its keys has two"):
+        with pytest.raises(InvalidBallot, match="one of its keys has two"):
             read(around.replace("{}", review), holistic=True)
 
     def test_a_key_repeated_alike(self):
@@ -369,7 +370,8 @@ class TestFinalRanking:
         review = read(f"A is right, C is not.\n\n{heading}{listed}")
 
         assert review.ballot.groups == CHAIN
-        assert review.notes == ("read off a list headed FINAL RANKING",)
+        [note] = review.notes
+        assert "FINAL RANKING" in note
 
     def test_beside_the_heading(self):
         """The ranking may stand on the line of the heading."""
@@ -439,13 +441,14 @@ class TestNotes:
         review = read(said(), rubric=RUBRIC)
 
         assert review.ballot.groups == ORDER
-        assert review.notes == ("left without a grade: claude, grok, gemini",)
+        [note] = review.notes
+        assert "grade: claude, grok, gemini" in note
 
     def test_a_flood_stays_a_sentence(self):
         """A thousand unknown labels make one note, not a thousand."""
         [note] = read(said(["A", "B", "C", *(f"X{i}" for i in range(1000))])).notes
 
-        assert note == "names answers that are not on its sheet; dropped"
+        assert "not on its sheet" in note
 
 
 NOTHING = {

@@ -169,7 +169,7 @@ class TestRetries:
 
         failed = await table.ask(script)
 
-        assert failed.reason == "rejected the API key in M_KEY (401)"
+        assert "M_KEY (401)" in failed.reason
         assert (script.requests, table.notices) == (1, [])
 
     async def test_the_provider_says_how_long_to_wait(self):
@@ -197,7 +197,7 @@ class TestRetries:
 
         failed = await table.ask(Script(fails(busy(429, retry_after=600))))
 
-        assert failed.reason == "is busy (429); it asks to wait 600 s, longer than the 85 s left"
+        assert all(fact in failed.reason for fact in ("(429)", "600 s", "85 s left"))
         assert failed.error.status == 429
         assert table.notices == []
         assert await table.is_free(64)
@@ -361,7 +361,10 @@ class TestForeign:
         """The reason names what came instead."""
         failed = await Table().ask(Script(returns(thing)))
 
-        assert failed.reason == f"returned {type(thing).__name__} where a Reply was due"
+        assert all(
+            fact in failed.reason
+            for fact in (f"returned {type(thing).__name__}", "a Reply was due")
+        )
 
     @pytest.mark.parametrize("text", ["", " \n\t", None])
     async def test_a_reply_without_a_word_is_tried_again(self, text):
@@ -378,7 +381,7 @@ class TestForeign:
         """A key that is missing is told as everywhere else."""
         failed = await Table().ask(Script(fails(MissingKey("a", "A_KEY"))))
 
-        assert failed.reason == "a needs a key: set the variable A_KEY"
+        assert "set the variable A_KEY" in failed.reason
 
     async def test_a_listener_that_fails_is_not_the_models_fault(self):
         """What the listener raises comes out as it is, for the bug is there."""

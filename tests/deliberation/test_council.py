@@ -37,7 +37,7 @@ class TestSeating:
 
     async def test_a_council_has_two_members_at_least(self):
         """One member is refused in one sentence."""
-        with pytest.raises(NoCouncil, match="at least two members, and there is one"):
+        with pytest.raises(NoCouncil, match="at least two members"):
             council(members("a"))
 
     async def test_no_two_seats_share_a_name(self):
@@ -434,9 +434,7 @@ class TestResuming:
         """The error names who has to sit."""
         broken = await self.broken_off(council(members("abc")), e.AnswerDone, 1)
         async with council(members("abd")) as opened:
-            with pytest.raises(
-                NoCouncil, match=r"seat a \(script:a\), b \(script:b\), c \(script:c\)"
-            ):
+            with pytest.raises(NoCouncil, match=r"a \(script:a\).*b \(script:b\).*c \(script:c\)"):
                 await opened.resume(broken)
 
 

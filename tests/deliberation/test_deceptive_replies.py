@@ -80,7 +80,7 @@ class TestContradictoryBallots:
         session = await deliberate(Billed(reviews="\n".join(ORDERS)))
 
         [repaired] = [x for x in session.events if isinstance(x, e.BallotRepaired)]
-        assert repaired.problem == "holds ballots that contradict each other"
+        assert "contradict each other" in repaired.problem
         [ballot] = [b for b in session.ballots if b.reviewer == "odd"]
         assert ballot.abstained
 
@@ -126,7 +126,7 @@ class TestBills:
             again = await held.retry(first)
 
         [ballot] = [b for b in again.ballots if b.reviewer == "odd"]
-        assert "its server's bills disprove its price" in ballot.reason
+        assert "disprove its price" in ballot.reason
 
     async def test_a_dear_call_is_believed(self):
         """What hidden instructions, reasoning and fees can cost is no reason for doubt."""

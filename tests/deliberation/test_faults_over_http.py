@@ -210,10 +210,10 @@ async def test_a_review_that_grades_part_of_its_sheet_is_asked_for_again(server)
 
     [repaired] = told(session, e.BallotRepaired)
     [cast] = [event for event in told(session, e.BallotCast) if event.seat == "cyd"]
-    assert repaired.problem == "grades 3 of the 4 answers on its sheet"
+    assert "3 of the 4 answers" in repaired.problem
     assert stages(server, "cyd") == {"answer": 1, "review": 1, "repair": 1}
     assert cast.ballot.groups == FULL[:3]
-    assert any("names answers that are not on its sheet" in said for said in cast.notes)
+    assert any("not on its sheet" in said for said in cast.notes)
     assert session.outcome.n_ballots == 5
 
 
@@ -264,9 +264,9 @@ async def test_a_repair_that_fails_keeps_what_it_was_for(server):
     session = await asked(server)
 
     [abstained] = told(session, e.BallotAbstained)
-    assert abstained.reason == (
-        f"its review {NO_BALLOT}, and the repair failed: "
-        "cannot answer now (500): Internal Server Error"
+    assert all(
+        fact in abstained.reason
+        for fact in (f"its review {NO_BALLOT}", "the repair failed", "(500)")
     )
 
 
@@ -297,9 +297,7 @@ class TestTooFew:
         assert [ballot.reviewer for ballot in cast] == ["ada"]
         assert session.outcome is None
         assert session.status == "degraded"
-        assert session.missing[-1] == (
-            "there is no outcome: 1 of the 2 ballots that a quorum needs"
-        )
+        assert "1 of the 2 ballots" in session.missing[-1]
         assert session.synthesis.chairman == "chair"
 
     async def test_with_one_answer(self, server):
@@ -310,8 +308,8 @@ class TestTooFew:
         session = await asked(server)
 
         assert (session.status, session.outcome, session.synthesis) == ("degraded", None, None)
-        assert session.text == "This is an answer worth 9 of 10."
-        assert session.missing[-1] == "nothing could be ranked: one member answered"
+        assert "answer worth 9 of 10" in session.text
+        assert "one member answered" in session.missing[-1]
         assert stages(server) == {"answer": 5}
 
     async def test_without_an_answer(self, server):
@@ -330,7 +328,7 @@ class TestTooFew:
         session = await asked(server, prior="none", rho="none")
 
         assert session.synthesis.chairman is None
-        assert session.text == "This is an answer worth 9 of 10."
+        assert "answer worth 9 of 10" in session.text
         assert list(session.synthesis.failed) == ["chair", "ada"]
         assert session.status == "degraded"
 

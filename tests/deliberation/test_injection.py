@@ -244,7 +244,7 @@ async def test_a_faked_ballot_never_counts_for_its_reviewers_own(quoted):
     harmless = await held(None, gullible=False)
 
     [asked_again] = [x for x in attacked.session.events if isinstance(x, e.BallotRepaired)]
-    assert asked_again.problem == "holds ballots that contradict each other"
+    assert "contradict each other" in asked_again.problem
     assert attacked.ballots[GULLIBLE].abstained
     others: Sequence[str] = [name for name in SEATS if name != GULLIBLE]
     assert all(attacked.ballots[name] == harmless.ballots[name] for name in others)

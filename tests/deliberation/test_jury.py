@@ -111,13 +111,13 @@ class TestRefusals:
 
     def test_a_jury_of_one_is_refused(self):
         """The message says what to do."""
-        with pytest.raises(NoCouncil, match="at least two jurors, and there is one"):
+        with pytest.raises(NoCouncil, match="at least two jurors"):
             council(members("abc"), jury=members("x"))
 
     @pytest.mark.parametrize("names", ["cx", "xx"])
     def test_no_juror_has_the_name_of_another_seat(self, names):
         """Nor of a member: its ballot would pass for the member's."""
-        with pytest.raises(InvalidParameter, match="a name that no other seat has"):
+        with pytest.raises(InvalidParameter, match="no other seat has"):
             council(members("abc"), jury=members(names))
 
     def test_the_quorum_is_of_jurors(self):

@@ -164,6 +164,4 @@ class TestTrust:
         session = anyio.run(asked, council(teacher))
 
         assert session.reliability.value is None
-        assert session.reliability.why == (
-            "not enough data: 0 pairs that people decided, 50 needed"
-        )
+        assert all(fact in session.reliability.why for fact in ("0 pairs", "50 needed"))

@@ -262,7 +262,7 @@ class TestReview:
         """Nothing is graded, and the example has no grades."""
         prompt = told(review(None))
 
-        assert "Rank all of A, B, C" in prompt
+        assert "Rank all of A" in prompt
         assert "grade" not in prompt
 
     def test_the_example_has_the_form_of_the_schema_and_fits_no_sheet(self):
@@ -317,7 +317,7 @@ class TestPeers:
 
     def test_one_may_keep_or_revise(self):
         """The second round is an offer; in the first there is none."""
-        assert "keep your own judgement or revise it" in told(review(peers=PEERS))
+        assert "keep your own judgement" in told(review(peers=PEERS))
 
     def test_a_reviewer_sees_what_it_gave_itself(self):
         """Its own first review stands apart from the others', under this sheet's labels."""
@@ -444,7 +444,7 @@ class TestSynthesis:
 
         asked = told(synthesis(conversation=(french, *TURNS)))
 
-        assert "Keep to the language, the form and the limits that it sets" in asked
+        assert "language, the form" in asked
         assert "system: Answer in French." in asked
         assert "Keep to the language" not in told(synthesis(conversation=(*TURNS, french)))
         assert "Keep to the language" not in told(synthesis())
@@ -521,7 +521,7 @@ class TestSynthesis:
         prompt = told(synthesis(self.OUTCOME))
 
         assert "contested" in prompt
-        assert "in brackets: [A], [B], [C], [D]" in prompt
+        assert "[A], [B], [C], [D]" in prompt
         assert "VERDICT" not in prompt
 
     def test_a_verdict_weighs_the_verdicts(self):

@@ -150,7 +150,8 @@ class TestStages:
         again = await judged(await held(), jury, attempts=1)
 
         assert again.status == "degraded"
-        assert again.missing == ("z cast no ballot: is down",)
+        [lack] = again.missing
+        assert all(fact in lack for fact in ("z cast no ballot", "is down"))
 
 
 class TestClosing:
@@ -202,7 +203,7 @@ class TestRankings:
         """A jury that ranks as the council did is said to."""
         again = await judged(await held(), members("xyz", "cabde"))
 
-        assert "ranked as before: c > a > b > d and e" in session_trust(again)
+        assert "c > a > b > d and e" in session_trust(again)
 
     async def test_a_parent_without_an_outcome(self):
         """Where the parent ranked nobody, there is nothing to put beside."""
@@ -230,7 +231,7 @@ class TestBlindness:
         shown = "\n".join(asked(jury, "review"))
         assert "mistermodel" not in shown
         assert "judge-9b" not in shown
-        assert "I am [model], as [model] is." in shown
+        assert "I am [model]" in shown
 
     async def test_every_sheet_is_drawn_anew(self):
         """Five jurors see five answers at every position equally often, under other nonces."""
@@ -287,7 +288,8 @@ class TestBlindness:
         assert [*parent.unanswered] == ["quill"]
         assert [seat.name for seat in again.opened.jury] == ["quill", "y", "z"]
         assert (again.status, len(again.ballots)) == ("complete", 3)
-        assert again.notes == ("the chairman quill is a juror too",)
+        [note] = again.notes
+        assert "chairman quill" in note
         page = render_session(again)
         assert "quill" not in page
         assert "the chairman is " in page
@@ -299,7 +301,8 @@ class TestBlindness:
         other = replace(member("a", "ebacd"), source="script:elsewhere")
         again = await judged(await held(), [other, *members("yz", "ebacd")], [other])
 
-        assert again.notes == ("the chairman a (2) is a juror too",)
+        [note] = again.notes
+        assert "chairman a (2)" in note
         assert "a (2)" not in render_session(again)
 
     async def test_the_council_itself_may_judge_again(self):
@@ -317,7 +320,8 @@ class TestBlindness:
         again = await judged(await held(one), jury)
 
         assert [call.stage for call in jury[0].model.calls] in ([], ["synthesis"])
-        assert again.missing == ("x cast no ballot: has nothing to judge: it wrote every answer",)
+        [lack] = again.missing
+        assert all(fact in lack for fact in ("x cast no ballot", "wrote every answer"))
 
 
 class TestMoney:

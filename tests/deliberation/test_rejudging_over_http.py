@@ -59,7 +59,7 @@ async def test_a_jury_reviews_what_others_answered(aimock):
 
     assert (again.status, again.missing) == ("complete", ())
     assert len(aimock.requests()) == 4
-    assert again.text == "So it is after all, as [A] says."
+    assert "as [A] says" in again.text
     sheets = {
         event.sheet.reviewer: event.sheet
         for event in again.events

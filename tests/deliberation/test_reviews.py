@@ -197,7 +197,7 @@ async def test_a_ranking_without_grades_is_asked_for_again():
     session = await asked(graded)
 
     [repair] = [event for event in session.events if isinstance(event, BallotRepaired)]
-    assert repair.problem == "ranks the answers without grading them"
+    assert "without grading them" in repair.problem
     assert session.status == "complete"
     assert session.outcome.n_ballots == 5
     assert session.outcome.without_effect == ()
@@ -208,7 +208,8 @@ async def test_a_ranking_that_stays_without_grades_is_said_to_have_no_effect():
     session = await asked()
 
     assert session.status == "degraded"
-    assert session.missing == ("e gave no grades, and calibrated counts nothing else",)
+    [lack] = session.missing
+    assert all(fact in lack for fact in ("e gave no grades", "calibrated"))
     assert session.outcome.n_ballots == 4
     assert session.outcome.without_effect == ("e",)
     assert "4 of 5 reviewers" in session_trust(session)
@@ -249,4 +250,4 @@ async def test_a_quorum_is_of_ballots_with_an_effect():
     session = await asked(quorum=5)
 
     assert session.outcome is None
-    assert any("4 of the 5 ballots that a quorum needs" in line for line in session.missing)
+    assert any("4 of the 5 ballots" in line for line in session.missing)

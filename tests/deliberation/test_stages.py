@@ -108,9 +108,10 @@ class TestAnswers:
 
         assert session.status == "degraded"
         assert session.unanswered == {"e": "refused the key"}
-        assert session.missing == ("e did not answer: refused the key",)
+        [lack] = session.missing
+        assert all(fact in lack for fact in ("e did not answer", "refused the key"))
         assert session.outcome.n_ballots == 4
-        assert session.ballots[4].reason == "did not answer: refused the key"
+        assert "refused the key" in session.ballots[4].reason
 
     async def test_a_transient_failure_is_tried_again(self):
         """A member that is overloaded once answers at the second attempt."""
@@ -160,7 +161,7 @@ class TestAnswers:
         session = await asked(council(seated, attempts=1))
 
         assert (session.status, session.text, session.outcome) == ("degraded", says("a"), None)
-        assert session.missing[-1] == "nothing could be ranked: one member answered"
+        assert "one member answered" in session.missing[-1]
 
     async def test_without_any_answer_the_session_has_failed(self):
         """Nobody answers: failed, no text, and every seat says why."""
@@ -173,7 +174,7 @@ class TestAnswers:
         """An answer that ran into its limit of tokens is not shown as whole."""
         session = await asked(council(members("abc"), max_tokens=3))
 
-        assert "a's answer broke off at its token limit" in session.missing
+        assert any("a's answer" in lack and "token limit" in lack for lack in session.missing)
 
     async def test_members_may_debate(self):
         """In a debate everyone sees the others' answers and its revised one stands."""
@@ -195,7 +196,8 @@ class TestAnswers:
         session = await asked(council(seated, debate_rounds=1))
 
         assert session.answers["c"].text == says("c")
-        assert session.missing == ("c did not revise its answer: refused",)
+        [lack] = session.missing
+        assert all(fact in lack for fact in ("c did not revise", "refused"))
 
 
 class TestReviews:
@@ -273,7 +275,7 @@ class TestReviews:
         session = await asked(council([*members("a", "bcd"), *silent]))
 
         assert session.outcome is None
-        assert session.missing[-1] == "there is no outcome: 1 of the 2 ballots that a quorum needs"
+        assert "1 of the 2 ballots" in session.missing[-1]
 
     async def test_counting_stops_when_decided(self):
         """Reviewers who cannot change the leader any more are not waited for."""
@@ -344,7 +346,7 @@ class TestSynthesis:
         falls = [x for x in session.events if isinstance(x, e.SynthesisFailedOver)]
         assert [(x.chairman, x.next) for x in falls] == [("chair", "deputy"), ("deputy", "c")]
         assert session.text == "c sums up: [A]."
-        assert session.missing[0] == "chair did not write the final answer: is overloaded"
+        assert "is overloaded" in session.missing[0]
 
     async def test_at_last_the_best_answer_stands(self):
         """With no chairman left the winner's answer is the final answer."""

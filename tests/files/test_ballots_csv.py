@@ -119,9 +119,7 @@ class TestLong:
 
         assert cast == [Ballot("r", groups=(("b",),), grades={"a": 7}, scale="1-10")]
         assert len(problems) == 1
-        assert problems[0].startswith(
-            "votes.csv:3: field 'candidate' stands on one ballot more than once (2 rows"
-        )
+        assert problems[0].startswith("votes.csv:3: field 'candidate'")
 
     @pytest.mark.parametrize("mark", [";", "\t"])
     def test_semicolons_and_tabs_separate_as_well(self, tmp_path, mark):
@@ -171,23 +169,22 @@ class TestLong:
         cast, problems = read(tmp_path, 'reviewer,candidate,rank\nr,a,1\nr,"b,2\nr,c,3\n')
 
         assert cast == [Ballot("r", groups=(("a",),))]
-        assert problems == [
-            "votes.csv:3: is not CSV (unexpected end of data); expected quotes in pairs"
-        ]
+        [problem] = problems
+        assert all(fact in problem for fact in ("votes.csv:3: is not CSV", "quotes in pairs"))
 
     def test_a_header_that_is_no_ballot_is_refused(self, tmp_path):
         """The error shows the header and says which columns were expected."""
-        with pytest.raises(BallotFileError, match=r"no table that is recognised.* are name, age"):
+        with pytest.raises(BallotFileError, match=r"no table that is recognised.*name, age"):
             read(tmp_path, "name,age\nx,3\n")
 
     def test_a_named_column_that_is_missing_is_refused(self, tmp_path):
         """The error lists the columns there are."""
-        with pytest.raises(BallotFileError, match="no column 'judge'; its columns are reviewer"):
+        with pytest.raises(BallotFileError, match=r"no column 'judge'.*reviewer"):
             read(tmp_path, "reviewer,candidate\nr,a\n", columns={"reviewer": "judge"})
 
     def test_a_format_that_the_header_does_not_fit_is_refused(self, tmp_path):
         """Asking for pairs in a long table names the column that is missing."""
-        with pytest.raises(BallotFileError, match="no column for the field 'first'"):
+        with pytest.raises(BallotFileError, match="for the field 'first'"):
             read(tmp_path, "reviewer,candidate,rank\nr,a,1\n", format="csv-pairs")
 
     def test_a_field_that_does_not_exist_is_refused(self, tmp_path):

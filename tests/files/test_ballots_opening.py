@@ -77,7 +77,7 @@ def test_a_file_cut_short_is_told(tmp_path, pack, kept):
     path = tmp_path / "votes.packed"
     path.write_bytes(whole[: int(len(whole) * kept)])
 
-    with pytest.raises(BallotFileError, match=r"votes\.packed: ends before its packing does"):
+    with pytest.raises(BallotFileError, match=r"votes\.packed: ends before"):
         list(read_ballots(path))
 
 
@@ -148,12 +148,12 @@ class TestRefusals:
 
     def test_a_missing_file(self, tmp_path):
         """A path that leads nowhere is told."""
-        with pytest.raises(BallotFileError, match=r"none\.jsonl: does not exist; check the path"):
+        with pytest.raises(BallotFileError, match=r"none\.jsonl: does not exist"):
             list(read_ballots(tmp_path / "none.jsonl"))
 
     def test_a_folder(self, tmp_path):
         """A folder is told from a file."""
-        with pytest.raises(BallotFileError, match="is a folder; name a file in it"):
+        with pytest.raises(BallotFileError, match="name a file in it"):
             list(read_ballots(tmp_path))
 
     @pytest.mark.skipif(
@@ -165,7 +165,7 @@ class TestRefusals:
         path.write_bytes(LINES)
         path.chmod(0)
 
-        with pytest.raises(BallotFileError, match="may not be read; check its permissions"):
+        with pytest.raises(BallotFileError, match="check its permissions"):
             list(read_ballots(path))
 
     def test_other_encodings(self, tmp_path):
@@ -173,16 +173,16 @@ class TestRefusals:
         (tmp_path / "wide").write_bytes(LINES.decode().encode("utf-16")[:-1])
         (tmp_path / "latin").write_bytes(LINES + '{"reviewer": "José"}'.encode("latin-1"))
 
-        with pytest.raises(BallotFileError, match="wide: begins as UTF-16 and is none"):
+        with pytest.raises(BallotFileError, match="begins as UTF-16"):
             list(read_ballots(tmp_path / "wide"))
         ballots = read_ballots(tmp_path / "latin")
         assert [next(ballots), next(ballots)] == CAST
-        with pytest.raises(BallotFileError, match="latin:3: is not UTF-8; save it as UTF-8"):
+        with pytest.raises(BallotFileError, match=r"latin:3.*save it as UTF-8"):
             next(ballots)
 
     def test_an_unknown_format(self):
         """A format that does not exist is refused before anything is opened."""
-        with pytest.raises(UnknownName, match="unknown format 'json'; did you mean 'jsonl'"):
+        with pytest.raises(UnknownName, match=r"'json'.*did you mean 'jsonl'"):
             read_ballots("none", format="json")
 
     def test_columns_of_a_kind_without_columns(self, tmp_path):
@@ -214,7 +214,7 @@ def test_a_carriage_return_within_the_first_line_is_refused(tmp_path):
     path = tmp_path / "old.txt"
     path.write_bytes(b"a\rb\n")
 
-    with pytest.raises(BallotFileError, match="is not recognised as ballots by its first line"):
+    with pytest.raises(BallotFileError, match="not recognised as ballots"):
         list(read_ballots(path))
 
 

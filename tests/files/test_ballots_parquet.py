@@ -97,9 +97,8 @@ def test_a_bad_row_is_told_by_its_number_and_the_good_ones_count(tmp_path):
     cast, problems = read(tmp_path, table)
 
     assert [(one.reviewer, one.weight) for one in cast] == [("r", 1.0), ("t", 1.0)]
-    assert problems == [
-        "votes.parquet:2: field 'weight' is -1.0, below zero; expected a number of 0 or more"
-    ]
+    [problem] = problems
+    assert all(fact in problem for fact in ("votes.parquet:2", "'weight' is -1.0"))
 
 
 def test_columns_can_be_named(tmp_path):
@@ -136,5 +135,5 @@ def test_what_is_no_parquet_is_refused(tmp_path, held):
     path = tmp_path / "votes.parquet"
     path.write_bytes(held)
 
-    with pytest.raises(BallotFileError, match=r"votes\.parquet: is no readable Parquet file"):
+    with pytest.raises(BallotFileError, match=r"votes\.parquet: is no readable"):
         list(read_ballots(path, format="parquet"))

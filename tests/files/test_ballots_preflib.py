@@ -80,7 +80,8 @@ def test_missing_voters_are_told(tmp_path):
     cast, problems = read(tmp_path, NEW.replace("1: 3,2\n", ""))
 
     assert len(cast) == 3
-    assert problems == ["small.toi:5: says 4 voters, the file has 3"]
+    [problem] = problems
+    assert all(fact in problem for fact in ("small.toi:5", "4 voters, the file has 3"))
 
 
 @pytest.mark.parametrize(

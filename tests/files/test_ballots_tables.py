@@ -115,10 +115,8 @@ class TestAColumnPerJudge:
         cast, notes = read(self.TEXT)
 
         assert cast == list(self.CAST)
-        assert notes == [
-            "votes.csv: read as csv-judges, a column per judge: gpt-4, claude; "
-            "passed over: Mean, remark"
-        ]
+        [note] = notes
+        assert all(fact in note for fact in ("read as csv-judges", "gpt-4, claude", "Mean, remark"))
 
     def test_lengths_come_in_with_it(self):
         """A column of lengths is that of the answers, not a judge."""
@@ -149,14 +147,15 @@ class TestAColumnPerModel:
             ("q1", "grok", {"x": 8, "y": ""}),
             ("q2", "gpt", {"x": 3, "y": 4}),
         ]
-        assert notes == ["votes.csv: read as csv-models, a column per model: x, y"]
+        [note] = notes
+        assert all(fact in note for fact in ("read as csv-models", "x, y"))
 
     def test_rows_by_item_alone(self):
         """The file stands for a judge that no column names, which is said."""
         cast, notes = read("id,x,y\n7,0.5,0.25\n8,1,0\n")
 
         assert [(s, r) for s, r, _ in cast] == [("7", "votes"), ("8", "votes")]
-        assert "no column names who judged, and votes stands for it" in notes[0]
+        assert all(fact in notes[0] for fact in ("no column names who judged", "votes"))
 
     def test_rows_by_question(self):
         """Without an id each question is a session, with its text."""
@@ -240,7 +239,8 @@ class TestUnknownTables:
         cast, notes = read("prompt_id,model,score\n1,x,3\n1,y,5\n")
 
         assert cast == [("1", "votes", {"x": 3, "y": 5})]
-        assert notes == ["votes.csv: no column names who judged; votes stands for it"]
+        [note] = notes
+        assert all(fact in note for fact in ("votes.csv", "votes stands for it"))
 
     def test_questions_tell_sessions_apart(self):
         """A table with texts of questions and no ids has a session per question."""

@@ -240,7 +240,7 @@ class TestBallots:
         """The file that was there stays."""
         (tmp_path / "b.csv").write_text("before")
 
-        with pytest.raises(BallotFileError, match="compares a pair; write jsonl or parquet"):
+        with pytest.raises(BallotFileError, match="write jsonl or parquet"):
             write_session_ballots([IMPORTED, PAIRS], tmp_path / "b.csv")
         assert (tmp_path / "b.csv").read_text() == "before"
 

@@ -58,10 +58,7 @@ def test_a_pair_that_is_judged_again_is_told(tmp_path, kind):
     assert len(one.ballots) == len(rows) - 1
     [told] = problems
     assert (told.line, told.read) == (4, True)
-    assert told.what == (
-        "judges a pair in the same order again (2 rows in the file, 1 of them with another "
-        "verdict, this the first); the last row of each counts"
-    )
+    assert all(fact in told.what for fact in ("2 rows in the file", "the last row of each"))
 
 
 def test_a_battle_is_a_session_of_one_persons_ballot(tmp_path):
@@ -126,7 +123,7 @@ def test_a_vote_that_was_not_blind_weighs_nothing(tmp_path):
     [ballot] = one.ballots
 
     assert ballot.weight == 0.0
-    assert ballot.notes == "the voter knew whose answers these were"
+    assert "knew whose answers" in ballot.notes
     assert [standing.votes for standing in tally(one.ballots).standings] == [0, 0]
 
 

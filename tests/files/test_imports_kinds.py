@@ -112,7 +112,7 @@ class TestKinds:
 
     def test_an_unknown_kind_is_refused_with_the_nearest(self, tmp_path):
         """A misspelt kind is told before the file is opened."""
-        with pytest.raises(UnknownName, match="unknown format 'battle'; did you mean 'battles'"):
+        with pytest.raises(UnknownName, match=r"'battle'.*did you mean 'battles'"):
             read_imports(tmp_path / "absent", format="battle")
 
     def test_a_given_kind_is_taken_at_its_word(self, tmp_path):
@@ -187,7 +187,7 @@ class TestWhatCannotBeRead:
         path = tmp_path / "file"
         path.write_text(json.dumps(BATTLE) + "\n" + json.dumps(BATTLE | {"model_b": "x"}))
 
-        with pytest.raises(BallotFileError, match=r"file:2: field 'model_b' is 'x' like the first"):
+        with pytest.raises(BallotFileError, match=r"file:2.*'model_b' is 'x'"):
             names(path)
 
     def test_a_packed_file_that_is_cut_short_is_told(self, tmp_path):
@@ -203,9 +203,7 @@ class TestWhatCannotBeRead:
         whole = json.dumps([BATTLE, BATTLE], indent=1)
         (tmp_path / "cut.json").write_text(whole[:-10])
 
-        with pytest.raises(
-            BallotFileError, match=r"cut\.json:\d+: is no JSON: it breaks off there"
-        ):
+        with pytest.raises(BallotFileError, match=r"cut\.json:\d+.*no JSON"):
             names(tmp_path / "cut.json", on_problem=lambda _: None)
 
     def test_the_line_of_a_flaw_far_inside_an_array_is_told(self, tmp_path):

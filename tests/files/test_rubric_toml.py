@@ -142,11 +142,11 @@ def test_a_file_without_criteria(load):
 
 def test_a_file_that_is_not_text(load):
     """Bytes that are no UTF-8 are refused with their place."""
-    with pytest.raises(InvalidRubric, match=r"is not UTF-8 text \(at byte 8\)"):
+    with pytest.raises(InvalidRubric, match=r"not UTF-8.*at byte 8"):
         load(b'name = "\xff"')
 
 
 def test_a_file_that_is_not_there(tmp_path):
     """A missing file is named."""
-    with pytest.raises(InvalidRubric, match=r"absent\.toml' cannot be read: No such file"):
+    with pytest.raises(InvalidRubric, match=r"absent\.toml' cannot be read"):
         load_rubric(tmp_path / "absent.toml")

@@ -70,9 +70,7 @@ class TestAdding:
         history.add([session("s1")], "old.csv", "d1")
         before = everything(history)
 
-        with pytest.raises(
-            HistoryError, match=r"session s1 is in the history .* with other ballots"
-        ):
+        with pytest.raises(HistoryError, match=r"session s1.*with other ballots"):
             history.add([session("s0"), session("s1", "a: c > b")], "new.csv", "d2")
         assert everything(history) == before
 
@@ -148,7 +146,7 @@ class TestAdding:
         """Ballots without events are no session to go on with."""
         history.add([session("s1")], "votes.csv", "d1")
 
-        with pytest.raises(HistoryError, match=r"came in as ballots, from votes\.csv"):
+        with pytest.raises(HistoryError, match=r"as ballots, from votes\.csv"):
             history.claim("s1")
 
     def test_every_field_of_a_ballot_comes_back(self, history):

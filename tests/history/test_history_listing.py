@@ -151,7 +151,7 @@ def test_what_cannot_be_searched_by_is_said(in_file, asked, expected):
 @pytest.mark.parametrize("forget", ["forget_before", "forget_added_before"])
 def test_what_is_no_time_forgets_nothing(in_file, forget, at):
     """Only a time with its zone is one to forget before."""
-    with pytest.raises(InvalidParameter, match="expected a datetime with its zone"):
+    with pytest.raises(InvalidParameter, match="a datetime with its zone"):
         getattr(in_file, forget)(at)
 
 
@@ -161,7 +161,7 @@ def test_what_is_no_time_forgets_nothing(in_file, forget, at):
 @pytest.mark.parametrize("name", [5, None])
 def test_what_is_no_name_is_said(in_file, ask, name):
     """A session goes by a text."""
-    with pytest.raises(InvalidParameter, match="expected the name of a session"):
+    with pytest.raises(InvalidParameter, match="the name of a session"):
         getattr(in_file, ask)(name)
 
 
@@ -172,7 +172,7 @@ def test_a_history_that_was_closed_says_so(place):
     history.close()
 
     for ask in (history.find, history.describe, history.learn):
-        with pytest.raises(HistoryError, match="was closed; open the history again"):
+        with pytest.raises(HistoryError, match="open the history again"):
             ask()
 
 
@@ -297,7 +297,7 @@ class TestSearching:
         """An import with such a name is refused, and leaves nothing."""
         brought = Imported(f"q{text}", ballots=(ballot("a: b > c"),))
 
-        with pytest.raises(HistoryError, match="cannot be the name of a session"):
+        with pytest.raises(HistoryError, match="the name of a session"):
             history.add([brought], "f", "d")
         assert history.find_import("d") is None
 

@@ -161,7 +161,7 @@ async def test_what_ollama_host_may_hold(host, url):
 @pytest.mark.parametrize("host", ["ftp://box", "http://", "box:port", "[::", "box:99999"])
 async def test_an_ollama_host_that_is_no_address_is_refused(host):
     """The variable is named, with what was expected there."""
-    with pytest.raises(ConfigError, match=r"^OLLAMA_HOST: holds no address; expected one like"):
+    with pytest.raises(ConfigError, match="OLLAMA_HOST: holds no address"):
         ollama_url(host)
 
 

@@ -238,14 +238,14 @@ class TestFaults:
 
         error = await failure(model)
 
-        assert error.problem == "refused the call (508): this council would be a member of itself"
+        assert all(fact in error.problem for fact in ("(508)", "a member of itself"))
         assert not error.transient
 
     async def test_a_stream_without_an_end(self, server, model):
         """A stream that closes without saying that it is done is no reply."""
         server.fault("m", "ends")
 
-        assert (await failure(model)).problem == "broke off in the middle of its reply"
+        assert "broke off" in (await failure(model)).problem
 
     @pytest.mark.parametrize(
         ("said", "seconds"),

@@ -108,7 +108,7 @@ async def test_what_cannot_be_started_is_named(command):
     """A program that does not exist, or is none, is named with the reason."""
     error = await failure(Program("p", command))
 
-    assert f"the program '{command.split()[0]}' cannot be started: " in str(error)
+    assert f"'{command.split()[0]}' cannot be started" in str(error)
     assert not error.transient
 
 
@@ -217,7 +217,7 @@ class TestCircles:
         )
 
         for same in (python(code), Program("p", link)):
-            assert "would be a member of itself" in str(await failure(same))
+            assert "a member of itself" in str(await failure(same))
         assert (await Program("p", "echo well").complete(call(), ignore_text)).text == "well\n"
 
     async def test_programs_hold_councils_within_each_other_so_deep_alone(self, monkeypatch):

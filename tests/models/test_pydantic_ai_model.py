@@ -441,7 +441,7 @@ class TestFailing:
         error = await failure(model)
 
         where = f"http://me:***@127.0.0.1:{port}"
-        assert error.problem == f"cannot be reached at {where}: connection refused"
+        assert f"cannot be reached at {where}" in error.problem
         assert error.transient
         await model.aclose()
 
@@ -461,7 +461,7 @@ class TestFailing:
     def test_a_missing_key_is_named_before_any_call(self):
         """Without a key the variable is named; empty is missing."""
         for key in (None, ""):
-            with pytest.raises(MissingKey, match=r"^critic needs a key: set the variable K$"):
+            with pytest.raises(MissingKey, match=r"set the variable K$"):
                 PydanticAIModel("critic", "anthropic:claude-test", key, "K")
 
     def test_a_missing_package_is_named_before_any_call(self):

@@ -76,7 +76,7 @@ class TestSaying:
     @pytest.mark.parametrize("stage", ["answer", "synthesis"])
     async def test_nothing_that_fits(self, stage):
         """A script without a line for a call says so, and trying again is no use."""
-        with pytest.raises(ModelError, match=f"^m: its script has nothing to say to this {stage}"):
+        with pytest.raises(ModelError, match=f"^m: .*to this {stage}"):
             await Scripted("m").complete(call(stage=stage), ignore_text)
 
     async def test_it_is_heard_a_few_words_at_a_time(self):
@@ -426,5 +426,5 @@ class TestFiles:
 
     async def test_a_file_that_is_not_there(self, tmp_path):
         """A missing file is named."""
-        with pytest.raises(ConfigError, match=r"absent\.toml: cannot be read: No such file"):
+        with pytest.raises(ConfigError, match=r"absent\.toml: cannot be read"):
             Scripted.load(tmp_path / "absent.toml")

@@ -107,7 +107,8 @@ async def test_all_counting_can_be_broken_off():
         with anyio.fail_after(5):
             await cancel_counting(4)
 
-    assert told == ["the server is about to stop; ask again when it is back"]
+    [line] = told
+    assert "about to stop" in line
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the server's

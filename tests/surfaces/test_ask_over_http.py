@@ -201,7 +201,7 @@ def test_a_review_that_is_not_as_asked(ask, server, fault, problem):
     assert (said.status, said.out) == (0, TEXT)
     if problem:
         assert trust(said).startswith("3 of 4 reviewers · ")
-        assert f"degraded: cyd cast no ballot: its review {problem}, " in said.err
+        assert all(fact in said.err for fact in ("cyd cast no ballot", f"its review {problem}"))
     else:
         assert trust(said).startswith(COMPLETE)
         assert "degraded" not in said.err
@@ -228,7 +228,7 @@ class TestStatus:
         said = ask()
 
         assert (said.status, said.out) == (3, "This is an answer worth 9 of 10.\n")
-        assert said.err.endswith("nothing could be ranked: one member answered\n")
+        assert said.err.endswith("one member answered\n")
 
     def test_without_an_answer(self, ask, server):
         """Nothing on standard output; status 3, and why for every seat."""
@@ -296,7 +296,7 @@ class TestCeiling:
         if ceiling < plan["least_usd"]:
             said = witan("ask", "Which?", "--config", configured(), "--max-cost", ceiling)
             assert (said.status, server.calls()) == (4, [])
-            assert f"the ceiling of ${ceiling:.4f} is below the $" in said.err
+            assert f"ceiling of ${ceiling:.4f}" in said.err
             return
 
         said = ask("--max-cost", ceiling, "--json")
@@ -332,7 +332,7 @@ class TestCeiling:
         assert refused.err.count("\n") == 2
         needed, enough = re.findall(r"\$([0-9.]+\d)", refused.err)[1:3]
         planned = witan("plan", "Which?", *config, "--max-cost", 0.001)
-        assert f"it would be refused: the ceiling of $0.0010 is below the ${needed}" in planned.out
+        assert all(fact in planned.out for fact in ("ceiling of $0.0010", f"the ${needed}"))
         assert f"${needed} set aside" in refused.err or f"below the ${needed}" in refused.err
         server.fault(None, "dear")
         said = ask("--max-cost", enough, "--json")

@@ -204,8 +204,8 @@ class TestRefusedBeforehand:
 
         assert said.status == 4
         assert len(said.err.splitlines()) == 1
-        assert "of it spent) leaves less than the $" in said.err
-        assert "a session that is taken up keeps its ceiling" in said.err
+        assert "spent) leaves less" in said.err
+        assert "keeps its ceiling" in said.err
         assert 0 < self.needed(said) < 4 * worst
         assert len(server.calls()) == 4
         assert listed(witan)[0]["status"] == "interrupted"
@@ -223,7 +223,7 @@ class TestRefusedBeforehand:
             status = client.get(f"/api/sessions/{interrupted}").json()["status"]
 
         assert [each.status_code for each in refused] == [402, 402]
-        assert "of it spent) leaves less than the $" in refused[0].json()["detail"]
+        assert "spent) leaves less" in refused[0].json()["detail"]
         assert (status, len(server.calls())) == ("interrupted", 4)
 
     def test_seats_that_are_asked_again(self, witan, server, config, worst):

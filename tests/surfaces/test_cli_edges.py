@@ -31,7 +31,7 @@ class TestNothingToShow:
         said = witan(command, EXAMPLE, "--kind", "human")
 
         assert said.status == 3
-        assert "no ballot is of the kind 'human'" in said.err
+        assert "of the kind 'human'" in said.err
 
     def test_a_comparison_of_abstentions_is_no_quorum(self, witan, write):
         """`compare` ends as `tally` does where nobody voted."""
@@ -44,7 +44,7 @@ class TestNothingToShow:
         said = witan("explain", EXAMPLE)
 
         assert said.status == 2
-        assert "--session is not given; expected one of 3 sessions" in said.err
+        assert all(fact in said.err for fact in ("--session", "one of 3 sessions"))
         assert "capital-gains" in said.err
 
 
@@ -120,7 +120,7 @@ def test_a_rubric_that_reads_none_of_the_grades_is_named(witan, write):
     said = witan("tally", write("zest.jsonl", ballot), "--rubric", "coding")
 
     assert said.status == 3
-    assert "no grade that counts under the rubric 'coding'" in said.out + said.err
+    assert "under the rubric 'coding'" in said.out + said.err
 
 
 def test_answers_that_are_no_text_are_refused(witan, tmp_path):
@@ -147,7 +147,7 @@ def test_a_full_disk_is_one_line():
         )
 
     assert run.returncode == 7
-    assert run.stderr.startswith("witan: standard output cannot be written: ")
+    assert run.stderr.startswith("witan: standard output cannot")
     assert "Traceback" not in run.stderr
 
 
@@ -169,7 +169,7 @@ def test_a_weight_for_nobody_is_said(witan, command):
     said = witan(command, EXAMPLE, "--weight", "aldr=2")
 
     assert said.status == 0
-    assert "--weight has no effect: unknown reviewer 'aldr'; did you mean 'alder'?" in said.err
+    assert all(fact in said.err for fact in ("--weight", "'aldr'", "did you mean 'alder'?"))
 
 
 class TestLevels:

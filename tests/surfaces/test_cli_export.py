@@ -180,7 +180,7 @@ class TestLake:
             witan("leaderboard", *where).out for where in (["--lake", lake], ["--history", held])
         ]
 
-        assert said.err == f"3 sessions of 3 days written to {lake}\n"
+        assert "3 sessions of 3 days" in said.err
         assert (lake / "sessions" / "day=2026-02-01").is_dir()
         assert boards[0] == boards[1] != ""
 
@@ -194,7 +194,7 @@ class TestLake:
         told = witan("export", "--lake", lake, "--history", held, "--json")
 
         assert (said.status, said.out) == (3, "")
-        assert f"the history {held} holds no session; {lake} has none of it either" in said.err
+        assert f"{held} holds no session" in said.err
         assert (told.status, told.json["sessions"], told.json["days"]) == (3, 0, 0)
         assert not list(lake.rglob("day=*/*.parquet"))
 

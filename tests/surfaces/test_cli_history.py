@@ -40,7 +40,7 @@ class TestNames:
         said = witan("show", "2026")
 
         assert said.status == 2
-        assert "begins the names of 2 sessions: 20261121-1a, 20261121-1b" in said.err
+        assert "20261121-1a, 20261121-1b" in said.err
 
     @pytest.mark.parametrize("command", ["show", "recount", "resume"])
     def test_an_unknown_one_names_the_nearest(self, witan, place, command):
@@ -97,7 +97,7 @@ class TestNames:
 
         assert planned.status == 0
         assert (said.status, said.out) == (2, "")
-        assert f"{none}: there is no history yet" in said.err
+        assert f"{none}: there is no history" in said.err
         assert not none.exists()
 
     def test_the_category_is_shown(self, witan, seats):
@@ -207,9 +207,7 @@ class TestSessions:
 
     def test_more_than_are_listed_are_mentioned(self, witan):
         """The limit does not pass unseen."""
-        assert (
-            "There are more than these 2; --limit NUMBER" in witan("sessions", "--limit", "2").out
-        )
+        assert "these 2; --limit NUMBER" in witan("sessions", "--limit", "2").out
 
     @pytest.mark.parametrize(
         "arguments",
@@ -264,7 +262,7 @@ class TestForget:
         said = witan("forget", "--all")
 
         assert said.status == 2
-        assert "2 sessions would be deleted for good" in said.err
+        assert "2 sessions would be deleted" in said.err
         assert len(listed(witan)) == 2
 
     def test_the_one_session_to_delete_is_named(self, witan):
@@ -272,7 +270,7 @@ class TestForget:
         said = witan("forget", "s2")
 
         assert said.status == 2
-        assert "1 session (s2) would be deleted for good; add --yes to delete" in said.err
+        assert all(fact in said.err for fact in ("1 session (s2)", "add --yes"))
 
     @pytest.mark.parametrize(
         ("arguments", "left"),

@@ -64,8 +64,8 @@ def test_nobody_is_asked_while_the_history_is_locked(witan, tmp_path, place):
 
     assert time.monotonic() - began < 19
     assert said.status == 2
-    assert f"another process has locked {place}: waiting" in said.err
-    assert "is locked: another process has kept it for 10 s" in said.err
+    assert f"another process has locked {place}" in said.err
+    assert all(fact in said.err for fact in ("another process", "for 10 s"))
     assert "--no-history" in said.err
     assert said.out == ""
 
@@ -112,7 +112,7 @@ def test_the_doctor_tells_of_a_file_without_a_byte(witan, place):
 
     said = witan("doctor", "--offline", "--json", "--history", "empty.sqlite")
 
-    assert said.json["history"]["note"].startswith("the file is empty; the first session makes")
+    assert said.json["history"]["note"].startswith("the file is empty")
     assert place.with_name("empty.sqlite").stat().st_size == 0
 
 
@@ -155,14 +155,14 @@ class TestNames:
         said = witan(command, "")
 
         assert said.status == 2
-        assert "no session has an empty name; witan sessions lists what is there" in said.err
+        assert "witan sessions lists" in said.err
 
     @pytest.mark.usefixtures("place")
     def test_what_takes_no_file_speaks_of_none(self, witan):
         """A session to be forgotten is in the history or nowhere."""
         said = witan("forget", "s11", "--yes")
 
-        assert "there is no session 's11' here; did you mean s1?" in said.err
+        assert all(fact in said.err for fact in ("'s11'", "did you mean s1?"))
 
 
 @pytest.mark.usefixtures("place")
@@ -172,7 +172,7 @@ def test_a_window_that_ends_before_it_begins_is_said_as_it_was_asked(witan):
 
     assert said.status == 2
     assert "--since cannot be '2026-02-01T00:00:00+00:00'" in said.err
-    assert "expected a time before --until, 2026-01-01T00:00:00+00:00" in said.err
+    assert "before --until, 2026-01-01T00:00:00+00:00" in said.err
 
 
 @pytest.mark.usefixtures("place")

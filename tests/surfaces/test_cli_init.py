@@ -66,9 +66,7 @@ class TestDefaults:
         assert KEY not in text + said.stderr
         checked = run("doctor")
         assert checked.returncode == 0, checked.stdout
-        assert "A council could sit: gpt-4.1, gpt-4o, gpt-4o-mini and gpt-4.1-mini." in (
-            " ".join(checked.stdout.split())
-        )
+        assert "gpt-4.1, gpt-4o, gpt-4o-mini and gpt-4.1-mini" in (" ".join(checked.stdout.split()))
         planned = run("plan", "Which?")
         assert planned.returncode == 0
         assert "refused" not in planned.stdout
@@ -105,9 +103,7 @@ class TestDefaults:
         said = run("init", "--yes")
 
         assert said.returncode == 2
-        assert (
-            "export a key such as OPENAI_API_KEY, or name the members with --member" in said.stderr
-        )
+        assert all(fact in said.stderr for fact in ("OPENAI_API_KEY", "--member"))
         assert not (tmp_path / "witan.toml").exists()
 
 
@@ -252,7 +248,5 @@ class TestListPrices:
         made = run("init", "--yes", "--max-cost", "1", *members)
 
         assert made.returncode == 0
-        assert "the price of a/unheard-of, b/unheard-of, c/unheard-of and d/unheard-of is" in (
-            made.stderr
-        )
+        assert "a/unheard-of, b/unheard-of, c/unheard-of" in (made.stderr)
         assert "--price a/unheard-of=IN,OUT" in made.stderr

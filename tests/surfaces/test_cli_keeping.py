@@ -167,4 +167,4 @@ def test_a_session_under_way_is_called_running(witan, place):
     assert "running" in shown.out
     assert "witan resume" not in shown.out + shown.err
     assert [each["status"] for each in after] == ["interrupted"]
-    assert "to take it up: witan resume s1" in ended.out + ended.err
+    assert "witan resume s1" in ended.out + ended.err

@@ -217,7 +217,7 @@ class TestRecounts:
         assert 0 <= council["rho"] < 1
         assert 0 <= imported["rho"] < 1
         said = " ".join(witan("recount", "last", "--rho", "learn").out.split())
-        assert f" effective votes at a shared error of {council['rho']:.2f}" in said
+        assert f"shared error of {council['rho']:.2f}" in said
 
     def test_it_says_where_there_is_too_little(self, witan, place):
         """What cannot be learned is said, and the session is counted without."""
@@ -227,8 +227,8 @@ class TestRecounts:
 
         assert said.status == 0
         told = " ".join(said.out.split())
-        assert "no prior is learned, the public one stands in: fewer than 50 other" in told
-        assert "no ρ is learned, the public one stands in: people decided too few pairs" in told
+        assert all(fact in told for fact in ("no prior is learned", "fewer than 50"))
+        assert "no ρ is learned" in told
 
     @pytest.mark.parametrize("option", ["--prior", "--rho"])
     def test_a_file_has_nothing_to_learn_from(self, witan, tmp_path, option):
@@ -239,4 +239,4 @@ class TestRecounts:
 
         assert (said.status, said.out) == (2, "")
         assert option in said.err
-        assert "no history of other sessions to learn it from" in said.err
+        assert "no history of other sessions" in said.err

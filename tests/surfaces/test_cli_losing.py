@@ -104,7 +104,7 @@ class TestFile:
 
         assert status == 6
         told = err.splitlines()[-1]
-        assert told.startswith("the history did not keep the session: ")
+        assert told.startswith("the history did not keep")
         path = record_in(told)
         assert path.is_relative_to(tmp_path / "state")
         assert half["status"] == "interrupted"
@@ -138,8 +138,8 @@ class TestFile:
         status, err = ask_while(spoil)
 
         assert status == 6
-        assert "the history did not keep the session" in err
-        assert "nor could its record be written" in err
+        assert "did not keep the session" in err
+        assert "nor could its record" in err
 
     @pytest.mark.slow
     @pytest.mark.skipif(os.name == "nt", reason="Windows removes no file that is in use")

@@ -83,11 +83,11 @@ class TestRejudging:
         assert f"rejudged as {again}\n" in shown
         shown = witan("show", again, "--history", place).out
         assert f"rejudges the answers of {first}\n" in shown
-        assert "judged by xan, yma and zoe\n" in shown
+        assert "by xan, yma and zoe" in shown
         assert held.read_bytes() == record
 
         ballots = witan("export", "--kind", "ballots", "--all", "--history", place)
-        assert "1 session retried or rejudged another, which ballots do not say" in ballots.err
+        assert "1 session retried or rejudged" in ballots.err
 
     def test_without_a_history_a_file_is_enough(self, witan, held, jury, tmp_path):
         """The record goes where --save says, and names its parent."""
@@ -146,7 +146,7 @@ class TestRejudging:
 
         assert said.status == 0
         assert said.out.endswith(": so.\n")
-        assert "the configured chairman ada has no seat among these members" in said.err
+        assert "chairman ada has no seat" in said.err
 
     def test_a_chairman_who_is_nobody_is_refused(self, witan, held, jury, tmp_path):
         """Where nobody else was seated in the meantime, a name that is no seat's is a mistake."""
@@ -197,7 +197,7 @@ class TestRefusals:
         said = witan("rejudge", "last", *jury, "--history", place)
 
         assert said.status == 3
-        assert "has one answer: with fewer than two none is best" in said.err
+        assert "has one answer" in said.err
 
     @pytest.mark.parametrize("option", ["--debate-rounds", "--enough", "--self-review"])
     def test_options_of_those_who_answer_are_not_offered(self, witan, jury, held, option):

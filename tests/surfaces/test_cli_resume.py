@@ -31,7 +31,7 @@ class TestResume:
         [line] = listed(witan)
         assert line["status"] == "interrupted"
         again = f"witan resume {line['session']}"
-        assert err == f"interrupted; 2 of 3 answers kept; resume with: {again}\n"
+        assert all(fact in err for fact in ("2 of 3 answers kept", f"resume with: {again}"))
 
         write_council(tmp_path, ada={"answer": HANGS})
         said = witan(*again.split()[1:])

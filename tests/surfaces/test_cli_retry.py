@@ -87,7 +87,7 @@ class TestRetrying:
         gained = witan("retry", said.json["session"])
 
         words = "bob failed again; the result is unchanged"
-        assert f" · {words} · degraded: bob cast no ballot" in " ".join(vain.err.split())
+        assert f"{words} · degraded: bob" in " ".join(vain.err.split())
         assert "nothing was gained" not in said.err + gained.err
 
     def test_one_seat_of_two(self, witan, tmp_path):
@@ -95,7 +95,8 @@ class TestRetrying:
         degraded(witan, tmp_path, ada={"review": DOWN}, bob={"review": DOWN})
         said = witan("retry", "last", "--seat", "bob", "--json")
 
-        assert said.json["missing"] == ["ada cast no ballot: is down"]
+        [line] = said.json["missing"]
+        assert all(fact in line for fact in ("ada cast no ballot", "is down"))
 
     def test_a_file_is_left_as_it_was(self, witan, tmp_path):
         """The record of the new session goes where --save says."""
@@ -138,9 +139,7 @@ class TestRefusals:
         said = witan("retry", "last")
 
         assert said.status == 3
-        assert (
-            said.err == f"witan: no seat failed in the session {name}: nothing is to be retried\n"
-        )
+        assert all(fact in said.err for fact in ("no seat failed", name))
 
     def test_a_seat_that_did_not_fail(self, witan, tmp_path):
         """The seats that did are named."""
@@ -148,7 +147,7 @@ class TestRefusals:
         said = witan("retry", "last", "--seat", "ada")
 
         assert said.status == 2
-        assert "expected a seat that failed: bob" in said.err
+        assert "a seat that failed: bob" in said.err
 
 
 def _program(name: str):

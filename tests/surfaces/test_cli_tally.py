@@ -54,13 +54,13 @@ class TestOneSession:
         assert said.status == 0
         assert said.err == ""
         assert said.lines[0] == "outcome · q1"
-        assert said.lines[1] == "x is ahead, but too close to call against y."
+        assert all(fact in said.lines[1] for fact in ("x is ahead", "against y"))
         assert said.lines[2].startswith("By borda, 4 ballots: chosen automatically")
-        assert (
-            "4 of 5 reviewers · x and y are too close to call · 2 ballots could end the lead · "
-            "3.1 effective votes, assuming judges' usual noise and a shared error of 0.10"
-        ) in said.lines
-        assert "agreed: x beats every rival head to head." in said.lines
+        assert all(
+            fact in said.out
+            for fact in ("4 of 5 reviewers", "2 ballots could end", "3.1 effective votes", "0.10")
+        )
+        assert "agreed: x beats" in said.out
         assert said.lines[-1] == "r5 abstained: timed out"
 
     def test_tiers_are_separated_by_a_line_of_plain_characters(self, witan, council):
@@ -110,10 +110,7 @@ class TestManySessions:
         start = 1 + next(n for n, line in enumerate(said.lines) if line.startswith("session "))
         names = [line.split()[0] for line in said.lines[start : start + 12]]
         assert names == [f"q{k}" for k in range(1, 13)]
-        assert (
-            "12 sessions: 10 with a clear leader, 0 with a leader that is not clear "
-            "and 2 in a dead heat."
-        ) in said.lines
+        assert all(fact in said.out for fact in ("10 with a clear leader", "2 in a dead heat"))
         assert "--session" in said.lines[-1]
 
     def test_leads_are_counted_per_candidate(self, witan, sessions):
@@ -270,7 +267,7 @@ class TestWhatIsWrong:
         said = witan("tally", tmp_path / "nowhere.jsonl")
 
         assert said.status == 2
-        assert said.err == f"witan: {tmp_path}/nowhere.jsonl: does not exist; check the path\n"
+        assert f"{tmp_path}/nowhere.jsonl: does not exist" in said.err
 
     def test_an_empty_file_is_no_quorum(self, witan, write):
         """Without a ballot the status is 3, and the file is named."""
@@ -279,7 +276,7 @@ class TestWhatIsWrong:
         said = witan("tally", path)
 
         assert said.status == 3
-        assert said.err == f"witan: there is no ballot to count in {path}\n"
+        assert all(fact in said.err for fact in ("no ballot to count", str(path)))
 
     @pytest.mark.parametrize("options", [[], ["--json"]])
     def test_nothing_but_abstentions_is_no_quorum(self, witan, write, options):
@@ -301,7 +298,7 @@ class TestWhatIsWrong:
         assert said.status == 0
         assert [session["session"] for session in said.json["sessions"]] == ["graded"]
         assert said.json["not_counted"][0]["session"] == "plain"
-        assert said.err.splitlines()[-1] == "1 session could not be counted; 1 counted"
+        assert all(fact in said.err.splitlines()[-1] for fact in ("1 session", "1 counted"))
 
     def test_no_session_counted_is_misuse(self, witan, council):
         """A rule that can count none of the sessions ends with 2."""
@@ -316,7 +313,7 @@ class TestWhatIsWrong:
         said = witan("tally", council, *options)
 
         assert said.status == status
-        assert said.lines[1] == "x is ahead, but too close to call against y."
+        assert all(fact in said.lines[1] for fact in ("x is ahead", "against y"))
 
 
 class TestBadLines:
@@ -342,7 +339,7 @@ class TestBadLines:
         assert said.json["sessions"][0]["n_ballots"] == 2
         assert first.startswith(f"{damaged}:2: ")
         assert second.startswith(f"{damaged}:3: field 'reviewer'")
-        assert total == f"2 lines of {damaged} could not be read; 2 ballots counted"
+        assert all(fact in total for fact in (f"2 lines of {damaged}", "2 ballots counted"))
 
     @pytest.mark.parametrize("options", [[], ["--json"]])
     def test_strict_counts_nothing(self, witan, damaged, options):
@@ -351,8 +348,9 @@ class TestBadLines:
 
         assert said.status == 1
         assert said.out == ""
-        assert said.err.splitlines()[-1] == (
-            f"2 lines of {damaged} could not be read; nothing is counted under --strict"
+        assert all(
+            fact in said.err.splitlines()[-1]
+            for fact in (f"2 lines of {damaged}", "under --strict")
         )
 
     @pytest.mark.parametrize("strict", [False, True])
@@ -362,9 +360,7 @@ class TestBadLines:
         path = write("odd.jsonl", graded, {"reviewer": "r1", "ranking": ["x", "y"]})
         said = witan("tally", path, *["--strict"] * strict)
 
-        assert said.err.startswith(
-            f"{path}:1: field 'grades' has the text 'NaN' for 'x', which is no grade; dropped when"
-        )
+        assert said.err.startswith(f"{path}:1: field 'grades'")
         assert "could not be read" not in said.err
         assert (said.status, bool(said.out)) == ((1, False) if strict else (0, True))
 
@@ -443,7 +439,7 @@ class TestScales:
         [outcome] = said.json["sessions"]
 
         assert outcome["scales"] == []
-        assert "the ballot of r0 grades 'bad' 0, outside the scale 1-10" in outcome["warnings"][0]
+        assert all(fact in outcome["warnings"][0] for fact in ("r0 grades 'bad' 0", "scale 1-10"))
 
     @pytest.mark.parametrize("scale", ["1", "0-x", "1-1", ""])
     def test_what_is_no_scale_is_refused(self, witan, write, scale):
@@ -451,7 +447,7 @@ class TestScales:
         said = witan("tally", write("zeros.jsonl", *self.ZEROS), "--scale", scale)
 
         assert said.status == 2
-        assert "cannot be read; expected a scale such as 0-1, 1-5, 0-100 or pass-fail" in said.err
+        assert "0-1, 1-5, 0-100 or pass-fail" in said.err
 
     @pytest.mark.parametrize("command", ["audit", "leaderboard"])
     def test_sums_over_a_file_say_it(self, witan, write, command):
@@ -462,7 +458,7 @@ class TestScales:
 
         recognised = "note: grades are read as 0-1 (recognised), and converted to 1-10\n"
         assert recognised in witan(command, path).err
-        assert "note: grades are read as 0-2, and" in witan(command, path, "--scale", "0-2").err
+        assert "read as 0-2" in witan(command, path, "--scale", "0-2").err
 
     def test_an_import_says_it(self, witan, write, tmp_path):
         """With the option, the same file is another import."""
@@ -471,8 +467,9 @@ class TestScales:
         said = witan("import", path, "--history", place)
         again = witan("import", path, "--history", place, "--scale", "0-1", "--json")
 
-        assert "grades are read as 0-1 (recognised), and converted to 1-10" in said.err
-        assert again.json["files"][0]["scales"] == ["grades are read as 0-1, and converted to 1-10"]
+        assert all(fact in said.err for fact in ("0-1 (recognised)", "converted to 1-10"))
+        [line] = again.json["files"][0]["scales"]
+        assert all(fact in line for fact in ("read as 0-1", "converted to 1-10"))
         [outcome] = witan("recount", "q", "--rule", "range", "--history", place, "--json").json[
             "sessions"
         ]
@@ -572,7 +569,7 @@ class TestCounting:
         said = witan("tally", council, "--answers", answers)
 
         assert said.status == 2
-        assert f"{answers}:1: the field 'text' is missing" in said.err
+        assert all(fact in said.err for fact in (f"{answers}:1", "'text' is missing"))
 
     def test_a_rubric_of_ones_own_is_read(self, witan, write, tmp_path):
         """Criteria of a TOML file are weighed as it says."""

@@ -130,7 +130,7 @@ class TestTheVote:
             ["3", at["y"], "y", "2"],
         ]
         assert "The panel, by borda: x " in said.out
-        assert "picked the same answer; you agree on 2 of 3 pairs" in said.out
+        assert "on 2 of 3 pairs" in said.out
 
     def test_json_says_the_same(self, vote):
         """Numbers for a program."""
@@ -153,7 +153,7 @@ class TestTheVote:
         replaced = vote("--ranking", "C > B > A", "--replace")
         [ballot] = people(witan, held)
         assert replaced.status == 0
-        assert "takes the place of the earlier one" in replaced.err
+        assert "place of the earlier one" in replaced.err
         assert ballot["ranking"][0] == next(c for c, label in labels(vote).items() if label == "C")
         assert "after it was revealed" in ballot["notes"]
 
@@ -162,7 +162,7 @@ class TestTheVote:
         code = vote("--show", "--json").json["paper"]
         last = " ".join(vote("--show").out.split()).rpartition("to vote: ")[2]
 
-        assert last.startswith("witan vote q1 --as ines --history=")
+        assert last.startswith("witan vote q1 --as ines")
         assert last.endswith(f'--paper {code} --ranking "…"')
 
     def test_labels_without_their_paper_are_refused(self, witan, held):
@@ -171,7 +171,9 @@ class TestTheVote:
 
         assert (said.status, said.out) == (2, "")
         assert said.err.count("\n") == 1
-        assert f"run: witan vote q1 --as ann --history={held} --show" in said.err
+        assert all(
+            fact in said.err for fact in ("witan vote q1 --as ann", f"--history={held} --show")
+        )
         assert people(witan, held) == []
 
     def test_the_paper_of_somebody_else_is_refused(self, witan, held):
@@ -181,7 +183,7 @@ class TestTheVote:
         said = witan("vote", "q1", "--as", "ann", *given, "--history", held)
 
         assert (said.status, said.out) == (2, "")
-        assert f"ranks another paper, {shown['paper']}; labels differ between voters" in said.err
+        assert f"ranks another paper, {shown['paper']}" in said.err
         assert people(witan, held) == []
 
     def test_names_need_no_paper(self, witan, held):
@@ -256,7 +258,7 @@ class TestTheVote:
         said = vote("--ranking", "A > B > C", person="x")
 
         assert said.status == 2
-        assert "has the name of a candidate" in said.err
+        assert "name of a candidate" in said.err
         assert people(witan, held) == []
 
 
@@ -335,7 +337,7 @@ class TestStrangers:
 
         assert (said.status, said.out) == (2, "")
         assert f"{called} are called so in" in said.err
-        assert "vote under a name of your own" in said.err
+        assert "name of your own" in said.err
         assert witan("export", "--history", compared).out == before
 
     def test_comparisons_under_the_name_are_a_stranger_s(self, witan, compared):
@@ -346,7 +348,7 @@ class TestStrangers:
         other = witan("vote", "q1", "--as", "jo-b", *ranking, "--history", compared)
 
         assert refused.status == 2
-        assert "somebody called so compared answers of q1 in a file" in refused.err
+        assert "compared answers of q1" in refused.err
         assert other.status == 0
 
 
@@ -368,7 +370,7 @@ class TestCouncils:
 
         assert said.status == 0
         assert said.lines[0].startswith("simulated vote · ")
-        assert "no pair that both of you place apart" in said.out
+        assert "both of you place apart" in said.out
         assert [ballot["reviewer"] for ballot in held["votes"]] == ["ines"]
         assert held["simulated"] is True
         assert witan(*arguments, "--show", "--json").json["voted"] is True

@@ -498,14 +498,14 @@ class TestRefusals:
 
     def test_an_override_that_does_not_exist_is_named(self, place):
         """The nearest option is suggested."""
-        with pytest.raises(UnknownName, match="unknown option 'mirored'; did you mean 'mirrored'"):
+        with pytest.raises(UnknownName, match=r"'mirored'.*did you mean 'mirrored'"):
             place.load(overrides={"mirored": True})
 
     def test_a_file_that_is_not_there_or_no_text_is_named(self, place):
         """A file that cannot be read is an error where it was named."""
-        assert "cannot be read: No such file" in place.refuse(path="gone.toml")
+        assert "cannot be read" in place.refuse(path="gone.toml")
         (place.project / "bytes.toml").write_bytes(b"\xff")
-        assert "is not UTF-8 text (at byte 0)" in place.refuse(path="bytes.toml")
+        assert all(fact in place.refuse(path="bytes.toml") for fact in ("not UTF-8", "at byte 0"))
 
 
 class TestKeys:

@@ -162,7 +162,7 @@ class TestErrors:
 
     def test_an_unknown_profile_is_told_of_the_nearest(self, taken):
         """A misspelt name is answered with the one that was meant."""
-        with pytest.raises(UnknownName, match="unknown profile 'fats'; did you mean 'fast'"):
+        with pytest.raises(UnknownName, match=r"'fats'.*did you mean 'fast'"):
             taken(COUNCIL, "fats")
 
 
@@ -217,4 +217,4 @@ class TestSurfaces:
         said = witan("ask", "Which?", "--profile", "pear")
 
         assert said.status == 2
-        assert "unknown profile 'pear'; did you mean 'pair'?" in said.err
+        assert all(fact in said.err for fact in ("'pear'", "did you mean 'pair'?"))

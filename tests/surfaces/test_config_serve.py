@@ -64,7 +64,7 @@ class TestSettings:
         """An error names the option as it is written."""
         said = place.refuse(overrides={"serve.max_sessions": 0})
 
-        assert said.startswith("the command line: --max-sessions should be greater")
+        assert said.startswith("the command line: --max-sessions")
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "council.example", "192.168.0.7"])  # noqa: S104
     def test_elsewhere_it_needs_a_token(self, place, host):
@@ -148,4 +148,4 @@ class TestTokens:
         """Letters, digits, dashes, underscores and dots."""
         place.write_own(f'[serve.tokens."a b"]\nsha256 = "{DIGEST}"')
 
-        assert "serve.tokens.a b is no name of a token" in place.refuse()
+        assert "serve.tokens.a b" in place.refuse()

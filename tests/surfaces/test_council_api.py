@@ -113,7 +113,7 @@ class TestSeats:
         """Who has a member's name is that member, or is refused: standings would mix them up."""
         named = [f"ada={scripts[0]}", scripts[1]]
         for other in (f"ada={scripts[2]}", Member("ada", Echo())):
-            with pytest.raises(InvalidParameter, match=r"ada.*a name that no other seat has"):
+            with pytest.raises(InvalidParameter, match=r"ada.*no other seat has"):
                 Council(named, other)
 
         assert Council(named, f"ada={scripts[0]}").chairmen[0].name == "ada"
@@ -197,7 +197,7 @@ class TestOptions:
 
     def test_a_verdict_needs_a_closing_text(self):
         """The final answer is what approves, so it cannot be left out."""
-        with pytest.raises(InvalidParameter, match="synthesis cannot be False; expected True"):
+        with pytest.raises(InvalidParameter, match="synthesis cannot be False"):
             Council([Echo(), Echo()], mode="verdict", synthesis=False)
 
     def test_every_kind_of_option_finds_its_place(self):
@@ -444,7 +444,7 @@ class TestTracing:
         path.write_text(f"members = {scripts[:2]}\nrubric_scoring = false")
         config = load_config({"XDG_CONFIG_HOME": str(tmp_path)}, tmp_path, path)
 
-        with pytest.raises(ConfigError, match=r"members are 2 that only rank; expected at least"):
+        with pytest.raises(ConfigError, match="2 that only rank"):
             seat_council(config, {})
 
 
@@ -457,9 +457,8 @@ class TestIndependence:
         """The seats are named; with options of its own a seat is another matter."""
         council = Council([self.URL, "other=http://127.0.0.1:9/v1#n", self.URL])
 
-        assert council.notes == (
-            f"m and m (2) are held by one model, {self.URL}: their votes are not independent",
-        )
+        [note] = council.notes
+        assert all(fact in note for fact in ("m and m (2)", f"{self.URL}", "not independent"))
 
     def test_it_is_noted_once_of_a_configured_council(self, tmp_path):
         """Reading it from a file says it no more often."""
@@ -469,7 +468,7 @@ class TestIndependence:
 
         [note] = seat_council(config, {}).notes
 
-        assert note.startswith("all seats are held by one model")
+        assert note.startswith("all seats are held")
 
     def test_scripts_are_nobody_s_votes(self, scripts):
         """A script in two seats is not remarked upon."""

@@ -52,7 +52,7 @@ class TestText:
         assert lines["rule"][0] == "borda"
         assert lines["rule"][1].endswith("witan.toml")
         assert lines["limits.call_seconds"] == ["30", "WITAN_LIMITS_CALL_SECONDS"]
-        assert out.splitlines()[0] == "A council could sit: a and b."
+        assert "sit: a and b." in out.splitlines()[0]
         assert status == Status.ANSWERED
 
     def test_the_answer_comes_first_and_defaults_are_not_listed(self, doctor):
@@ -68,7 +68,7 @@ class TestText:
         """Two are too few, and how many are enough is said."""
         _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline")
 
-        assert "2 members cannot separate any answers: none judges its own, so each" in out
+        assert all(fact in out for fact in ("2 members", "none judges its own"))
 
     def test_the_seats_stand_with_their_source(self, doctor):
         """Members and chairmen are settings too, each list with whoever gave it."""
@@ -100,7 +100,7 @@ class TestText:
         status, out = doctor('members = ["critic=xai:x", "script:a.toml", "script:b.toml"]',
                              "--offline")  # fmt: skip
 
-        assert "  critic needs a key: set XAI_API_KEY" in out.splitlines()
+        assert "critic needs a key: set XAI_API_KEY" in out
         assert "XAI_API_KEY missing" in out
         assert status == Status.MISUSED
 
@@ -110,9 +110,7 @@ class TestText:
                              "--offline")  # fmt: skip
 
         assert out.splitlines()[0] == "No council could sit:"
-        assert out.splitlines()[1].endswith(
-            "rule names an unknown rule 'brda'; did you mean 'borda'?"
-        )
+        assert out.splitlines()[1].endswith("did you mean 'borda'?")
         assert "its script can be read" in out
         assert status == Status.MISUSED
 
@@ -138,7 +136,7 @@ class TestText:
         _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline",
                         WITAN_QUORUM="3")  # fmt: skip
 
-        assert "WITAN_QUORUM: quorum cannot be 3; expected at most the 2 members" in out
+        assert all(fact in out for fact in ("WITAN_QUORUM", "at most the 2 members"))
 
     def test_a_file_that_cannot_be_read_is_an_error(self, doctor):
         """What is no configuration at all ends the command in one sentence."""
@@ -149,7 +147,7 @@ class TestText:
         """Offline, nobody is looked for, and that is said."""
         status, out = doctor("", "--offline")
 
-        assert "no council is configured; without --offline" in out
+        assert "without --offline" in out
         assert status == Status.MISUSED
 
 
@@ -168,7 +166,9 @@ class TestEndpoints:
 
         found = json.loads(out)
         assert [member["state"] for member in found["members"]] == ["ready", "ready", "unchecked"]
-        assert found["members"][2]["finding"] == "answers, does not list lrge; did you mean large?"
+        assert all(
+            fact in found["members"][2]["finding"] for fact in ("lrge", "did you mean large?")
+        )
         assert server.paths == ["/v1/models"]
         assert (status, found["can_sit"]) == (Status.ANSWERED, True)
 
@@ -212,7 +212,7 @@ class TestEndpoints:
 
         found = json.loads(out)
         assert f"refuses the key ({status})" in found["members"][0]["finding"]
-        assert found["problems"][0] == "a council needs two members and no member could sit"
+        assert "no member could sit" in found["problems"][0]
         assert left == Status.MISUSED
 
     def test_a_key_that_cannot_be_sent_is_told_without_it(self, doctor):
@@ -225,7 +225,7 @@ class TestEndpoints:
             )
 
         found = json.loads(out)
-        assert "holds characters that no key has" in found["members"][0]["finding"]
+        assert "no key has" in found["members"][0]["finding"]
         assert (status, server.paths) == (Status.MISUSED, [])
         assert "sk-47" not in out
 
@@ -322,7 +322,7 @@ class TestServer:
         status, out = doctor(self.SEATS, "--offline")
 
         assert "Server at http://127.0.0.1:8717" in out
-        assert "Whoever works on this machine may ask; there is no token." in out
+        assert "there is no token" in out
         assert status == Status.ANSWERED
 
     def test_elsewhere_without_a_token_it_would_not_start(self, doctor):
@@ -330,7 +330,7 @@ class TestServer:
         status, out = doctor(f'{self.SEATS}[serve]\nhost = "0.0.0.0"', "--offline")
         told = " ".join(out.split())
 
-        assert "It would not start: the server would listen at 0.0.0.0" in told
+        assert all(fact in told for fact in ("would not start", "listen at 0.0.0.0"))
         assert "set a token in WITAN_TOKEN" in told
         assert status == Status.ANSWERED
 
@@ -345,9 +345,9 @@ class TestServer:
         _, out = doctor(config, "--offline", TEAM_TOKEN=token)
         _, told = doctor(config, "--offline", "--json", TEAM_TOKEN=token)
 
-        assert "token ci: known by its digest" in out
+        assert all(fact in out for fact in ("token ci", "digest"))
         assert "token team: in TEAM_TOKEN" in out
-        assert "token lost: LOST_TOKEN is not set" in out
+        assert "LOST_TOKEN is not set" in out
         assert not any(secret in out + told for secret in (digest, token))
         held = {token["name"]: token for token in json.loads(told)["serve"]["tokens"]}
         assert (held["team"]["state"], held["lost"]["state"]) == ("present", "unusable")
@@ -363,6 +363,8 @@ class TestServer:
         told = " ".join(out.split())
 
         assert lines["profiles.fair.rule"][0] == "schulze"
-        assert "Profile fair: By pairs. a and b" in told
+        assert "Profile fair: By pairs" in told
         assert "It cannot be taken:" in told
-        assert "profiles.off.rule names an unknown rule 'schulz'; did you mean 'schulze'?" in told
+        assert all(
+            fact in told for fact in ("profiles.off.rule", "'schulz'", "did you mean 'schulze'?")
+        )

@@ -100,7 +100,7 @@ def test_a_list_behind_a_gateway_here_seats_no_unknown_price(witan, outside, mon
         said = witan("plan", "Which?", "--json")
 
     assert {line["seat"] for line in said.json["lines"]} == {"x/ok", "x/fine"}
-    assert "openrouter: not seated by themselves: 2 models whose price is unknown" in said.err
+    assert all(fact in said.err for fact in ("openrouter", "2 models", "price is unknown"))
 
 
 def test_four_within_the_bound_are_seated_of_a_list(witan, outside, monkeypatch):
@@ -146,6 +146,6 @@ def test_a_malformed_address_is_one_line(witan, outside, monkeypatch, command):
     said = witan(command, "Which?", "--member", "openai:m", "--member", "openai:n")
 
     assert said.status == 2
-    assert "OPENAI_BASE_URL: is no base URL: it begins with http:// or https://" in said.err
+    assert all(fact in said.err for fact in ("OPENAI_BASE_URL", "http:// or https://"))
     assert "Traceback" not in said.err
     assert outside.lines == []

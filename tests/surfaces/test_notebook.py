@@ -116,7 +116,7 @@ def test_a_hostile_name_stays_in_its_line():
 )
 def test_a_misspelt_option_suggests_the_nearest(call, nearest):
     """The error is ours and a TypeError, as Python's own for such a call is."""
-    with pytest.raises(TypeError, match=f"unknown option '.*'; did you mean '{nearest}'") as caught:
+    with pytest.raises(TypeError, match=f"unknown option.*did you mean '{nearest}'") as caught:
         call()
 
     assert isinstance(caught.value, UnknownOption)
@@ -126,5 +126,5 @@ def test_a_misspelt_option_suggests_the_nearest(call, nearest):
 
 def test_a_parameter_without_its_rule_names_one():
     """A parameter that some rule has is refused under `auto`, with a rule to name."""
-    with pytest.raises(InvalidParameter, match="a rule named with it, such as rule='borda'"):
+    with pytest.raises(InvalidParameter, match="such as rule='borda'"):
         witan.tally(BALLOTS, variant="roster")

@@ -42,8 +42,8 @@ class TestPrice:
 
         assert prices(said) == {"a": 1.0, "b": 2.0, "c": 3.0, "d": None}
         text = " ".join(witan("plan", "Which?", *MEMBERS, "--price", "a=1,1").out.split())
-        assert "the price of b, c and d is unknown" in text
-        assert "--price b=IN,OUT (US dollars per million tokens)" in text
+        assert "b, c and d is unknown" in text
+        assert "--price b=IN,OUT" in text
 
     def test_it_wins_over_every_other_price(self, witan, tmp_path):
         """The option over the seat's own, that over the table, the table over the list."""
@@ -72,7 +72,7 @@ class TestPrice:
         said = witan("plan", "Which?", *MEMBERS, "--price", "aa=1,2")
 
         assert said.status == 2
-        assert "--price is of an unknown seat 'aa'; did you mean 'a'?" in said.err
+        assert all(fact in said.err for fact in ("--price", "'aa'", "did you mean 'a'?"))
 
     def test_a_file_that_was_found_may_not_set_it(self, witan, tmp_path):
         """It may have come with somebody's repository; what it may be is said."""
@@ -81,7 +81,7 @@ class TestPrice:
         said = witan("plan", "Which?", *MEMBERS)
 
         assert said.status == 2
-        assert "price.a sets the price of a seat, which a file that was found" in said.err
+        assert "price.a sets the price" in said.err
 
     def test_from_python_it_is_a_mapping(self):
         """Council, from_config and ask take it; an unknown seat is refused."""
@@ -92,7 +92,7 @@ class TestPrice:
 
         assert [m.price for m in priced.members] == [Price(3, 15), Price(1, 2)]
         assert [m.price for m in read.members] == [Price(3, 15), None]
-        with pytest.raises(UnknownName, match="unknown seat of a price 'c'"):
+        with pytest.raises(UnknownName, match="a price 'c'"):
             Council(members, price={"c": (1, 2)})
         with pytest.raises(ConfigError, match="unknown seat 'c'"):
             Council.from_config(members=members, price={"c": (1, 2)})
@@ -148,7 +148,7 @@ class TestBillsFromLoopback:
         assert said.status != 0
         assert said.json["cost"]["total_usd"] == pytest.approx(4.8)
         [note] = [n for n in said.json["notes"] if n.startswith("a: ")]
-        assert "its server bills calls that were to cost nothing; its price is unknown" in note
+        assert "its price is unknown" in note
 
     @pytest.mark.parametrize("kind", ["empty", "null"])
     @pytest.mark.parametrize("prices", [[], ["--price", "a=1,2"]], ids=["free", "priced"])
@@ -172,7 +172,7 @@ class TestBillsFromLoopback:
 
         [failed] = [x for x in said.json["events"] if x["event"] == "answer_failed"]
         assert calls == 1
-        assert "its server's bills disprove its price" in failed["reason"]
+        assert "disprove its price" in failed["reason"]
 
     @pytest.mark.parametrize("usd", [900.0, -2, 10**400])
     def test_an_impossible_bill_leaves_the_cost_unknown(self, witan, usd):
@@ -228,7 +228,7 @@ class TestExpected:
         assert (before["expected_from"], after["expected_from"]) == (0, 1)
         assert after["expected_usd"] < before["expected_usd"]
         assert after["expected_usd"] == pytest.approx(asked["cost"]["total_usd"], rel=0.8)
-        assert "by the lengths of 1 earlier session." in text
+        assert "1 earlier session" in text
 
     def test_a_history_counts_single_calls(self, witan):
         """Two orders of a sheet are two reviews, so the cost is not doubled a second time."""
@@ -264,7 +264,7 @@ class TestUnpricedUnderACeiling:
         kept = witan("sessions", "--json").json
 
         assert said.status == 4
-        assert "nobody can be called under the ceiling of $1.0000, as a, b, c, d are" in said.err
+        assert all(fact in said.err for fact in ("$1.0000", "a, b, c, d are"))
         assert "--price a=IN,OUT" in said.err
         assert "price = [IN, OUT]" in said.err
         assert kept["sessions"] == []
@@ -275,8 +275,8 @@ class TestUnpricedUnderACeiling:
         said, planned = witan("ask", "Which?", *given), witan("plan", "Which?", *given)
 
         assert said.status == 4
-        assert "fewer than two members can answer" in said.err
-        assert "it would be refused: fewer than two members can answer" in planned.out
+        assert "fewer than two members" in said.err
+        assert all(fact in planned.out for fact in ("would be refused", "fewer than two members"))
 
     def test_doctor_says_so(self, witan, tmp_path):
         """A configured ceiling that no council can keep is a problem, and the exit status 2."""
@@ -286,7 +286,7 @@ class TestUnpricedUnderACeiling:
         said = witan("doctor", "--offline")
 
         assert said.status == 2
-        assert "nobody can be called under the ceiling" in " ".join(said.out.split())
+        assert "under the ceiling" in " ".join(said.out.split())
 
     def test_enough_priced_members_go_on(self, witan):
         """Who is not called is said beforehand, and the others answer and review."""
@@ -296,4 +296,4 @@ class TestUnpricedUnderACeiling:
             said = witan("ask", "Which?", *members, *far, "--max-cost", 1, "--max-tokens", 1000)
 
         assert said.status == 0, said.err
-        assert "not called under the ceiling of $1.0000, for want of a price: far" in said.err
+        assert all(fact in said.err for fact in ("$1.0000", "price: far"))

@@ -161,7 +161,7 @@ class TestMembers:
 
     def test_a_missing_key_names_member_and_variable(self):
         """The error says whose key is missing and where it was looked for."""
-        with pytest.raises(MissingKey, match=r"critic needs a key: set the variable OPENAI_API_K"):
+        with pytest.raises(MissingKey, match=r"critic.*OPENAI_API_K"):
             made("critic=openai:gpt-x")
         with pytest.raises(MissingKey, match="GEMINI_API_KEY or GOOGLE_API_KEY"):
             made("google:gemini-x")
@@ -324,7 +324,7 @@ class TestFinding:
             f"openai:{name}" for name in ("newest", "newer", "old", "undated")
         ]
         assert server.headers[0]["authorization"] == "Bearer k"
-        assert found.notes[0].startswith("no council is configured; these were found: openai:new")
+        assert found.notes[0].startswith("no council is configured")
 
     def test_every_source_takes_a_seat_before_any_takes_two(self, provider):
         """Two servers and a provider fill three seats with one model each, then the fourth."""
@@ -382,7 +382,7 @@ class TestFinding:
 
     def test_a_moved_provider_whose_list_is_unknown_is_passed_over(self):
         """Its key goes neither to its own address nor to a guess."""
-        with pytest.raises(NoCouncil, match="cohere is passed over: nothing is known"):
+        with pytest.raises(NoCouncil, match="cohere is passed over"):
             find(
                 {"CO_API_KEY": "k"},
                 providers={"cohere": PROVIDERS["cohere"]},
@@ -416,7 +416,7 @@ class TestFinding:
 
     def test_a_provider_whose_variable_holds_no_address_is_passed_over(self):
         """The variable is named, and its default address is not asked."""
-        with pytest.raises(NoCouncil, match="passed over: OPENAI_BASE_URL: is no base URL"):
+        with pytest.raises(NoCouncil, match="OPENAI_BASE_URL: is no base"):
             find(
                 {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "gw.example"},
                 providers={"openai": PROVIDERS["openai"]},
@@ -455,10 +455,9 @@ class TestFinding:
             "anthropic/claude-x", "openai/gpt-x", "google/gem-x", "obscure/new",
         ]  # fmt: skip
         assert [s.price for s in found.seats] == [Price(u, u) for u in (3.0, 10.0, 2.0, 1.0)]
-        assert found.notes[-1] == (
-            "openrouter: not seated by themselves: 2 models whose price is unknown and 1 model "
-            "above $10 in or $30 out per million tokens (openai/o1-pro); "
-            "name any of them to seat it"
+        assert all(
+            fact in found.notes[-1]
+            for fact in ("openrouter", "2 models", "1 model above $10", "openai/o1-pro")
         )
 
     def test_where_nothing_has_a_price_nobody_sits(self, provider):
@@ -476,7 +475,9 @@ class TestFinding:
             )
 
         assert [s.source for s in found.seats] == ["ollama:a", "ollama:b"]
-        assert found.notes[-1] == "openai: refuses the key (401) (key from OPENAI_API_KEY)"
+        assert all(
+            fact in found.notes[-1] for fact in ("openai: refuses the key", "OPENAI_API_KEY")
+        )
 
     def test_a_blank_model_is_no_model(self, provider):
         """Ids that name nothing are passed over, at a provider and at a server here."""
@@ -497,7 +498,7 @@ class TestFinding:
             found = find({variable: "sk-47é11"}, {"ollama": local.url}, provider(name, server.url))
 
         assert [s.source for s in found.seats] == ["ollama:a", "ollama:b"]
-        assert "holds characters that no key has" in found.notes[-1]
+        assert "no key has" in found.notes[-1]
         assert variable in found.notes[-1]
         assert "47" not in found.notes[-1]
         assert server.paths == []
@@ -529,7 +530,7 @@ class TestFinding:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
 
-        assert "anthropic needs an extra: pip install 'witan[anthropic]'" in run.stdout
+        assert "'witan[anthropic]'" in run.stdout
 
     def test_nothing_found_names_ways_on_in_two_lines(self):
         """A key, and the demonstration; the sentence fits two lines of a terminal."""

@@ -183,15 +183,16 @@ class TestWhole:
         story.casts("a: b > c", positions={"b": 2, "c": 1}, notes="b is\nright")
 
         text = shown(story.closed())
-        assert "a: b [place 2] > c [place 1]\n  said: b is\n  right\n" in text
-        assert "In brackets: the place on the reviewer's sheet, and the grade." in text
+        assert all(fact in text for fact in ("b [place 2]", "c [place 1]"))
+        assert "place on the reviewer's sheet" in text
 
     def test_a_ballot_shows_the_grades_it_gives(self):
         """The grade of each candidate stands beside its place, weighed as the rubric weighs."""
         story = Story("a", "b", "c").answers(a="Yes.", b="No.", c="Perhaps.")
         story.casts("a: b > c", positions={"b": 2, "c": 1}, grades={"b": {"accuracy": 9}, "c": 7})
 
-        assert "a: b [place 2] > c [place 1, grade 7.0]" in shown(story.closed())
+        text = shown(story.closed())
+        assert "b [place 2] > c [place 1, grade 7.0]" in text
 
     def test_letters_are_joined_as_they_were_written(self):
         """Joiners of ordinary prose stay in question, answers, notes and final answer."""
@@ -223,7 +224,7 @@ class TestWhole:
         text = shown(story)
 
         assert "c did not answer: 401" in text
-        assert "b abstained: its review is no ballot" in text
+        assert "b abstained" in text
         assert "degraded" in text.splitlines()[0]
 
     def test_answers_steer_no_terminal(self):

@@ -85,16 +85,17 @@ class TestNewSessions:
         sentences = ours(session)
 
         check_words(*sentences)
-        assert "left out of its ranking: dan" in sentences
-        assert "judges only 1 of the 3 answers on its sheet" in sentences
-        assert "names answers that are not on its sheet; dropped" in sentences
+        said = " ".join(sentences)
+        assert "of its ranking: dan" in said
+        assert "1 of the 3 answers" in said
+        assert "not on its sheet" in said
 
     def test_show_names_answers_in_what_a_reviewer_wrote(self, witan, saved):
         """`show` names what a reviewer calls by its label; a bare letter stays, with its key."""
         shown = witan("show", saved).out
 
-        assert "reader: left out of its ranking: dan" in shown
-        assert "ranked more than once: ada; the first place counts" in shown
+        assert "of its ranking: dan" in shown
+        assert "more than once: ada" in shown
         quoted = r"said: \[bob\] is right; answer \[cyd\] is long; ([A-Z]) it is\n"
         key = re.search(rf"{quoted}\s+labels of its sheet: (.*)", shown)
         assert f"[{key[1]}] cyd" in key[2]
@@ -109,10 +110,12 @@ class TestNewSessions:
         veiled = parsed(render_session(session)).text
         revealed = parsed(render_session(session, revealed=True)).text
 
-        assert f"left out of its ranking: {labels['dan']}" in veiled
-        assert f"[{labels['bob']}] is right; answer [{labels['cyd']}] is long" in veiled
-        assert "[bob] is right; answer [cyd] is long" in revealed
-        assert "left out of its ranking: dan" in revealed
+        assert f"of its ranking: {labels['dan']}" in veiled
+        assert all(
+            fact in veiled for fact in (f"[{labels['bob']}] is right", f"[{labels['cyd']}] is long")
+        )
+        assert all(fact in revealed for fact in ("[bob] is right", "[cyd] is long"))
+        assert "of its ranking: dan" in revealed
         assert f"ranked more than once: {labels['ada']};" in veiled
 
     def test_a_review_in_two_orders_has_the_key_of_both_sheets(self, witan, tmp_path):
@@ -175,11 +178,11 @@ class TestStoredSessions:
         shown = witan("show", file).out
 
         check_words(*sentences)
-        assert "left out of its ranking: dan" in shown
-        assert "left without a grade: bob, cyd, dan" in shown
-        assert "an answer is ranked more than once; the first place counts" in shown
-        assert "left out of its ranking: 2 answers" in shown
-        assert "judges only 1 of the 3 answers on its sheet" in shown
+        assert "of its ranking: dan" in shown
+        assert "a grade: bob, cyd, dan" in shown
+        assert "ranked more than once" in shown
+        assert "of its ranking: 2 answers" in shown
+        assert "1 of the 3 answers" in shown
 
     def test_what_is_read_is_written_the_same_again(self):
         """A record that was read once is written, read and written to the same bytes."""

@@ -61,7 +61,7 @@ def test_all_battles_without_a_session_count(witan, tmp_path, column, names):
         ("A", 40, 36.0),
         ("B", 40, 4.0),
     ]
-    assert any("each counts as a battle of its own" in text for text in one["warnings"])
+    assert any("a battle of its own" in text for text in one["warnings"])
     assert "the last" not in said.err + json.dumps(one["warnings"])
     assert re.search(r"^borda +A +1 · 0\.900", witan("compare", path).out, re.MULTILINE)
     assert (first["model"], first["score"], first["sessions"]) == ("A", 0.9, 40)
@@ -102,5 +102,5 @@ def test_a_judge_who_repeats_a_pair_in_one_session_counts_by_the_last_row(witan,
     lines = witan("leaderboard", path, "--min-sessions", "1", "--json").json["lines"]
 
     assert led(said.json) == {"B": 1}
-    assert "the last row of each counts" in said.err
+    assert "the last row of each" in said.err
     assert {line["model"]: line["wins"] for line in lines} == {"A": 0.0, "B": 1.0}

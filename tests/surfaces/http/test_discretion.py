@@ -244,7 +244,7 @@ class TestAskers:
 
         assert "exited with status 1" in record["unanswered"]["fool"]
         assert "…" in record["unanswered"]["fool"]
-        assert record["answers"]["sage"] == "--key says that it is so.\n"
+        assert "--key says" in record["answers"]["sage"]
 
     def test_finds_a_model_by_the_name_that_is_shown(self, told):
         """On the leaderboard, and in the audit."""
@@ -266,7 +266,7 @@ class TestAskers:
         assert {*record["answers"]} == {"cmd:member", "llama-3", "q.gguf"}
         cast = {ballot["reviewer"]: ballot for ballot in record["ballots"]}
         assert [*cast] == ["cmd:member", "llama-3", "z"]
-        assert cast["z"]["reason"] == "cmd:member failed: no such key as …"
+        assert all(fact in cast["z"]["reason"] for fact in ("cmd:member failed", "…"))
         assert {line["candidate"] for line in recount["standings"]} == {"cmd:member", "q.gguf"}
         assert recount["n_ballots"] == 1
         assert {line["candidate"] for line in revealed["answers"]} == {*record["answers"]}
@@ -298,7 +298,7 @@ class TestOperator:
 
         assert f"{VAULT}/none.toml" in log
         assert answers["POST /api/sessions"].status_code == 503
-        assert "the profile broken cannot be seated" in answers["POST /api/sessions"].text
+        assert "profile broken" in answers["POST /api/sessions"].text
 
     def test_reads_where_sessions_are_kept(self, told):
         """By its path, or its address without the password."""

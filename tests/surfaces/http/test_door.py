@@ -118,7 +118,7 @@ class TestTokens:
             other = bob.post("/api/sessions", json=QUESTION)
 
         assert [response.status_code for response in asked] == [202, 202, 429]
-        assert "ada may begin 2 sessions in a minute" in asked[-1].json()["detail"]
+        assert all(fact in asked[-1].json()["detail"] for fact in ("ada", "2 sessions in a minute"))
         assert 1 <= int(asked[-1].headers["retry-after"]) <= 60
         assert (read.status_code, other.status_code) == (200, 202)
 
@@ -131,7 +131,7 @@ class TestTokens:
 
         assert set(codes) == {200}
         assert refused.status_code == 429
-        assert "ada may make 200 requests in a minute" in refused.text
+        assert all(fact in refused.text for fact in ("ada", "200 requests in a minute"))
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert other.status_code == 200
 

@@ -91,7 +91,7 @@ class TestNames:
             told = client.request(method, here + path)
             assert told.status_code in {200, 409}, f"{path}: {told.text}"
             if told.status_code == 409:
-                assert f"the session {name} came in as ballots" in told.json()["detail"]
+                assert f"{name} came in as ballots" in told.json()["detail"]
 
     def test_it_is_deleted_by_it(self, client, folder):
         """And no other one is."""
@@ -144,8 +144,8 @@ class TestParameters:
         assert (told.status_code, told.json()["detail"]) == (
             422, "limit is given 2 times; give it once",
         )  # fmt: skip
-        assert file.json()["detail"] == "level is given 2 times; give it once"
-        assert "unknown parameter 'tie'; did you mean 'ties'?" in unknown.json()["detail"]
+        assert "level is given 2 times" in file.json()["detail"]
+        assert all(fact in unknown.json()["detail"] for fact in ("'tie'", "did you mean 'ties'?"))
         assert "times" not in many.json()["detail"]
 
     def test_the_document_names_every_one_that_is_taken(self, client):
@@ -174,7 +174,7 @@ class TestPaths:
         told = client.put("/api/sessions/last/recount", json={})
 
         assert told.status_code == 405
-        assert "PUT is not allowed at /api/sessions/last/recount; it takes POST" in told.text
+        assert all(fact in told.text for fact in ("PUT is not allowed", "it takes POST"))
 
     def test_all_that_are_taken_are_told(self, client):
         """Though several operations share the path."""
@@ -200,7 +200,7 @@ class TestPaths:
         told = client.get("/api/sessions/q/1")
 
         assert told.status_code == 404
-        assert "a slash in the name of a session is written %2F" in told.json()["detail"]
+        assert "%2F" in told.json()["detail"]
 
 
 class TestBodies:
@@ -277,7 +277,7 @@ class TestWords:
             told = asking.get("/api/sessions/last/paper", params={"as": "ines"})
 
         assert told.status_code == 409
-        assert "came to no text of any answer" in told.json()["detail"]
+        assert "no text of any answer" in told.json()["detail"]
         assert "import" not in told.json()["detail"]
 
     def test_of_seats_that_are_asked_again(self, tmp_path):
@@ -305,10 +305,10 @@ class TestWords:
                 ):
                     gone.append(asking.post("/api/sessions/last/retry").json()["detail"])
 
-        assert zoe == "unknown seat 'zoe' (failed here: ada)"
-        assert bob.endswith("expected a seat that failed: ada, and bob did not")
-        assert "was begun by the configured council, which cannot be seated: " in gone[0]
-        assert "have ada (script:ada) configured as they were, " in gone[1]
+        assert all(fact in zoe for fact in ("'zoe'", "failed here: ada"))
+        assert bob.endswith("ada, and bob did not")
+        assert "cannot be seated" in gone[0]
+        assert "ada (script:ada)" in gone[1]
 
     def test_of_a_question_that_is_blank(self, client):
         """It is the question that is to be something."""
@@ -360,7 +360,7 @@ class TestAway:
         said = [each.getMessage() for each in caplog.records if each.name == "witan.history"]
         assert told.json()["status"] == "complete"
         assert len(said) == 1
-        assert said[0].startswith(f"another process has locked {place}: waiting ")
+        assert said[0].startswith("another process has locked")
 
     def test_there_may_be_no_history(self, tmp_path):
         """Every door says so alike."""
@@ -424,7 +424,7 @@ class TestMistakes:
             after = client.get("/healthz")
 
         assert told.status_code == 500
-        assert told.json()["detail"] == "a mistake within Witan; the log of the server says more"
+        assert "a mistake within Witan" in told.json()["detail"]
         assert told.headers["X-Content-Type-Options"] == "nosniff"
         assert after.status_code == 200
         [logged] = [each for each in caplog.records if each.exc_info is not None]

@@ -60,7 +60,7 @@ class TestSeating:
             session = outer.service.running(reply.witan["session"]).session
         held = session.answers[f"c{inner}"]
 
-        assert held.text.startswith("All told: so, as [A] has it.\n\n[simulated")
+        assert held.text.startswith("All told: so")
         assert held.spent.usage.output_tokens > 100
         assert session.cost.total_usd == 0.0
         assert reply.witan["outcome"]["n_ballots"] >= 2
@@ -77,7 +77,7 @@ class TestSeating:
         [held] = watching.held
         [failed] = [each for each in held.session.events if each.kind == "answer_failed"]
 
-        assert "would be a member of itself" in failed.reason
+        assert "a member of itself" in failed.reason
         assert failed.spent.calls == 1
         assert reply.witan["status"] == "degraded"
 
@@ -97,7 +97,7 @@ class TestSeating:
         inner = [each.session for each in second.held]
         [asked] = [session for session in inner if session.question == "Is it so?"]
 
-        assert "would be a member of itself" in asked.unanswered[f"c{one}"]
+        assert "a member of itself" in asked.unanswered[f"c{one}"]
         assert outer.session.answers[f"c{two}"].text.startswith("All told: so")
 
     @pytest.mark.anyio
@@ -238,7 +238,7 @@ class TestCurl:
         assert (status, json.loads(text)["error"]["param"]) == (400, "messages")
         status, text = curl([])
         assert (status, json.loads(text)["error"]["type"]) == (400, "invalid_request_error")
-        assert "is to be a JSON object" in json.loads(text)["error"]["message"]
+        assert "a JSON object" in json.loads(text)["error"]["message"]
 
     def test_what_is_no_json(self, curl):
         """It is said where it stops being any."""

@@ -76,12 +76,12 @@ class TestStream:
         reasoning = said(chunks, "reasoning_content").splitlines()
 
         assert chunks[0].choices[0].delta.role == "assistant"
-        assert said(chunks) == "All told: so, as [A] has it."
+        assert "as [A] has it" in said(chunks)
         assert chunks[-1].choices[0].finish_reason == "stop"
         assert chunks[-1].witan["status"] == "complete"
         assert kinds[-1] == "end"
-        assert reasoning[0] == "simulated · the council sits: ada, bob and cyd"
-        assert reasoning[-1] == "simulated · ada writes the final answer …"
+        assert "ada, bob and cyd" in reasoning[0]
+        assert "ada writes the final answer" in reasoning[-1]
         for line in ("ada answers …", "cyd has voted: 3 of 3", "after 3 ballots ada leads"):
             assert any(each.startswith(f"simulated · {line}") for each in reasoning)
 
@@ -90,7 +90,7 @@ class TestStream:
         chunks = told(asked={"extra_body": {"witan": {"legend": True}}})
         text, legend, trust = said(chunks).split("\n\n")
 
-        assert text == "All told: so, as [A] has it."
+        assert "as [A] has it" in text
         assert legend.startswith("[A] ")
         assert trust.startswith("[simulated · 3 of 3 reviewers · ")
 
@@ -168,9 +168,7 @@ class TestFailing:
         with (
             served(councils(file)) as server,
             client_of(server) as client,
-            pytest.raises(
-                openai_clients.openai.APIError, match="bob did not answer: is out of order"
-            ) as caught,
+            pytest.raises(openai_clients.openai.APIError, match="bob did not answer") as caught,
         ):
             streamed(client)
 
@@ -277,5 +275,5 @@ class TestModels:
         pieces = [each for each in chunks if said([each])]
 
         assert len(pieces) >= 3
-        assert said(chunks) == "The council holds with [A] and [B] and [C] that it is so."
+        assert "[A] and [B] and [C]" in said(chunks)
         assert chunks[-1].witan["simulated"] is False

@@ -134,7 +134,7 @@ class TestImports:
         client.delete("/api/sessions/e1")
 
         assert record["outcome"] is None
-        assert record["not_counted"] == "no ballot ranks or grades anything"
+        assert "ranks or grades anything" in record["not_counted"]
         assert record["answers"] == {"y": "It is y."}
 
 
@@ -320,7 +320,9 @@ class TestPosted:
         response = client.post("/api/tally", content=json.dumps(line))
 
         assert response.status_code == 422
-        assert "scale=1-10 clamps 1 of 3 grades, or scale=0-100" in response.json()["detail"]
+        assert all(
+            fact in response.json()["detail"] for fact in ("scale=1-10 clamps 1", "scale=0-100")
+        )
 
     def test_good_lines_count_beside_bad_ones(self, client):
         """Which are named."""

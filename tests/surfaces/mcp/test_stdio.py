@@ -113,7 +113,7 @@ class TestAsking:
         numbers = [done for done, _, _ in heard.told]
         said = "\n".join(message for _, _, message in heard.told)
         assert not result.is_error
-        assert text_of(result).startswith("simulated\n\nAll told: so, as [A] has it.")
+        assert text_of(result).startswith("simulated\n\nAll told")
         assert result.structured_content["trust"] in text_of(result)
         assert numbers == sorted(set(numbers))
         assert {total for _, total, _ in heard.told} == {8.0}

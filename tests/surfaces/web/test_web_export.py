@@ -69,7 +69,7 @@ class TestFile:
         said = witan("show", saved, "--json", "--html", tmp_path / "s.html")
 
         assert said.status == 2
-        assert "choose one of --json, --events and --html" in said.err
+        assert "--json, --events and --html" in said.err
         assert not (tmp_path / "s.html").exists()
 
 

@@ -194,7 +194,7 @@ class TestPatches:
             for events in ([*told], [*told.casts("ada: bob > cyd")])
         )
 
-        assert "Ballots are cast once the answers are in." in before.one(id="ballots").text
+        assert "Ballots are cast once" in before.one(id="ballots").text
         assert "did not answer: is lost" in root.one(id="ballot-3").text
         assert "waited for" in root.one(id="ballot-1").text
         assert "reviews: 1 of 3" in root.one(id="status").text

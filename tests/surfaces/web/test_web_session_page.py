@@ -135,7 +135,7 @@ class TestTrust:
         story = Story("ada", "bob").answers(ada="A.", bob="B.").abstains("ada", "late")
         root = page(Session.of(story.abstains("bob", "late").closed("no quorum", status="failed")))
 
-        assert "fewer ballots were cast than the quorum" in root.text
+        assert all(fact in root.text for fact in ("fewer ballots", "the quorum"))
         assert root.all(class_="chart") == root.all(class_="figure") == []
 
 
@@ -316,7 +316,7 @@ class TestRanking:
 
         said = root.one(class_="recounted")
         assert said.text.startswith("Another leader: bob leads")
-        assert "as the session counted, ada leads" in said.text
+        assert "ada leads" in said.text
         assert "without bob and cyd" in said.text
         assert "was 2" in [each.text for each in root.one("figure", class_="chart").all("text")]
 
@@ -377,7 +377,7 @@ class TestConcord:
         story.casts("cyd: dan > ada > bob").casts("dan: ada > bob > cyd")
         panel = page(Session.of(story.closed())).one(class_="concord")
 
-        assert "Reviewer cyd ranks dan above ada." in panel.text
+        assert "cyd ranks dan above ada" in panel.text
         assert "too close to call" in panel.text
 
     def test_nobody_is_said_to_stand_above_whom_it_is_not_told_apart_from(self):
@@ -425,8 +425,8 @@ class TestMatrix:
 
         assert own.attrs["class"] == "own"
         assert own.one(class_="hear").text == "its own answer"
-        assert bob.one(class_="hear").text == "rank 1, grade 8.0, place 2 on its sheet"
-        assert cyd.one(class_="hear").text == "rank 2, grade 5.0, place 1 on its sheet"
+        assert "rank 1, grade 8.0, place 2" in bob.one(class_="hear").text
+        assert "rank 2, grade 5.0, place 1" in cyd.one(class_="hear").text
 
     def test_an_abstention_has_its_reason(self):
         """A row without a ballot says why."""
@@ -445,7 +445,7 @@ class TestMatrix:
         sheet = root.one(id="review-2")
         assert "popover" in sheet.attrs
         assert sheet.one("em").text == "clearer"
-        assert "The reply is as the schema asks." in sheet.text
+        assert "as the schema asks" in sheet.text
         assert sheet.one("pre").text == "{}"
         assert [each.text for each in sheet.one("ol").all("li")] == [
             "A was ada",
@@ -548,7 +548,7 @@ class TestStructure:
 
         assert root.all("dl", class_="figures") == []
         assert root.all("table", class_="standings") == root.all("table", class_="matrix") == []
-        assert "There was no answer to judge." in root.one(id="ballots").text
+        assert "no answer to judge" in root.one(id="ballots").text
 
     def test_ids_are_unique_and_everything_named_is_there(self):
         """No id is there twice; labels, popovers and anchors lead somewhere on the page."""
@@ -600,7 +600,7 @@ class TestRealSessions:
 
         sheet = root.one(id="review-0")
         assert len(sheet.all("pre")) == 2
-        assert "otherwise when its sheet was turned round" in sheet.text
+        assert "sheet was turned round" in sheet.text
 
     @pytest.mark.anyio
     async def test_the_labels_of_a_session_are_known_before_its_closing_text(self):

@@ -125,7 +125,7 @@ class TestTheChairman:
         at = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.SynthesisStarted))
         live = parsed(render_live(LivePage(two[0][:at], now=lambda: BEGAN)))
 
-        assert "the chairman is a member too" in render_session(session)
+        assert "the chairman is a member" in render_session(session)
         assert live.one(id="writer").all("span")[0].text == "the chairman"
 
 
@@ -157,4 +157,4 @@ class TestLanes:
         shown = [
             p for p in parsed(sent).all("hx-partial") if p.attrs["hx-target"] == "#lane-0-text"
         ]
-        assert " ".join(p.text for p in shown) == "Well, as [model] I should say that it"
+        assert "as [model]" in " ".join(p.text for p in shown)

@@ -54,7 +54,7 @@ class TestPaper:
             render_vote(PAPER, problem="the ballot of zoe gives B no place", values=given)
         )
 
-        assert root.one(role="alert").text == "the ballot of zoe gives B no place"
+        assert "B no place" in root.one(role="alert").text
         chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]
         assert chosen == ["2"]
 

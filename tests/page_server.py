@@ -60,7 +60,7 @@ class LiveServer:
         assert done.wait(5)
 
     async def page(self, request: Request) -> Response:
-        told = self.stream.told_after(0)
+        told = self.stream.messages_after(0)
         live = LivePage(
             (each.event for each in told),
             revealed="reveal" in request.query_params,
@@ -70,7 +70,7 @@ class LiveServer:
 
     async def live(self, request: Request) -> Response:
         last = request.headers.get("last-event-id")
-        after = self.stream.heard(last or request.query_params["after"])
+        after = self.stream.resume_point(last or request.query_params["after"])
         self.connections.append((last, request.query_params["after"]))
         self.cut.clear()
         feed = Feed(partial(LivePage, revealed="reveal" in request.query_params))

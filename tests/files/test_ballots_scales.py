@@ -14,7 +14,7 @@ from witan.files.ballots.problems import ProblemReport, scale_ballots
 from witan.files.imports import read_imports
 from witan.files.rubric_toml import load_rubric, rubric_to_toml
 from witan.history import History
-from witan.service.operations.imports import Meaning, take_in
+from witan.service.operations.imports import FileOptions, import_file
 
 UNIT = "reviewer,candidate,grade\nr1,a,0.85\nr1,b,0.6\nr1,c,1\nr2,a,0.9\nr2,b,0.5\nr2,c,0.7\n"
 LOW = "reviewer,candidate,grade\nr1,a,4\nr1,b,2\nr2,a,5\nr2,b,3\n"
@@ -299,7 +299,7 @@ class TestHistory:
             "unit.csv", UNIT.replace("reviewer", "session,reviewer").replace("\nr", "\nq,r")
         )
         with History.open(tmp_path / "history.sqlite") as history:
-            taken = take_in(history, path, Meaning())
+            taken = import_file(history, path, FileOptions())
             [ballot, _] = history.export("q").ballots
 
         [line] = [scale.sentence for scale in taken.scales]

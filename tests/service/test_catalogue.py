@@ -158,7 +158,7 @@ ERRORS = {"public_error", "why_unseated"}
 APART_FROM_RESULTS = {
     "service/dispatch.py:ServedSessions": "names of an imported session, as its client writes them",
     "service/operations/reports.py:HistoryReports": "names of models, as its client writes them",
-    "service/sessions/councils.py:_lacking": "seats in an error",
+    "service/sessions/councils.py:_missing_seats": "seats in an error",
     "service/sessions/stream.py:Stream": "events of a stream, each as it happens",
 }
 

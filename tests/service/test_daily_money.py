@@ -14,7 +14,7 @@ from witan.service.council_settings import CouncilSettings
 from witan.service.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions import Client, Ledger, Service
 from witan.service.sessions.limits import SessionReservation
-from witan.service.sessions.manager import resuming
+from witan.service.sessions.manager import resume_job
 
 ASKED = QuestionRequest("Is it so?")
 
@@ -92,7 +92,7 @@ class TestRefusals:
             poor = Client("ci", daily_usd=1e-4)
             with pytest.raises(Busy, match=r"at least \$0\.0\d+"):
                 await getattr(service, way)(*given, client=poor)
-            assert not service.at_hand
+            assert not service.recent
 
         assert len(history.find(simulated=None)) == 1
         assert ledger.spent("ci") == 0
@@ -211,7 +211,7 @@ class TestKilled:
         path = tmp_path / "spent.jsonl"
         with Ledger(SystemClock(), path) as ledger:
             ledger.reserve("ci", 1.0)
-            await ledger.kept()
+            await ledger.flush()
 
         assert await self._restarted(path, write_config(tmp_path), history) == 0
 
@@ -245,7 +245,7 @@ async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(price
     seated = councils(priced())
     async with Service.open(seated) as service:
         whole = await (await service.ask(ASKED)).ended()
-        events = service.running(whole.id).held.events
+        events = service.running(whole.id).record.events
         kinds = [event.kind for event in events]
         found = Session.of(events[: kinds.index("answer_done")])
         left = Session.of(events[: kinds.index("synthesis_started")])
@@ -253,7 +253,7 @@ async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(price
         async def take_up():
             return left
 
-        job = resuming(seated, found, take_up)
+        job = resume_job(seated, found, take_up)
         account = SessionReservation(ledger, ledger.reserve("ci", 1.0))
         async with job.seat(None) as council:
             session = await job.hold(council, lambda _: None, account)

@@ -62,7 +62,7 @@ def test_what_is_a_day_old_counts_no_more(calendar):
 async def told(ledger, *dollars, client="ci"):
     """Hold so many dollars back, and wait until they are on the disk."""
     reserved = [ledger.reserve(client, usd) for usd in dollars]
-    await ledger.kept()
+    await ledger.flush()
     return reserved
 
 
@@ -76,7 +76,7 @@ class TestFile:
         with Ledger(calendar, path) as before:
             [first, _] = await told(before, 2.0, 1.0)
             before.settle(first, 0.5)
-            await before.kept()
+            await before.flush()
         with Ledger(calendar, path) as after:
             await told(after, 0.25)
 
@@ -111,7 +111,7 @@ class TestFile:
                 group.start_soon(write)
                 await anyio.sleep(0.05)
                 with anyio.move_on_after(5) as waiting:
-                    await ledger.kept(there)
+                    await ledger.flush(there)
                 assert not over.is_set()
                 os.close(await anyio.to_thread.run_sync(os.open, pipe, os.O_RDONLY))
             assert not waiting.cancelled_caught

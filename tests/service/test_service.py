@@ -71,8 +71,8 @@ class TestAsking:
         session = await running.ended()
 
         assert session.status == "complete"
-        assert service.history.session(running.id) == running.held
-        assert redact_session(running.held) == session
+        assert service.history.session(running.id) == running.record
+        assert redact_session(running.record) == session
 
     async def test_the_demonstration_is_always_there(self, service):
         """It is marked as simulated."""
@@ -591,7 +591,7 @@ class TestMemory:
                 running = await service.ask(QuestionRequest(QUESTION))
                 await running.ended()
                 names.append(running.id)
-            held = [running.id for running in service.at_hand]
+            held = [running.id for running in service.recent]
             first = await service.session(names[0])
 
         assert held == names[-len(held) :]
@@ -604,7 +604,7 @@ class TestMemory:
         await running.ended()
         await service.forget(running.id)
 
-        assert service.at_hand == ()
+        assert service.recent == ()
 
     @pytest.mark.slow
     async def test_sessions_leave_nothing_to_be_searched_for(self, service):

@@ -123,32 +123,32 @@ class TestHeard:
     def test_pieces_of_this_stream_are_known_when_they_are_told_no_more(self):
         """The whole text in their place is what follows."""
         stream = stream_of(started(1), piece(2, "To"))
-        last = stream.told_after(0)[-1].id
+        last = stream.messages_after(0)[-1].id
         stream.take(done(3, "To be"))
 
-        assert stream.heard(last) == 2
+        assert stream.resume_point(last) == 2
 
     def test_a_piece_of_another_stream_is_not_the_one_of_its_number(self):
         """The session went on from an event that was kept: its numbers came a second time."""
         before = stream_of(started(1), piece(2, "To"))
         after = stream_of(started(1), done(2, "Whether"))
-        last = before.told_after(0)[-1].id
+        last = before.messages_after(0)[-1].id
 
-        assert after.heard(last) == 0
+        assert after.resume_point(last) == 0
 
     def test_a_kept_event_is_known_to_every_stream(self):
         """It says the same, whoever tells it."""
         before = stream_of(started(1), started(2, "bob"))
         after = stream_of(started(1), started(2, "bob"), started(3, "cyd"))
 
-        assert after.heard(before.told_after(0)[-1].id) == 2
+        assert after.resume_point(before.messages_after(0)[-1].id) == 2
 
     def test_an_event_that_was_lost_is_not_the_one_in_its_place(self):
         """A machine that stops may forget what it was just told."""
         before = stream_of(started(1), started(2, "bob"))
         after = stream_of(started(1), started(2, "cyd"))
 
-        assert after.heard(before.told_after(0)[-1].id) == 0
+        assert after.resume_point(before.messages_after(0)[-1].id) == 0
 
     @pytest.mark.parametrize(
         ("last", "number"),
@@ -156,7 +156,7 @@ class TestHeard:
     )
     def test_a_number_alone_is_taken_at_its_word(self, last, number):
         """What is none says nothing."""
-        assert stream_of(started(1), started(2, "bob")).heard(last) == number
+        assert stream_of(started(1), started(2, "bob")).resume_point(last) == number
 
 
 class TestTexts:
@@ -167,7 +167,7 @@ class TestTexts:
         stream = Stream(Hours())
         stream.take(piece(1, "To"))
 
-        assert [told.event.text for told in stream.told_after(0)] == ["To"]
+        assert [told.event.text for told in stream.messages_after(0)] == ["To"]
 
     async def test_pieces_that_follow_at_once_are_told_together(self):
         """They bear the number of the last."""
@@ -176,7 +176,7 @@ class TestTexts:
             stream.take(piece(seq, text))
         stream.tell_gathered()
 
-        assert [(t.seq, t.event.text) for t in stream.told_after(0)] == [
+        assert [(t.seq, t.event.text) for t in stream.messages_after(0)] == [
             (1, "To"),
             (4, " be or not"),
         ]
@@ -189,7 +189,7 @@ class TestTexts:
             stream.take(piece(seq, text))
             hours.now += 2 * PACE_SECONDS
 
-        assert [told.seq for told in stream.told_after(0)] == [1, 2, 3]
+        assert [told.seq for told in stream.messages_after(0)] == [1, 2, 3]
 
     async def test_what_is_gathered_is_told_before_anything_else(self):
         """Numbers only grow, whoever writes."""
@@ -203,7 +203,7 @@ class TestTexts:
         ):
             stream.take(event)
 
-        told = stream.told_after(0)
+        told = stream.messages_after(0)
 
         assert [each.seq for each in told] == [1, 2, 3, 4, 5]
 
@@ -226,7 +226,7 @@ class TestTexts:
         for event in (piece(1, "To"), piece(2, " be"), piece(3, "No", "bob"), done(4, "To be")):
             stream.take(event)
 
-        assert [(t.seq, t.event.kind) for t in stream.told_after(0)] == [
+        assert [(t.seq, t.event.kind) for t in stream.messages_after(0)] == [
             (3, "answer_delta"),
             (4, "answer_done"),
         ]
@@ -242,7 +242,7 @@ class TestTexts:
         )
         stream.take(piece(3, "Whether"))
 
-        assert [told.seq for told in stream.told_after(0)] == [2, 3]
+        assert [told.seq for told in stream.messages_after(0)] == [2, 3]
 
     async def test_a_long_text_leaves_one_entry(self):
         """The log does not grow with the tokens of texts that are whole."""
@@ -262,7 +262,7 @@ class TestTexts:
             hours.now += 2 * PACE_SECONDS
 
         assert len(stream) < 1_000
-        told = stream.told_after(0)
+        told = stream.messages_after(0)
         assert [each.seq for each in told] == sorted({each.seq for each in told})
         for seat, first in (("ada", 1), ("bob", 2)):
             text = "".join(each.event.text for each in told if each.event.seat == seat)
@@ -276,11 +276,11 @@ class TestTexts:
             stream.take(piece(seq, f"{seq} ", "ada" if seq % 2 else "bob"))
             hours.now += 2 * PACE_SECONDS
 
-        told = stream.told_after(0)
+        told = stream.messages_after(0)
         for n_heard in range(1, len(told) + 1):
-            after = stream.heard(told[n_heard - 1].id)
+            after = stream.resume_point(told[n_heard - 1].id)
             heard = told[: n_heard if after else 0]
-            text = "".join(each.event.text for each in (*heard, *stream.told_after(after)))
+            text = "".join(each.event.text for each in (*heard, *stream.messages_after(after)))
             assert sorted(map(int, text.split())) == [*range(1, 1_001)]
 
     async def test_a_reader_that_lags_is_told_every_piece_once(self):
@@ -292,8 +292,8 @@ class TestTexts:
             hours.now += 2 * PACE_SECONDS
 
         for after in range(1_001):
-            told = stream.told_after(after)
+            told = stream.messages_after(after)
             text = "".join(each.event.text for each in told)
             assert text.split() == [str(seq) for seq in range(after + 1, 1_001)]
             assert all(each.event.seq > after for each in told)
-            assert stream.heard(f"{after}-{stream.mark}") == after
+            assert stream.resume_point(f"{after}-{stream.mark}") == after

@@ -9,7 +9,7 @@ from scripts import write_council
 from witan.deliberation.session import Session
 from witan.files.session_files import read_session
 from witan.history import History
-from witan.service.history_access import set_aside
+from witan.service.history_access import rescue_session
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_records_that_were_set_aside_go_with_it(witan, place, tmp_path):
     """Of that session alone, however often it was set aside, and by its whole name."""
     keep(place, "s1", "s12")
     for name in ("s1", "s1", "s12"):
-        set_aside(Session.of(told(name)))
+        rescue_session(Session.of(told(name)))
     assert aside(tmp_path) == ["s1-2.json", "s1.json", "s12.json"]
 
     said = witan("forget", "s1", "--yes", "--json").json
@@ -102,7 +102,7 @@ def test_a_record_that_was_taken_up_is_cleared_away(witan, place, tmp_path):
     answered = [e for e in record["events"] if e["event"] != "session_closed"]
     cut = tmp_path / "cut.json"
     cut.write_text(json.dumps({**record, "events": answered}), encoding="utf-8")
-    file = set_aside(read_session(cut))
+    file = rescue_session(read_session(cut))
 
     said = witan("resume", file, "--trust", "--quiet")
 
@@ -119,7 +119,7 @@ def test_a_record_stays_where_the_history_has_none(witan, place, tmp_path):
     answered = [e for e in record["events"] if e["event"] != "session_closed"]
     cut = tmp_path / "cut.json"
     cut.write_text(json.dumps({**record, "events": answered}), encoding="utf-8")
-    file = set_aside(read_session(cut))
+    file = rescue_session(read_session(cut))
 
     assert witan("resume", file, "--trust", "--quiet", "--no-history").status == 0
     assert aside(tmp_path) == [file.name]

@@ -21,7 +21,7 @@ from scripts import write_council
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.history import History
-from witan.service.history_access import set_aside
+from witan.service.history_access import rescue_session
 
 SLOW = {"answer": [{"text": "Ada says so.", "seconds": 3.0}]}
 """A member that leaves time for something to go wrong."""
@@ -177,7 +177,7 @@ class TestFile:
         """Who sets the same session aside at the same time gets a file each."""
         session = Session.of(told("s1"))
         with ThreadPoolExecutor(8) as pool:
-            paths = list(pool.map(set_aside, [session] * 8))
+            paths = list(pool.map(rescue_session, [session] * 8))
 
         assert len(set(paths)) == 8
         assert {path.read_text(encoding="utf-8") for path in paths} == {

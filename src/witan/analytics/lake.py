@@ -294,12 +294,12 @@ def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) ->
         for table in (table for table in DAILY if (table, mark) not in marks):
             if lists:
                 known = listed.get((table, mark))
-                is_there = known is not None
+                history_exists = known is not None
             else:
                 known = table + file.removeprefix(_table(file))
-                is_there = table in unmarked
+                history_exists = table in unmarked
             beside = None if known is None else files.get(known)
-            if not is_there or (beside is not None and beside.export is not None):
+            if not history_exists or (beside is not None and beside.export is not None):
                 raise _mixed(root, file, table)
 
 

@@ -267,14 +267,14 @@ class Council(BaseCouncil):
         **options: Unpack[CouncilOptions],
     ) -> None:
         if procedure is not None and options:
-            raise _doubly_given(options)
+            raise _conflict_error(options)
         arranged = build_procedure(options) if procedure is None else procedure
         # A default value would be printed with the signature, keys and all.
         known = os.environ if environment is None else environment
         seating = MemberFactory(known, price)
         seated = seating.members(members)
         jurors = seating.jury(jury or ())
-        chairmen = seating.chairmen(_listed(chairman))
+        chairmen = seating.chairmen(_as_list(chairman))
         seating.check_prices()
         self._recorder = (
             None if history is None or history is False else _make_recorder(history, aliases)
@@ -412,10 +412,10 @@ class Council(BaseCouncil):
         """
         arranged = {k: v for k, v in overrides.items() if k not in ("members", "chairmen")}
         if procedure is not None and arranged:
-            raise _doubly_given(arranged)
+            raise _conflict_error(arranged)
         known = os.environ if environment is None else environment
-        chairmen = _listed(chairman)
-        settings = _configurable(overrides)
+        chairmen = _as_list(chairman)
+        settings = _config_overrides(overrides)
         if chairman is not None:
             settings["chairmen"] = [each for each in chairmen if isinstance(each, str)]
         if jury is not None:
@@ -425,8 +425,8 @@ class Council(BaseCouncil):
         config = load_config(
             known, Path.cwd(), path, settings, overriding="from_config", profile=profile
         )
-        seated = _with_objects(config.chairmen, chairmen)
-        jurors = _with_objects(config.jury, jury or ())
+        seated = _insert_objects(config.chairmen, chairmen)
+        jurors = _insert_objects(config.jury, jury or ())
         if history is None and config.history.asked:
             history = history_place(config)
         return seat_council(config, known, seated, procedure, jury=jurors, history=history)
@@ -461,12 +461,12 @@ def seat_council(
     arranged = procedure_of(config) if procedure is None else procedure
     written = config
     config = with_list_prices(config, environment)
-    found = who_sits(config, environment)
+    found = find_seats(config, environment)
     with locate_error(config) if procedure is None else nullcontext():
         council = Council(
             found.seats,
-            _repriced(chairmen, written.chairmen, config.chairmen),
-            jury=_repriced(jury, written.jury, config.jury),
+            _reprice(chairmen, written.chairmen, config.chairmen),
+            jury=_reprice(jury, written.jury, config.jury),
             environment=environment,
             procedure=arranged,
             notes=(*found.notes, *_unseated_notes(config)),
@@ -485,7 +485,7 @@ def _unseated_notes(config: "Config") -> Iterator[str]:
         yield f"the configured chairman {name} has no seat among these members, and is not asked"
 
 
-def _repriced(
+def _reprice(
     seats: Sequence[Seatable] | None, written: Sequence[SeatSpec], priced: Sequence[SeatSpec]
 ) -> Sequence[Seatable]:
     """Return the seats in place of those configured, which have the prices of the lists."""
@@ -499,10 +499,10 @@ def with_list_prices(config: "Config", environment: Mapping[str, str]) -> "Confi
     """Do as `price_config`; a running event loop is no bar."""
     from witan.service.council_discovery import price_config
 
-    return _blocking(partial(price_config, config, environment))
+    return _run(partial(price_config, config, environment))
 
 
-def who_sits(config: "Config", environment: Mapping[str, str]) -> "DiscoveredCouncil":
+def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredCouncil":
     """Return the configured seats, or else those of `find_council`.
 
     Raises
@@ -526,7 +526,7 @@ def who_sits(config: "Config", environment: Mapping[str, str]) -> "DiscoveredCou
     if config.members:
         found = DiscoveredCouncil(config.members, shared_votes(config.jury or config.members))
     else:
-        found = _blocking(partial(find_council, environment, reached=config.reached))
+        found = _run(partial(find_council, environment, reached=config.reached))
         if config.jury:
             names = [juror.name for juror in config.jury]
             apart = name_seats([replace(seat, name="") for seat in found.seats], names)
@@ -589,10 +589,10 @@ def ask(  # noqa: PLR0913 - all but three by name
                 listener=listener,
             )
 
-    return _blocking(put)
+    return _run(put)
 
 
-def _blocking(work: Callable[[], Awaitable[T]]) -> T:
+def _run(work: Callable[[], Awaitable[T]]) -> T:
     """Run to the end: here, or in another thread where this one already runs an event loop."""
     try:
         anyio.get_cancelled_exc_class()
@@ -604,12 +604,12 @@ def _blocking(work: Callable[[], Awaitable[T]]) -> T:
         return portal.call(work)
 
 
-def _doubly_given(options: Mapping[str, object]) -> InvalidParameter:
+def _conflict_error(options: Mapping[str, object]) -> InvalidParameter:
     """Return the error of options beside a procedure, which holds them all."""
     return InvalidParameter(min(options), options[min(options)], "either it or a procedure")
 
 
-def _configurable(overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _config_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Overrides as the configuration takes them: parameters of a rule stand in their table."""
     from witan.service.config.schema import OPEN_TABLES, fixed_keys
 
@@ -628,7 +628,9 @@ def _configurable(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _with_objects(configured: Sequence[Seatable], seats: Sequence[Seatable]) -> Sequence[Seatable]:
+def _insert_objects(
+    configured: Sequence[Seatable], seats: Sequence[Seatable]
+) -> Sequence[Seatable]:
     """Configured seats, with those that were handed over as objects in their places."""
     seated = [*configured]
     for place, each in enumerate(seats):
@@ -637,7 +639,7 @@ def _with_objects(configured: Sequence[Seatable], seats: Sequence[Seatable]) -> 
     return seated
 
 
-def _listed(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable]:
+def _as_list(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable]:
     if chairman is None:
         return ()
     return chairman if isinstance(chairman, list | tuple) else (chairman,)

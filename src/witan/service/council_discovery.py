@@ -539,7 +539,7 @@ def _is_stated_alone(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
     return known is None or (known == FREE and spec.price not in (None, FREE))
 
 
-def prefer_known(sources: Sequence[Source]) -> list[Source]:
+def sort_by_known_price(sources: Sequence[Source]) -> list[Source]:
     """Put models first whose price is known without asking for the list again."""
     return [
         tuple(sorted(source, key=lambda spec: price_of_seat(replace(spec, price=None), {}) is None))

@@ -37,7 +37,7 @@ from witan.service.config.schema import SEATS, TOKENS, within
 from witan.service.config.serve import on_server, token_digests
 from witan.service.council import Council
 from witan.service.council_discovery import find_council, lacks_price, searched
-from witan.service.history_access import history_place, is_there, open_history
+from witan.service.history_access import history_exists, history_place, open_history
 from witan.service.procedure_options import locate_error, procedure_of
 from witan.service.trust import separation_sentence, shared_votes
 
@@ -321,7 +321,7 @@ def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding
     if on_server(whole) and offline:
         return replace(finding, note="it is on a server, and was not asked")
     try:
-        if not is_there(whole):
+        if not history_exists(whole):
             return replace(finding, note="it is not there yet; the first session makes it")
         file = parse_location(whole)
         if isinstance(file, Path) and file.is_file() and not (file.stat().st_size or has_log(file)):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from witan.service.config.configuration import Config
 
 
-def set_aside(session: "Session") -> Path:
+def rescue_session(session: "Session") -> Path:
     """Write a session to a file of its own, which nobody else may read; none is written over."""
     from witan.files.session_files import write_session
 
@@ -34,7 +34,7 @@ def set_aside(session: "Session") -> Path:
     return path
 
 
-def forget_aside(sessions: Iterable[str]) -> int:
+def delete_rescued(sessions: Iterable[str]) -> int:
     """Delete the records of these sessions that were set aside; return how many there were."""
     deleted = 0
     for session in sessions:
@@ -46,7 +46,7 @@ def forget_aside(sessions: Iterable[str]) -> int:
     return deleted
 
 
-def is_aside(path: Path) -> bool:
+def is_rescued(path: Path) -> bool:
     """Check that a file is a rescued record, and not one of the user's own."""
     return path.absolute().parent == _folder().absolute()
 
@@ -117,7 +117,7 @@ def history_place(config: "Config") -> str:
     return str(default_location()) if url is None else url
 
 
-def is_there(place: str) -> bool:
+def history_exists(place: str) -> bool:
     """Check for a file at the place of a history; a server is assumed to exist."""
     from witan.history import parse_location
 
@@ -139,7 +139,7 @@ def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = Fal
     from witan.history import History
 
     place = history_place(config)
-    if reading and not is_there(place):
+    if reading and not history_exists(place):
         remedy = "ask a question, import a file, or name another place"
         raise HistoryError(place, "there is no history yet", remedy)
     history = History.open(place, reading=reading, lock_wait=lock_wait)
@@ -158,11 +158,11 @@ def forget_expired(history: "History", lock_wait: "LockWait | None" = None) -> "
     history.require_writable(lock_wait)
     before = datetime.now(UTC) - timedelta(days=history.keep_days)
     forgotten = history.forget_added_before(before)
-    forget_aside(forgotten.sessions)
+    delete_rescued(forgotten.sessions)
     return forgotten
 
 
-def _opened_to_record(config: "Config", say: Callable[[str], None]) -> "History":
+def _open_writable(config: "Config", say: Callable[[str], None]) -> "History":
     """Open the history of a session before anybody is asked, once it can be written."""
     from witan.history import LockWait
 
@@ -175,7 +175,7 @@ def _opened_to_record(config: "Config", say: Callable[[str], None]) -> "History"
     return history
 
 
-def recorded(
+def open_recording(
     config: "Config", file: Path | None, say: Callable[[str], None]
 ) -> RecordingPlace | None:
     """Open the history that a session is to be recorded in; None: it is not to be.
@@ -191,7 +191,7 @@ def recorded(
     if not settings.enabled and not settings.by_option:
         return None
     try:
-        history = _opened_to_record(config, say)
+        history = _open_writable(config, say)
     except HistoryError as error:
         remedy = f"{error.remedy}, or go without it: --no-history"
         raise HistoryError(error.where, error.problem, remedy) from None

@@ -29,7 +29,7 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session
 from witan.history.database import LockWait
-from witan.service.history_access import forget_expired, is_there, set_aside
+from witan.service.history_access import forget_expired, history_exists, rescue_session
 from witan.service.text import clean
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class SessionRecorder:
         try:
             if isinstance(place, History):
                 return place.lengths()
-            if place is None or not is_there(str(place)):
+            if place is None or not history_exists(str(place)):
                 return TYPICAL
             with History.open(place, reading=True, lock_wait=self.lock_wait()) as history:
                 return history.lengths()
@@ -370,7 +370,7 @@ class SessionRecorder:
             with suppress(WitanError, OSError):
                 write_session(session, self._file)
                 return self._file
-        return set_aside(session)
+        return rescue_session(session)
 
     def lock_wait(self) -> LockWait:
         """Bound a wait for another process; it is said once for a session."""

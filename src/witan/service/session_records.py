@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
 
 
-def as_it_came(imported: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+def leave_unredacted(imported: "Imported") -> "tuple[Imported, Mapping[str, str]]":
     """Return an import unredacted, for the operator of the history."""
     return imported, AS_WRITTEN
 
@@ -177,7 +177,7 @@ def imported_outcomes(
 
 
 def imported_session(
-    history: "History", session: str, shown: "ImportRedactor" = as_it_came
+    history: "History", session: str, shown: "ImportRedactor" = leave_unredacted
 ) -> ImportedSession:
     """Read an imported session; ballots that cannot be counted are no error."""
     about, (held, names) = history.summary(session), shown(history.export(session))

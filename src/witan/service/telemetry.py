@@ -84,7 +84,7 @@ class Spans:
     def watch(self, session: object) -> Listener:
         """Return a listener for one session, under whatever tells it from others."""
         held = self._sessions[session] = _Session(self._tracer)
-        return skip_past_events(held.told, SystemClock().now())
+        return skip_past_events(held.hear, SystemClock().now())
 
     def over(self, session: object) -> None:
         """End the spans of a session in which nothing follows."""
@@ -116,7 +116,7 @@ class _Session:
             ),
         }
 
-    def told(self, event: e.Event) -> None:
+    def hear(self, event: e.Event) -> None:
         """Open or end what the event opens or ends."""
         match event:
             case e.SessionOpened():

@@ -18,11 +18,11 @@ BROUGHT_AT_ONCE = 2
 
 T = TypeVar("T")
 
-_wanted: RunVar[dict[Hashable, "_Wanted"]] = RunVar("witan_counting_wanted")
+_shared: RunVar[dict[Hashable, "_SharedCount"]] = RunVar("witan_counting_wanted")
 
-_places: RunVar[dict[Pool, anyio.CapacityLimiter]] = RunVar("witan_counting_places")
+_limiter_pools: RunVar[dict[Pool, anyio.CapacityLimiter]] = RunVar("witan_counting_places")
 
-_under_way: RunVar["_UnderWay"] = RunVar("witan_counting_under_way")
+_under_way: RunVar["_Activity"] = RunVar("witan_counting_under_way")
 
 
 async def run_counting(work: Callable[[], T], pool: Pool = "kept") -> T:
@@ -35,7 +35,7 @@ async def run_counting(work: Callable[[], T], pool: Pool = "kept") -> T:
     Busy
         If all counting is interrupted.
     """
-    under_way = _get_pool(_under_way, _UnderWay)
+    under_way = _get_pool(_under_way, _Activity)
     stopping = Busy("the server is about to stop", "ask again when it is back", 5)
     if under_way.stopping:
         raise stopping
@@ -63,7 +63,7 @@ def check_wanted() -> None:
 
 async def cancel_counting(lock_wait: float) -> None:
     """Break off whatever is counted, wait so many seconds for it to end, and let nothing begin."""
-    under_way = _get_pool(_under_way, _UnderWay)
+    under_way = _get_pool(_under_way, _Activity)
     under_way.stopping = True
     for scope in under_way.scopes:
         scope.cancel()
@@ -72,7 +72,7 @@ async def cancel_counting(lock_wait: float) -> None:
             await anyio.sleep(0.01)
 
 
-class _UnderWay:
+class _Activity:
     """The counting that goes on now; it says when all of it is to end."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class _UnderWay:
 
 def _limiters() -> dict[Pool, anyio.CapacityLimiter]:
     return _get_pool(
-        _places,
+        _limiter_pools,
         lambda: {
             "kept": anyio.CapacityLimiter(AT_ONCE),
             "session": anyio.CapacityLimiter(AT_ONCE),
@@ -108,7 +108,7 @@ async def once(key: Hashable, work: Callable[[], T]) -> T:
     key
         The same for the same counting.
     """
-    held = _get_pool(_wanted, dict)
+    held = _get_pool(_shared, dict)
     while (others := held.get(key)) is not None:
         await others.over.wait()
         if others.failure is not None:
@@ -116,7 +116,7 @@ async def once(key: Hashable, work: Callable[[], T]) -> T:
         if others.done:
             result: T = others.result
             return result
-    held[key] = mine = _Wanted()
+    held[key] = mine = _SharedCount()
     with mine:
         try:
             mine.result = await run_counting(work)
@@ -126,7 +126,7 @@ async def once(key: Hashable, work: Callable[[], T]) -> T:
     return answer
 
 
-class _Wanted:
+class _SharedCount:
     """Counting that several may want; neither done nor failed once it is over: it was cancelled."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from services import write_config
 from witan.service.config.configuration import load_config
 from witan.service.parameters import parameters_of
 from witan.service.requests import CouncilRequest
-from witan.service.sessions.manager import councils_of
+from witan.service.sessions.manager import make_councils
 from witan.surfaces.web.forms import Filled
 from witan.surfaces.web.rendering import Choice, render_ask
 from witan.surfaces.web.routes_asking import FIELDS
@@ -100,7 +100,7 @@ def test_a_profile_that_cannot_be_seated_goes_by_its_name(tmp_path):
         tmp_path, '[profiles.lost]\nmembers = ["script:no.toml", "script:no.toml"]\n'
     )
     config = load_config({}, tmp_path, file, {}, overriding="the test")
-    with served(councils_of(config, None)) as server:
+    with served(make_councils(config, None)) as server:
         root = parsed(httpx2.get(server.url, headers={"Accept": "text/html"}).text)
 
     [option] = root.all("option", value="lost")

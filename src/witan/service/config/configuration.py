@@ -90,10 +90,10 @@ def read_seats(settings: Mapping[Key, Setting], *, replaced: bool = False) -> Co
     ConfigError
         If one is not written like a seat, two have one name, or a juror is a member's name.
     """
-    members = name_seats(list(_specs(settings, ("members",))))
+    members = name_seats(list(_read_specs(settings, ("members",))))
     _check_apart(settings, members, "members")
     names = [member.name for member in members]
-    jury = name_seats(list(_specs(settings, ("jury",))), names=names)
+    jury = name_seats(list(_read_specs(settings, ("jury",))), names=names)
     _check_apart(settings, jury, "jury")
     for number, juror in enumerate(jury, start=1):
         if juror.name in names:
@@ -101,8 +101,8 @@ def read_seats(settings: Mapping[Key, Setting], *, replaced: bool = False) -> Co
             raise _error_at(settings, "jury", number, problem)
     both = (*members, *jury)
     seated = {seat.name: seat for seat in both}
-    unseated = _unseated(settings, seated) if replaced else ()
-    chairmen = list(_specs(settings, ("chairmen",), seated, unseated))
+    unseated = _find_unseated(settings, seated) if replaced else ()
+    chairmen = list(_read_specs(settings, ("chairmen",), seated, unseated))
     apart = iter(name_seats([c for c in chairmen if c not in both], names=[*seated]))
     named = tuple(c if c in both else next(apart) for c in chairmen)
     _check_apart(settings, named, "chairmen", both)
@@ -128,14 +128,16 @@ def _error_at(settings: Mapping[Key, Setting], of: str, number: int, problem: st
     return ConfigError(setting.where, f"{setting.written}[{number}]", problem)
 
 
-def _unseated(settings: Mapping[Key, Setting], seated: Mapping[str, SeatSpec]) -> tuple[str, ...]:
+def _find_unseated(
+    settings: Mapping[Key, Setting], seated: Mapping[str, SeatSpec]
+) -> tuple[str, ...]:
     """Return the chairmen who are written as names, and are nobody's here."""
     setting = settings.get(("chairmen",))
     written = [] if setting is None else [entry.seat for entry in setting.value]
     return tuple(name for name in written if ":" not in name and name not in seated)
 
 
-def _specs(
+def _read_specs(
     settings: Mapping[Key, Setting],
     of: Key,
     seated: Mapping[str, SeatSpec] = NOBODY,
@@ -229,22 +231,22 @@ _SECRETS: Mapping[str, str] = MappingProxyType({"key": "sha256", "sha256": "key"
 """The two ways to say what a token is."""
 
 
-def merged(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
+def merge(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
     """Return each key with its strongest value; the weaker layers come first."""
     settings: dict[Key, Setting] = {}
     for layer in layers:
         for setting in layer:
-            gone = _set_aside(settings, setting)
+            gone = _find_voided(settings, setting)
             if gone:
                 settings = {
                     key: value for key, value in settings.items() if key[: len(gone)] != gone
                 }
         before = dict(settings)
-        settings.update((setting.key, _afforded(before, setting)) for setting in layer)
+        settings.update((setting.key, _limit_ceiling(before, setting)) for setting in layer)
     return settings
 
 
-def anchored(setting: Setting) -> Setting:
+def anchor(setting: Setting) -> Setting:
     """Resolve the path of a rubric or history from its file."""
     if setting.key == ("history", "url"):
         return replace(setting, value=anchored_place(setting))
@@ -253,7 +255,7 @@ def anchored(setting: Setting) -> Setting:
     return setting
 
 
-def _set_aside(settings: Mapping[Key, Setting], setting: Setting) -> Key:
+def _find_voided(settings: Mapping[Key, Setting], setting: Setting) -> Key:
     """Find the weaker settings that a setting makes void; empty: none."""
     key = setting.key
     if key[:2] == TOKENS:
@@ -265,7 +267,7 @@ def _set_aside(settings: Mapping[Key, Setting], setting: Setting) -> Key:
     return () if setting.value == weaker else (*key[: len(key) - len(plain)], *_OTHERS[plain])
 
 
-def _afforded(settings: Mapping[Key, Setting], setting: Setting) -> Setting:
+def _limit_ceiling(settings: Mapping[Key, Setting], setting: Setting) -> Setting:
     """Return the setting, with the user's own value where a found file allows itself more money."""
     if setting.trusted or within(setting.key) != CEILING:
         return setting
@@ -318,7 +320,7 @@ def _profile(name: str, settings: Iterable[Setting]) -> ProfileSettings:
     return ProfileSettings(name, about, tuple(s for s in given if s.key != ("about",)))
 
 
-def taken_up(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
+def settings_of(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
     """Return the settings of a profile; of the empty name, none.
 
     Raises
@@ -592,11 +594,11 @@ def load_config(
             check_name(setting)
             if not setting.trusted:
                 refuse_untrusted(setting)
-        standing = merged([[anchored(setting) for setting in layer] for layer in layers])
-        return _settled(
+        standing = merge([[anchor(setting) for setting in layer] for layer in layers])
+        return _make_config(
             tuple(standing.values()),
             profile,
-            tuple(map(anchored, settings)),
+            tuple(map(anchor, settings)),
             tuple(str(file) for file, _ in files),
         )
     except ConfigError as error:
@@ -632,20 +634,20 @@ def profile_config(
     """
     start = Path.cwd() if directory is None else directory
     try:
-        more = [anchored(each) for each in read_overrides(overrides, start, overriding)]
-        given = merged([config.given, more])
-        return _settled(config.standing, name, tuple(given.values()), config.files)
+        more = [anchor(each) for each in read_overrides(overrides, start, overriding)]
+        given = merge([config.given, more])
+        return _make_config(config.standing, name, tuple(given.values()), config.files)
     except ConfigError as error:
         raise as_option(error) from None
 
 
-def _settled(
+def _make_config(
     standing: tuple[Setting, ...], profile: str, given: tuple[Setting, ...], files: tuple[str, ...]
 ) -> Config:
     """Return the configuration of these settings, the profile's among them."""
-    layers = [standing, taken_up(standing, profile), given]
-    settings = merged(layers)
-    seats = read_seats(settings, replaced=_replaced(layers))
+    layers = [standing, settings_of(standing, profile), given]
+    settings = merge(layers)
+    seats = read_seats(settings, replaced=_replaces_members(layers))
     check_providers(settings, (*seats.members, *seats.jury, *seats.chairmen))
     config = Config(
         (), (), tuple(settings.values()), files, profile, standing, given, seats.unseated
@@ -658,7 +660,7 @@ def _settled(
     )
 
 
-def _replaced(layers: Sequence[Sequence[Setting]]) -> bool:
+def _replaces_members(layers: Sequence[Sequence[Setting]]) -> bool:
     """Check that a stronger source names the members than the chairmen."""
     last = {setting.key: place for place, layer in enumerate(layers) for setting in layer}
     return last.get(("members",), 0) > last.get(("chairmen",), 0)

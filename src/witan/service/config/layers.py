@@ -164,11 +164,11 @@ def read_environment(
         if not variable.startswith(PREFIX) or variable in _NO_SETTINGS or not text:
             continue
         try:
-            key = _named(variable, known)
+            key = _key_of(variable, known)
         except ConfigError as error:
             strange[variable] = error
             continue
-        data = _nested(key, TOKEN_VARIABLE if key == TOKEN else _value(variable, text))
+        data = _nest(key, TOKEN_VARIABLE if key == TOKEN else _value(variable, text))
         result += [
             Setting(key, value, variable, directory)
             for key, value in _read(data, variable, strict=False)
@@ -206,7 +206,7 @@ def read_overrides(
         plain = list(value) if isinstance(value, tuple) else value
         result += [
             Setting(key, given, where, directory)
-            for key, given in _read(_nested(known[name], plain), where, strict=False)
+            for key, given in _read(_nest(known[name], plain), where, strict=False)
         ]
     return tuple(result)
 
@@ -224,7 +224,7 @@ def _variable(key: Key) -> str:
     return _SHORT[key] if key in _SHORT else PREFIX + "_".join(key).upper().replace("-", "_")
 
 
-def _named(variable: str, known: Mapping[str, Key]) -> Key:
+def _key_of(variable: str, known: Mapping[str, Key]) -> Key:
     """Return the key that a variable sets."""
     if variable in known:
         return known[variable]
@@ -254,7 +254,7 @@ def _value(variable: str, text: str) -> object:
     return text
 
 
-def _nested(key: Key, value: object) -> dict[str, object]:
+def _nest(key: Key, value: object) -> dict[str, object]:
     for name in reversed(key):
         value = {name: value}
     assert isinstance(value, dict)  # noqa: S101 - a key has at least one part
@@ -272,14 +272,14 @@ def _read(data: Mapping[str, Any], where: str, *, strict: bool) -> Iterator[tupl
         if table.chairman is not None and "chairmen" in table.model_fields_set:
             key = dotted((*above, "chairman"))
             raise ConfigError(where, key, "and chairmen are both set; name all in chairmen")
-    for place, value in _flat(document):
+    for place, value in _flatten(document):
         if within(place) == ("chairman",):
             yield (*place[:-1], "chairmen"), (value,)
         else:
             yield place, value
 
 
-def _flat(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
+def _flatten(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
     """Yield the values of a table that were set, seats whole."""
     for name in type(table).model_fields:
         value = getattr(table, name)
@@ -288,11 +288,11 @@ def _flat(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
         inner = value if isinstance(value, dict) else {}
         for each, held in inner.items():
             if isinstance(held, BaseModel):
-                yield from _flat(held, (*above, name, each))
+                yield from _flatten(held, (*above, name, each))
             else:
                 yield (*above, name, each), held
         if isinstance(value, BaseModel) and not isinstance(value, MemberTable):
-            yield from _flat(value, (*above, name))
+            yield from _flatten(value, (*above, name))
         elif not isinstance(value, dict):
             yield (*above, name), value
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class FileOptions:
     """Parameters of `read_imports`: the meaning of a file beside its content."""
 
     format: str | None = None
@@ -31,7 +31,7 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class FileImport:
     """Result of the import of one file.
 
     Parameters
@@ -50,15 +50,15 @@ class Taken:
     scales: tuple[Scale, ...] = ()
 
 
-def take_in(
+def import_file(
     history: "History",
     path: str | Path,
-    meaning: Meaning,
+    meaning: FileOptions,
     *,
     strict: bool = False,
     on_problem: Callable[[LineProblem], None] | None = None,
     on_note: Callable[[str], None] | None = None,
-) -> Taken:
+) -> FileImport:
     """Take a file, or ``-`` for standard input, into a history.
 
     Parameters
@@ -75,7 +75,7 @@ def take_in(
         digest = digest_of([file, *meaning.answers, *meaning.questions], **_identify(meaning))
         before = history.find_import(digest)
         if before is not None:
-            return Taken(ImportCounts(0, before, 0), before=True)
+            return FileImport(ImportCounts(0, before, 0), before=True)
         reading = _Reading(strict, on_problem)
         sessions = read_imports(
             file,
@@ -99,10 +99,10 @@ def take_in(
                 added = history.add(reading.watched(first, sessions), source, digest)
             except _Refused:
                 added = None
-        return Taken(added, tuple(reading.problems), scales=tuple(reading.scales))
+        return FileImport(added, tuple(reading.problems), scales=tuple(reading.scales))
 
 
-def _identify(meaning: Meaning) -> dict[str, object]:
+def _identify(meaning: FileOptions) -> dict[str, object]:
     """Fields that tell one import of a content from another."""
     return {
         "kind": meaning.format,

@@ -15,7 +15,7 @@ from witan.service.catalogue import operation, redacts
 from witan.service.json_output import OutcomeJson, to_json
 from witan.service.parameters import Constraint, Doc, adapter_of
 from witan.service.redaction import SessionRedactor
-from witan.service.session_records import as_it_came, imported_outcomes
+from witan.service.session_records import imported_outcomes, leave_unredacted
 from witan.service.settings import COUNTING, BallotSettings
 from witan.service.stored_sessions import Name, SessionName, SessionStore
 from witan.version import __version__
@@ -102,7 +102,7 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
     session, changed = store.record(name), parameters.counted()
     if session is None:
         settings = parameters.settings(parameters.rule)
-        outcome = recounted_import(
+        outcome = recount_import(
             store.history,
             name,
             settings,
@@ -113,13 +113,13 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
         return RecountResult(outcome)
     parameters.settings(parameters.rule or session.settings.rule)
     changed |= changed.pop("parameters", {})
-    outcome = recounted(
+    outcome = recount_session(
         session, store.shared_history, parameters.rule, without=parameters.without, values=changed
     )
     return RecountResult(outcome, session)
 
 
-def recounted(
+def recount_session(
     session: Session,
     history: History | None,
     rule: str | None = None,
@@ -152,17 +152,17 @@ def recounted(
         changed = learn_for_recount(session, rule, changed, history)
     outcome = session.recount(rule, without=tuple(without), **changed)
     details = {**outcome.details, "simulated": session.simulated}
-    return _noted(replace(outcome, details=details), changed.get("prior"), changed.get("rho"))
+    return _add_notes(replace(outcome, details=details), changed.get("prior"), changed.get("rho"))
 
 
-def recounted_import(
+def recount_import(
     history: History,
     session: str,
     settings: Settings,
     *,
     without: Sequence[str] = (),
     named: Collection[str] = (),
-    shown: ImportRedactor = as_it_came,
+    shown: ImportRedactor = leave_unredacted,
 ) -> Outcome:
     """Count the ballots of a session that came in as ballots.
 
@@ -180,10 +180,10 @@ def recounted_import(
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")
     # Shared error is learned unless something else is said, and missed only where it was asked for.
-    return _noted(outcomes[0], settings.prior, settings.rho if "rho" in named else None)
+    return _add_notes(outcomes[0], settings.prior, settings.rho if "rho" in named else None)
 
 
-def _noted(outcome: Outcome, prior: object, rho: object) -> Outcome:
+def _add_notes(outcome: Outcome, prior: object, rho: object) -> Outcome:
     """Return the outcome, with a word on what was to be learned and could not be."""
     lent, shared = outcome.prior, outcome.rho
     missed = describe_unlearned(

@@ -11,7 +11,7 @@ import anyio
 from witan.errors import HistoryConflict, InvalidParameter
 from witan.history import History, PageCursor, Search, SessionSummary
 from witan.service.catalogue import operation, public, redact, redacts
-from witan.service.history_access import forget_aside
+from witan.service.history_access import delete_rescued
 from witan.service.operations.ask import ClientService
 from witan.service.parameters import Constraint, Doc, Parameters
 from witan.service.redaction import redact_import, redact_summaries, redact_words
@@ -285,7 +285,7 @@ def delete_sessions(
     if with_children:
         chosen, children = [*chosen, *children], {}
     note = store.delete(chosen)
-    return Deletion(tuple(chosen), children, forget_aside(chosen), note)
+    return Deletion(tuple(chosen), children, delete_rescued(chosen), note)
 
 
 def descendants(history: History, sessions: Iterable[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from witan.service.sessions.spending import Ledger as Ledger
     from witan.service.sessions.stream import Stream as Stream
     from witan.service.sessions.stream import StreamMessage as StreamMessage
-    from witan.service.sessions.stream import heard as heard
+    from witan.service.sessions.stream import resume_point as resume_point
 
 _HOMES = {
     "witan.service.config.configuration": ("DEMO",),
@@ -27,7 +27,7 @@ _HOMES = {
     "witan.service.sessions.manager": ("Seating", "Service"),
     "witan.service.sessions.running": ("Observer", "RunningSession"),
     "witan.service.sessions.spending": ("Ledger",),
-    "witan.service.sessions.stream": ("Stream", "StreamMessage", "heard"),
+    "witan.service.sessions.stream": ("Stream", "StreamMessage", "resume_point"),
 }
 
 __all__ = sorted(name for names in _HOMES.values() for name in names)

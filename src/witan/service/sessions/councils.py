@@ -24,7 +24,7 @@ from witan.service.redaction import redact_seats, redact_words, why_unseated
 from witan.service.requests import CouncilRequest
 from witan.service.text import listed
 
-MOST_ARRANGED = 256
+MOST_PROCEDURES = 256
 """Combinations of options whose procedure is kept."""
 
 DAY_SECONDS = 86_400
@@ -131,7 +131,7 @@ class Councils:
         self.history = history
         self._fast = fast
         self._councils: dict[str, Council] = {}
-        self._arranged: dict[tuple[str, str], Procedure] = {}
+        self._procedures: dict[tuple[str, str], Procedure] = {}
         self.profiles: Mapping[str, CouncilProfile] = {}
 
     @property
@@ -177,15 +177,15 @@ class Councils:
         """Return a council as it is asked for, whose session costs no more than the ceiling."""
         base = self._base(judging.profile)
         seats = (*base.members, *base.jury)
-        jury = _named(judging.jury, seats) or base.jury
+        jury = _find_members(judging.jury, seats) or base.jury
         # Who is chosen to judge answers nothing; who is chosen to answer judges nobody.
         judges = {juror.name for juror in jury} if judging.jury else set()
         others = tuple(each for each in base.members if each.name not in judges)
-        members = _named(judging.members, seats) or others
+        members = _find_members(judging.members, seats) or others
         if len(members) < 2:
             raise InvalidParameter("members", [m.name for m in members], "at least two seats")
         _check_jury(jury, members)
-        return self._varied(base, judging, members, jury, ceiling)
+        return self._vary(base, judging, members, jury, ceiling)
 
     def council_of_jurors(self, judging: CouncilRequest, ceiling: float | None = None) -> Council:
         """Seat those who judge stored answers: the chosen seats, or else the reviewers."""
@@ -194,13 +194,13 @@ class Councils:
             expected = "none beside a jury: the answers are there"
             raise InvalidParameter("members", list(judging.members), expected)
         chosen = judging.jury or judging.members
-        jurors = _named(chosen, (*base.members, *base.jury)) or base.reviewers
+        jurors = _find_members(chosen, (*base.members, *base.jury)) or base.reviewers
         if len(jurors) < 2:
             name = "jury" if judging.jury else "members"
             raise InvalidParameter(name, list(chosen), "at least two seats")
-        return self._varied(base, judging, jurors, (), ceiling)
+        return self._vary(base, judging, jurors, (), ceiling)
 
-    def _varied(
+    def _vary(
         self,
         base: Council,
         judging: CouncilRequest,
@@ -212,7 +212,7 @@ class Councils:
         seats = (*base.members, *base.jury)
         if judging.chairman:
             known = {each.name: each for each in (*base.chairmen, *seats)}
-            _named(judging.chairman, (*known.values(),))
+            _find_members(judging.chairman, (*known.values(),))
             chairmen = tuple(known[name] for name in judging.chairman)
         elif judging.members or judging.jury:
             # Who was left out is no chairman either.
@@ -237,9 +237,9 @@ class Councils:
         for base in self._councils.values():
             named = not opened.answers  # who judges stored answers may have another name at home
             seats = (*base.members, *base.jury)
-            members = _same(opened.members or opened.reviewers, seats, named=named)
-            jury = _same(opened.jury if opened.members else (), seats, named=named)
-            chairmen = _same(opened.chairmen, (*base.chairmen, *seats), named=named)
+            members = _match_members(opened.members or opened.reviewers, seats, named=named)
+            jury = _match_members(opened.jury if opened.members else (), seats, named=named)
+            chairmen = _match_members(opened.chairmen, (*base.chairmen, *seats), named=named)
             if members is not None and jury is not None and chairmen is not None:
                 procedure = _within(with_ceiling(opened.procedure, max_cost_usd), ceiling)
                 return base.varied(procedure, members, chairmen, self.history, jury)
@@ -250,12 +250,14 @@ class Councils:
         begun, anew = f"the session {session.id} was begun by", "or put the question anew"
         opened = session.opened
         for found in self.profiles.values():
-            if found.problem is not None and not _lacking(opened, self._configured(found.name)):
+            if found.problem is not None and not _missing_seats(
+                opened, self._configured(found.name)
+            ):
                 which = f"the profile {found.name}" if found.name else "the configured council"
                 problem = f"{begun} {which}, which cannot be seated: {found.problem}"
                 return NoCouncil(problem, f"have that mended, {anew}")
         lacking = {
-            name: _lacking(opened, (*base.members, *base.jury, *base.chairmen))
+            name: _missing_seats(opened, (*base.members, *base.jury, *base.chairmen))
             for name, base in self._councils.items()
         }
         nearest, absent = min(lacking.items(), key=lambda pair: len(pair[1]))
@@ -288,12 +290,12 @@ class Councils:
             return base.procedure
         check_options(options)
         key = (judging.profile, json.dumps(options, sort_keys=True, default=str))
-        if key not in self._arranged:
+        if key not in self._procedures:
             profile = "" if judging.profile == DEMO else judging.profile
-            if len(self._arranged) >= MOST_ARRANGED:
-                self._arranged.pop(next(iter(self._arranged)))
-            self._arranged[key] = procedure_of(self._configure(profile, options))
-        return self._arranged[key]
+            if len(self._procedures) >= MOST_PROCEDURES:
+                self._procedures.pop(next(iter(self._procedures)))
+            self._procedures[key] = procedure_of(self._configure(profile, options))
+        return self._procedures[key]
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -309,7 +311,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise InvalidParameter("rubric", rubric, "the name of a rubric")
 
 
-def _named(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...]:
+def _find_members(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...]:
     """Return the members of these names, in the order of the council."""
     known = {member.name: member for member in members}
     for name in names:
@@ -327,7 +329,7 @@ def _check_jury(jury: Sequence[Member], members: Sequence[Member]) -> None:
         raise InvalidParameter("jury", both, "other seats than the members: jurors only review")
 
 
-def _same(
+def _match_members(
     seats: Sequence[Seat], members: Sequence[Member], *, named: bool
 ) -> tuple[Member, ...] | None:
     """Return the members that sat in these seats, by name and source or by source alone.
@@ -339,7 +341,7 @@ def _same(
     return tuple(each for each in result if each is not None) if None not in result else None
 
 
-def _lacking(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tuple[Seat, ...]:
+def _missing_seats(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tuple[Seat, ...]:
     """Return seats of a session missing among the members, redacted."""
     named = not opened.answers  # who judges stored answers may have another name at home
     known = {(member.name if named else "", member.source) for member in members}

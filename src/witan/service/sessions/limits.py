@@ -88,7 +88,7 @@ class SessionReservation:
         if not self._called or (told_by is None and self._told_by is not None):
             self._ledger.name(self._reserved, told_by, self.before_usd)
             self._called, self._told_by = True, told_by
-        await written(self._ledger, self._reserved)
+        await flush_ledger(self._ledger, self._reserved)
 
     async def settle(self, session: Session | None) -> None:
         """Put what a session cost in place of what was held back for it; None: there was none.
@@ -101,16 +101,16 @@ class SessionReservation:
         usd = 0.0 if session is None else session.cost.committed_usd - self.before_usd
         self._ledger.settle(self._reserved, max(0.0, usd))
         try:
-            await written(self._ledger, self._reserved)
+            await flush_ledger(self._ledger, self._reserved)
         except HistoryError as error:
             _log.error("%s", error)
 
 
-async def written(ledger: Ledger, reserved: ReservedAmount | None = None) -> None:
+async def flush_ledger(ledger: Ledger, reserved: ReservedAmount | None = None) -> None:
     """Wait as a ledger's `kept` does; who is cancelled is so afterwards."""
     # What is written of somebody who is cancelled meanwhile is known, too.
     with anyio.CancelScope(shield=True):
-        await ledger.kept(reserved)
+        await ledger.flush(reserved)
 
 
 MINUTE_SECONDS = 60.0
@@ -216,7 +216,7 @@ class ClientLimits:
             # Whoever is cancelled meanwhile: it may be written down already.
             undo.callback(self._ledger.settle, reserved, 0.0)
             try:
-                await written(self._ledger, reserved)
+                await flush_ledger(self._ledger, reserved)
             except HistoryError:
                 undo.pop_all()
                 self._ledger.drop(reserved)
@@ -239,7 +239,7 @@ class ClientLimits:
                 continue
             usd = max(0.0, session.cost.committed_usd - left.before_usd)
             self._ledger.settle(left, min(left.usd, usd), session.events[-1].at)
-        await written(self._ledger)
+        await flush_ledger(self._ledger)
 
 
 async def _recorded(history: "History | None", name: str) -> Session | None:

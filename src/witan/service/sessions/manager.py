@@ -37,9 +37,9 @@ from witan.service.sessions.running import (
     Observer,
     RunningSession,
     SessionRegistry,
-    all_over,
     contain_errors,
-    watched,
+    notify_over,
+    watch_session,
 )
 from witan.service.sessions.spending import Ledger
 from witan.service.sessions.stream import Stream
@@ -142,7 +142,7 @@ class SessionJob:
         return None if poor else least
 
 
-def asking(
+def question_job(
     councils: Seating,
     request: QuestionRequest,
     conversation: Sequence[Message],
@@ -168,7 +168,7 @@ def asking(
     return SessionJob(partial(councils.council, request), hold, plan, hops, written="none")
 
 
-def resuming(
+def resume_job(
     councils: Seating,
     session: Session,
     take_up: Callable[[], Awaitable[Session]],
@@ -191,7 +191,7 @@ def resuming(
     return SessionJob(seat, hold, plan, left_usd=left)
 
 
-def retrying(
+def retry_job(
     councils: Seating, session: Session, seats: Sequence[str], max_cost_usd: float | None = None
 ) -> SessionJob:
     """Ask failed seats once more; none named: all of them."""
@@ -207,7 +207,7 @@ def retrying(
     return SessionJob(seat, hold, plan)
 
 
-def rejudging(
+def rejudge_job(
     councils: Seating, session: Session, judging: CouncilRequest, hops: tuple[str, ...] = ()
 ) -> SessionJob:
     """Put the stored answers of a session before another jury."""
@@ -334,7 +334,7 @@ class Service:
         return self._registry.under_way
 
     @property
-    def at_hand(self) -> tuple[RunningSession, ...]:
+    def recent(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, or ended lately, the earliest first."""
         return self._registry.all
 
@@ -352,7 +352,7 @@ class Service:
     async def plan(self, request: QuestionRequest) -> tuple[Plan, float | None]:
         """Plan a question without a call; return its ceiling as well."""
         council = self._seatings.council(request)
-        conversation, _ = await self._said_before(request)
+        conversation, _ = await self._read_conversation(request)
         lengths = TYPICAL
         if self.history is not None:
             with suppress(HistoryError):  # a plan needs no history
@@ -374,8 +374,8 @@ class Service:
         Busy
             If too many sessions are under way, or the client has spent what it may.
         """
-        conversation, parent = await self._said_before(request)
-        job = asking(self._seatings, request, conversation, parent, hops)
+        conversation, parent = await self._read_conversation(request)
+        job = question_job(self._seatings, request, conversation, parent, hops)
         return await self._start(client, job)
 
     async def resume(
@@ -395,10 +395,10 @@ class Service:
                 raise NothingToCount(problem)
 
             async def take_up() -> Session:
-                return await self._taken_over(record) if take_over else record
+                return await self._take_over(record) if take_over else record
 
             return await self._start(
-                client, resuming(self._seatings, record, take_up, max_cost_usd)
+                client, resume_job(self._seatings, record, take_up, max_cost_usd)
             )
 
     async def retry(
@@ -411,7 +411,7 @@ class Service:
     ) -> RunningSession:
         """Ask the seats that failed once more, in a session of its own; none given: all of them."""
         record = await self._at_rest(session)
-        job = retrying(self._seatings, record, seats, max_cost_usd)
+        job = retry_job(self._seatings, record, seats, max_cost_usd)
         return await self._start(client, job)
 
     async def rejudge(
@@ -424,7 +424,7 @@ class Service:
     ) -> RunningSession:
         """Put the stored answers of a session before another jury, in a session of its own."""
         record = await self._registry.session(session)
-        return await self._start(client, rejudging(self._seatings, record, judging, hops))
+        return await self._start(client, rejudge_job(self._seatings, record, judging, hops))
 
     async def plan_retry(
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
@@ -440,7 +440,7 @@ class Service:
         """Plan another jury, and its ceiling."""
         found = await self._registry.session(session)
         council = self._seatings.council_of_jurors(judging)
-        plan = rejudging(self._seatings, found, judging).plan(council)
+        plan = rejudge_job(self._seatings, found, judging).plan(council)
         return plan, council.procedure.limits.max_cost_usd
 
     async def session(self, name: str) -> Session:
@@ -493,7 +493,7 @@ class Service:
         self._registry.check_at_rest(whole)
         return await self._registry.session(whole)
 
-    async def _taken_over(self, session: Session) -> Session:
+    async def _take_over(self, session: Session) -> Session:
         """Return a session as whoever was at it has left it, and writes to it no longer."""
         if self.history is None:
             return session
@@ -503,7 +503,7 @@ class Service:
         except UnknownName:  # it is of a file
             return session
 
-    async def _said_before(
+    async def _read_conversation(
         self, request: QuestionRequest
     ) -> tuple[tuple[Message, ...], str | None]:
         """Return the conversation so far, and the session that it is from, if it is from one."""
@@ -520,7 +520,7 @@ class Service:
         with ExitStack() as undo:
             undo.callback(running.close)
             undo.callback(self._held.discard, running)
-            council, account = await self._admitted(client, job)
+            council, account = await self._admit(client, job)
             undo.pop_all()
         self._tasks.start_soon(self._hold, running, council, job, account)
         self._tasks.start_soon(running.stream.pace)
@@ -530,9 +530,7 @@ class Service:
             undo.pop_all()
         return running
 
-    async def _admitted(
-        self, client: Client, job: SessionJob
-    ) -> "tuple[Council, SessionReservation]":
+    async def _admit(self, client: Client, job: SessionJob) -> "tuple[Council, SessionReservation]":
         """Seat a council and reserve money for its session."""
         most = self._client_limits.ceiling(client)
         council = job.seat(most)
@@ -575,30 +573,28 @@ class Service:
             failure = mishap.failure
         except HistoryError as error:
             if len(running.stream) and running.stream.closed:
-                running.unkept = error  # it was held; only its record is elsewhere
+                running.record_failure = error  # it was held; only its record is elsewhere
             else:
                 failure = error
         except WitanError as error:
             failure = error
         finally:  # also where the service itself is cancelled
-            told = session is not None or len(running.stream)
+            any_event = session is not None or len(running.stream)
             try:
-                await account.settle((session or running.held) if told else None)
+                await account.settle((session or running.record) if any_event else None)
             finally:
                 self._held.discard(running)
                 running.close(session, failure)
-                all_over(self._observers, running)
+                notify_over(self._observers, running)
                 self._registry.over(running)
 
     def _listener(self, running: RunningSession, account: SessionReservation) -> Listener:
-        listeners = [watched(observer, running) for observer in self._observers]
-        return _Hearing(running, account, [running.take, self._noted(running), *listeners])
-
-    def _noted(self, running: RunningSession) -> Listener:
-        return lambda _: self._registry.opened(running)
+        watchers = [watch_session(observer, running) for observer in self._observers]
+        listeners = [running.take, lambda _: self._registry.opened(running), *watchers]
+        return _SessionListener(running, account, listeners)
 
 
-class _Hearing:
+class _SessionListener:
     """Tells all who hear of a session; and its account, before something is called."""
 
     def __init__(
@@ -617,7 +613,7 @@ class _Hearing:
         await self._account.calling(self._running.id, recorded=recorded)
 
 
-def councils_of(
+def make_councils(
     config: "Config", history: "History | None", *, fast_demo: bool = False
 ) -> "Councils":
     """Make the councils of a configuration and its profiles."""

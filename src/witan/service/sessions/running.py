@@ -82,7 +82,7 @@ class RunningSession:
         self.client = client
         self.stream = stream
         self.scope = anyio.CancelScope()
-        self.unkept: HistoryError | None = None
+        self.record_failure: HistoryError | None = None
         self._id: str | None = None
         self._session: Session | None = None
         self._shown: Session | None = None
@@ -110,20 +110,20 @@ class RunningSession:
     def session(self) -> Session:
         """The session as far as it came, as clients see it."""
         if self._session is None:
-            return Session.of(self.stream.kept)
+            return Session.of(self.stream.public_events)
         if self._shown is None:
             self._shown = redact(self._session)
         return self._shown
 
     @property
-    def held(self) -> Session:
+    def record(self) -> Session:
         """The same as it is recorded, with all that its seats are written by."""
-        return self._session if self._session is not None else Session.of(self.stream.held)
+        return self._session if self._session is not None else Session.of(self.stream.events)
 
     @property
     def problem(self) -> str | None:
         """Problem of the record, for clients; None: the history has it."""
-        return None if self.unkept is None else public_error(self.unkept)
+        return None if self.record_failure is None else public_error(self.record_failure)
 
     @property
     def under_way(self) -> bool:
@@ -185,31 +185,31 @@ class Observer(Protocol):
 _log = logging.getLogger("witan.service")
 
 
-def watched(observer: Observer, running: RunningSession) -> Listener:
+def watch_session(observer: Observer, running: RunningSession) -> Listener:
     """Make the listener of an observer; once it fails, the session goes on without it."""
     hearing: list[Listener] = []
-    with _spared(observer):
+    with _contain(observer):
         hearing.append(observer.watch(running))
 
-    def told(event: Event) -> None:
+    def hear(event: Event) -> None:
         if not hearing:
             return
         listener = hearing.pop()
-        with _spared(observer):
+        with _contain(observer):
             listener(event)
             hearing.append(listener)
 
-    return told
+    return hear
 
 
-def all_over(observers: Iterable[Observer], running: RunningSession) -> None:
+def notify_over(observers: Iterable[Observer], running: RunningSession) -> None:
     """Tell every observer that nothing follows in a session."""
     for observer in observers:
-        with _spared(observer):
+        with _contain(observer):
             observer.over(running)
 
 
-def _spared(observer: Observer) -> AbstractContextManager[ContainedError]:
+def _contain(observer: Observer) -> AbstractContextManager[ContainedError]:
     words = "%s failed; the session goes on without it"
     return contain_errors(_log, words, type(observer).__name__)
 
@@ -304,7 +304,7 @@ class SessionRegistry:
         whole = await self.named(name)
         running = self._known.get(whole)
         if running is not None and not (self._history and running.stream.interrupted):
-            return running.held
+            return running.record
         if whole in self._of_files:
             return self._of_files[whole]
         assert self._history is not None  # noqa: S101 - what is not at hand is in it
@@ -313,9 +313,9 @@ class SessionRegistry:
         except HistoryError:
             if running is None:
                 raise
-            return running.held  # it could not be recorded
-        if running is None or running.held.events[-1].seq >= record.events[-1].seq:
-            return record if running is None else running.held
+            return running.record  # it could not be recorded
+        if running is None or running.record.events[-1].seq >= record.events[-1].seq:
+            return record if running is None else running.record
         self.drop(whole)  # another process took it up
         return record
 

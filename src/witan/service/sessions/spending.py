@@ -147,7 +147,7 @@ class Ledger:
         self._lines.pop(reserved.number, None)
         self._unwritten.pop(reserved.number, None)
 
-    async def kept(self, reserved: ReservedAmount | None = None) -> None:
+    async def flush(self, reserved: ReservedAmount | None = None) -> None:
         """Wait until all that was said so far is on the disk; of what was reserved there, if any.
 
         Those who wait at the same time wait for one writing of it. Nobody waits for what was said

@@ -120,7 +120,7 @@ class TextRun(StreamMessage):
         return StreamMessage(rest, simulated=self._simulated, mark=self._mark)
 
 
-def heard(messages: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
+def resume_point(messages: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
     """Return the number of the last event a reader has; 0: none surely.
 
     Parameters
@@ -223,7 +223,7 @@ class Stream:
         return self.ended and not self.closed
 
     @property
-    def kept(self) -> list[e.Event]:
+    def public_events(self) -> list[e.Event]:
         """The messages so far, without pieces of texts."""
         return [
             told.event
@@ -232,7 +232,7 @@ class Stream:
         ]
 
     @property
-    def held(self) -> tuple[e.Event, ...]:
+    def events(self) -> tuple[e.Event, ...]:
         """The same as it happened: readers are not told how seats are written."""
         return tuple(self._held)
 
@@ -260,15 +260,15 @@ class Stream:
                 return
             await self.changed()
 
-    def heard(self, last: str) -> int:
-        """Return the number after which to go on telling whoever heard this last; as of `heard`."""
-        return heard(self._log, last, self.mark)
+    def resume_point(self, last: str) -> int:
+        """Return the number after which to go on for whoever received this last."""
+        return resume_point(self._log, last, self.mark)
 
     async def changed(self) -> None:
         """Wait until something is told, or nothing follows any more."""
         await self._wake.wait()
 
-    def told_after(self, after: int) -> tuple[StreamMessage, ...]:
+    def messages_after(self, after: int) -> tuple[StreamMessage, ...]:
         """Return the messages so far with a number above `after`."""
         return tuple(self._since(after))
 

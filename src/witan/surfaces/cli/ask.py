@@ -491,10 +491,10 @@ def resume_command(**options: Any) -> int:
 def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, Any]) -> None:
     """Delete a record that was set aside, once the history has all of it."""
     from witan.files.session_files import read_session
-    from witan.service.history_access import configured, is_aside
+    from witan.service.history_access import configured, is_rescued
     from witan.surfaces.cli.stored_sessions import open_history
 
-    if file is None or options["no_history"] or not is_aside(file):
+    if file is None or options["no_history"] or not is_rescued(file):
         return
     # What cannot be compared stays.
     with suppress(WitanError, OSError):

@@ -82,15 +82,19 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
         nothing = Counter[str]()
         kind, write = _writer(options, nothing)
         found = _find_sessions(history, sessions, options)
-        picked, left_out = _picked(found, kind, everything=options["everything"] or bool(sessions))
+        picked, left_out = _pick(found, kind, everything=options["everything"] or bool(sessions))
         if not picked:
-            raise NothingToCount(_nothing(left_out, kind))
+            raise NothingToCount(_describe_nothing(left_out, kind))
         damaged: list[str] = []
-        whole = _whole(history, picked, damaged)
+        whole = _read_whole(history, picked, damaged)
         written = write(whole, "-" if _piped(options) else options["output"])
         where = history.url
     of_others = sum(one.relation in ("retried", "rejudged") for one in picked)
-    _tell(_Done(kind, written, len(left_out), nothing, of_others, len(damaged)), options, where)
+    _report_counts(
+        _ExportCounts(kind, written, len(left_out), nothing, of_others, len(damaged)),
+        options,
+        where,
+    )
     if damaged:
         names = clean(listed(damaged, most=MOST_NAMED))
         echo(f"damaged, and not in the file: {counted(len(damaged), 'session')}: {names}", err=True)
@@ -164,7 +168,7 @@ def _find_sessions(
     return sorted(result, key=lambda one: (one.at, one.session))
 
 
-def _picked(
+def _pick(
     summaries: "Sequence[SessionSummary]", kind: str, *, everything: bool
 ) -> "tuple[list[SessionSummary], list[SessionSummary]]":
     """Split sessions into those to write, and simulated ones."""
@@ -175,7 +179,7 @@ def _picked(
     ]
 
 
-def _whole(
+def _read_whole(
     history: "History", picked: "Sequence[SessionSummary]", damaged: list[str]
 ) -> "Iterator[Imported]":
     """Yield the sessions, whole; those that cannot be read any more are named in `damaged`."""
@@ -192,7 +196,7 @@ def _whole(
         yield whole
 
 
-def _nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
+def _describe_nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
     if left_out:
         n = counted(len(left_out), "simulated session")
         return f"there is nothing but {n}; --all writes their {kind}, too"
@@ -220,7 +224,7 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _ExportCounts:
     """Counts of what was written and what was left out."""
 
     kind: str
@@ -238,7 +242,7 @@ class _Done:
         return {"kind": self.kind, "written": self.written, "left_out": left_out}
 
 
-def _tell(done: _Done, options: dict[str, Any], where: str) -> None:
+def _report_counts(done: _ExportCounts, options: dict[str, Any], where: str) -> None:
     if done.of_scripts:
         n = counted(done.of_scripts, "simulated session")
         echo(f"{n} left out; --all writes them, too", err=True)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from witan.core.scale import Scale
     from witan.files.ballots import LineProblem
     from witan.history import History
-    from witan.service.operations.imports import Meaning, Taken
+    from witan.service.operations.imports import FileImport, FileOptions
 
 
 PROBLEMS_SHOWN = 20
@@ -107,11 +107,11 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
     if files.count("-") > 1:
         raise click.UsageError("standard input, -, can be read only once")
     from witan.service.history_access import configured, forget_expired
-    from witan.service.operations.imports import Meaning
+    from witan.service.operations.imports import FileOptions
     from witan.surfaces.cli.stored_sessions import open_history
 
     at: datetime | None = options["at"]
-    meaning = Meaning(
+    meaning = FileOptions(
         format=options["format"],
         columns=tuple((options["columns"] or {}).items()),
         scale=options["scale"],
@@ -122,7 +122,7 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
         session_prefix=options["prefix"],
     )
     with open_history(configured(config, options["history"])) as history:
-        taking = _Taking(history, meaning, strict=options["strict"], quiet=options["as_json"])
+        taking = _Importer(history, meaning, strict=options["strict"], quiet=options["as_json"])
         try:
             for file in files:
                 taking.take(file)
@@ -159,7 +159,7 @@ class _Tally:
     problems: list["LineProblem"] = field(default_factory=list)
     scales: dict["Scale", None] = field(default_factory=dict)
 
-    def add(self, result: "Taken") -> None:
+    def add(self, result: "FileImport") -> None:
         self.files += 1
         self.before += result.before
         self.problems += result.problems
@@ -228,11 +228,11 @@ def _ballots(n: int, by_people: int) -> str:
     return counted(n, "ballot") + (f", {by_people:,} by people" if by_people else "")
 
 
-class _Taking:
+class _Importer:
     """Takes in files one after another, and tells of each."""
 
     def __init__(
-        self, history: "History", meaning: "Meaning", *, strict: bool, quiet: bool
+        self, history: "History", meaning: "FileOptions", *, strict: bool, quiet: bool
     ) -> None:
         self.history, self.meaning, self.strict, self.quiet = history, meaning, strict, quiet
         self.done: list[_Tally] = []
@@ -266,13 +266,13 @@ class _Taking:
         return "; ".join([*said, "the same command again takes in what is missing"])
 
     def _take(self, tally: _Tally, path: str) -> None:
-        from witan.service.operations.imports import take_in
+        from witan.service.operations.imports import import_file
 
         self._at = tally.name if path == "-" else path
         with _spinner(path):
             taken = self._reported(
                 tally,
-                lambda: take_in(
+                lambda: import_file(
                     self.history,
                     path,
                     self.meaning,

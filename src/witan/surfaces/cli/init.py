@@ -56,7 +56,7 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     if user and output is not None:
         raise click.UsageError("--user and --output name two files; give one of them")
     path = user_file(os.environ) if user else output or Path(FILE_NAME)
-    asking = _Asking(silent=options["yes"])
+    asking = _Dialogue(silent=options["yes"])
     _check_overwriting(path, asking, force=options["force"])
     seats = _priced(_named(options["members"]) or _chosen(asking))
     ceiling = options["max_cost"]
@@ -90,7 +90,7 @@ def _lengths() -> "Lengths":
     return TYPICAL
 
 
-class _Asking:
+class _Dialogue:
     """Asks on standard error, and reads a line from standard input."""
 
     def __init__(self, *, silent: bool) -> None:
@@ -114,7 +114,7 @@ class _Asking:
             echo(clean(text), err=True)
 
 
-def _check_overwriting(path: Path, asking: _Asking, *, force: bool) -> None:
+def _check_overwriting(path: Path, asking: _Dialogue, *, force: bool) -> None:
     if force or not (path.exists() or path.is_symlink()):
         return
     if asking.ask(f"{path} exists; overwrite it? (y/n)", "n").lower() not in ("y", "yes"):
@@ -142,7 +142,7 @@ def _priced(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
     return anyio.run(partial(price_by_lists, seats, os.environ))
 
 
-def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
+def _chosen(asking: _Dialogue) -> "tuple[SeatSpec, ...]":
     """Return the members that are chosen of what the keys and servers found here offer."""
     from functools import partial
 
@@ -155,7 +155,7 @@ def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
         NOTHING_HERE,
         deal,
         find_sources,
-        prefer_known,
+        sort_by_known_price,
     )
 
     held = {
@@ -182,16 +182,16 @@ def _chosen(asking: _Asking) -> "tuple[SeatSpec, ...]":
         )
     for problem in problems:
         asking.say(problem)
-    sources = prefer_known(sources)
+    sources = sort_by_known_price(sources)
     offers = [spec for source in sources for spec in source[:OFFERED]]
     seats = deal(sources)
     seats = seats * FEWEST if len(seats) == 1 else seats
     offers += [seat for seat in seats if seat not in offers]
-    return name_seats(_picked(offers, seats, asking))
+    return name_seats(_pick(offers, seats, asking))
 
 
-def _picked(
-    offers: "list[SeatSpec]", default: "list[SeatSpec]", asking: _Asking
+def _pick(
+    offers: "list[SeatSpec]", default: "list[SeatSpec]", asking: _Dialogue
 ) -> "list[SeatSpec]":
     """Return the offers whose numbers are given, or seats as they are written."""
     from witan.models.seats import parse_seat
@@ -215,7 +215,7 @@ def _picked(
     return chosen
 
 
-def _ceiling(made: "Draft", asking: _Asking) -> float:
+def _ceiling(made: "Draft", asking: _Dialogue) -> float:
     """Return the ceiling that is answered, in US dollars."""
     from witan.service.council_discovery import QUESTION
 

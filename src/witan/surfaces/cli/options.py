@@ -207,11 +207,11 @@ recording_options = section("History", history_option, no_history_option)
 
 def open_record(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
     """Open the history that the options of `recording_options` mean; None: it is not to be kept."""
-    from witan.service.history_access import configured, recorded
+    from witan.service.history_access import configured, open_recording
 
     if options["no_history"] and options["history"] is not None:
         raise click.UsageError("choose --history or --no-history, not both")
     if options["no_history"]:
         return None
     file: Path | None = options.get("config")
-    return recorded(configured(file, options["history"]), file, say)
+    return open_recording(configured(file, options["history"]), file, say)

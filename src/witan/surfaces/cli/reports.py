@@ -53,7 +53,7 @@ source_options = stacked(
 
 
 @contextmanager
-def opened_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]]":
+def open_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]]":
     """Open what the options of `source_options` mean, for the time of the block."""
     lake, engine = options["lake"], options["engine"]
     if lake is not None and options["history"] is not None:
@@ -131,7 +131,7 @@ class _Reports:
 
 @contextmanager
 def _open_reports(options: Mapping[str, Any]) -> Iterator[_Reports]:
-    with opened_source(options) as (source, config):
+    with open_source(options) as (source, config):
         yield _Reports(source, config)
 
 
@@ -152,9 +152,9 @@ class _LocalProfiles:
 def _open_profiles(options: Mapping[str, Any]) -> Iterator[_LocalProfiles]:
     import anyio
 
-    from witan.service.sessions.manager import councils_of
+    from witan.service.sessions.manager import make_councils
 
-    councils = councils_of(configured(options["config"], None), None)
+    councils = make_councils(configured(options["config"], None), None)
 
     async def seat() -> None:
         async with AsyncExitStack() as stack:

@@ -78,7 +78,7 @@ def serve_command(**options: Any) -> int:
         place = open_record(options, say)
         try:
             anyio.run(
-                partial(_served, fast_demo=options["fast_demo"]), config, listening, place, say
+                partial(_serve_http, fast_demo=options["fast_demo"]), config, listening, place, say
             )
         finally:
             if place is not None:
@@ -94,7 +94,7 @@ def _with_options(config: "Config", options: dict[str, Any]) -> "Config":
     return profile_config(config, "", values)
 
 
-async def _served(
+async def _serve_http(
     config: "Config",
     listening: "socket",
     place: "RecordingPlace | None",
@@ -102,14 +102,14 @@ async def _served(
     *,
     fast_demo: bool,
 ) -> None:
-    from witan.service.sessions.manager import councils_of, open_service, spent_path
+    from witan.service.sessions.manager import make_councils, open_service, spent_path
     from witan.surfaces.http.observers import Metrics, SessionLog
     from witan.surfaces.http.server import serve
 
     settings = config.serve
     metrics = Metrics()
     history = None if place is None else place.history
-    councils = councils_of(config, history, fast_demo=fast_demo)
+    councils = make_councils(config, history, fast_demo=fast_demo)
     port = listening.getsockname()[1]
     spent = spent_path(settings)
     async with open_service(councils, settings, [metrics, SessionLog()], spent=spent) as service:
@@ -202,11 +202,11 @@ def _serve_pipe(config: "Config", options: dict[str, Any]) -> int:
 
 
 async def _serve_client(config: "Config", place: "RecordingPlace | None", fast_demo: bool) -> None:
-    from witan.service.sessions.manager import councils_of, open_service
+    from witan.service.sessions.manager import make_councils, open_service
     from witan.surfaces.mcp.server import serve_stdio
 
     history = None if place is None else place.history
-    councils = councils_of(config, history, fast_demo=fast_demo)
+    councils = make_councils(config, history, fast_demo=fast_demo)
     async with open_service(councils, config.serve) as service:
         council = service.profiles[""]
         if council.problem is not None:

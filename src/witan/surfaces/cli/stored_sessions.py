@@ -11,7 +11,7 @@ import click
 
 from witan.errors import HistoryError, SessionFileError, UnknownName, WitanError
 from witan.service import history_access
-from witan.service.history_access import configured, history_place, is_path, is_there
+from witan.service.history_access import configured, history_exists, history_place, is_path
 from witan.service.stored_sessions import describe_session
 from witan.service.text import clean
 from witan.surfaces.terminal import echo
@@ -201,7 +201,7 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
 def stored_session(name: str, config: Path | None, url: str | None) -> "Imported":
     """Return a session of the history with all its ballots, people's as well."""
     where = configured(config, url)
-    if not is_there(history_place(where)):
+    if not history_exists(history_place(where)):
         from witan.errors import BallotFileError
 
         problem = "does not exist, and there is no history to look for a session of that name"

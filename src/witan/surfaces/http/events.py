@@ -96,7 +96,7 @@ async def frames(
     stream, due = running.stream, anyio.current_time() + heartbeat_seconds
     while True:
         piece = b""
-        if messages := stream.told_after(after):
+        if messages := stream.messages_after(after):
             after = messages[-1].seq
             for piece in _joined(map(frame, messages)):
                 yield piece

@@ -88,8 +88,8 @@ class SessionLog:
             failure = running.failure
             fields = {"session": running.id, "failure": None if failure is None else str(failure)}
             _log.warning("session interrupted", extra={"fields": fields})
-        if running.unkept is not None:
-            fields = {"session": running.id, "problem": str(running.unkept)}
+        if running.record_failure is not None:
+            fields = {"session": running.id, "problem": str(running.record_failure)}
             _log.error("session not kept", extra={"fields": fields})
 
 

@@ -14,7 +14,7 @@ from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations.sessions import ShowParameters, show
 from witan.service.session_records import CouncilSession, ImportedSession
-from witan.service.sessions import LOCAL, RunningSession, StreamMessage, heard
+from witan.service.sessions import LOCAL, RunningSession, StreamMessage, resume_point
 from witan.surfaces.http.endpoints import (
     ServiceOf,
     add_session_route,
@@ -172,7 +172,7 @@ async def follow(
     if running is None:
         return stream_response(request, _stored_events(await service.session(whole), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
-    start = running.stream.heard(last)
+    start = running.stream.resume_point(last)
     return stream_response(request, frames(running, start, heartbeat, ending=_ending))
 
 
@@ -196,7 +196,7 @@ def _record(session: Session, running: RunningSession) -> Response:
 async def _stored_events(session: Session, last: str) -> AsyncGenerator[bytes, None]:
     """Yield the events of a finished session after the last one received."""
     messages = [StreamMessage(event, simulated=session.simulated) for event in session.events]
-    after = heard(messages, last)
+    after = resume_point(messages, last)
     for each in messages:
         if each.seq > after:
             yield event_frame(each)

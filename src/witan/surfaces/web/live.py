@@ -417,7 +417,7 @@ class Feed:
 
     def is_behind(self, stream: Stream) -> bool:
         """Return true if the stream has messages that it has not applied."""
-        return stream.ended or bool(stream.told_after(self._latest))
+        return stream.ended or bool(stream.messages_after(self._latest))
 
     async def wait(self, stream: Stream) -> None:
         """Wait for a message, and for those that come with it.
@@ -433,7 +433,7 @@ class Feed:
         if self.end is not None:
             return
         is_over = stream.ended  # before the messages are read: nothing follows them then
-        for message in stream.told_after(self._latest):
+        for message in stream.messages_after(self._latest):
             self._latest = message.seq
             self._live.take(message.event)
         self.seq = self._live.seq
@@ -471,7 +471,7 @@ class Feed:
         if after >= self.seq:
             return b""
         live = self._page()
-        messages = [message for message in stream.told_after(0) if message.seq <= self.seq]
+        messages = [message for message in stream.messages_after(0) if message.seq <= self.seq]
         for message in messages:
             if message.seq <= after:
                 live.take(message.event)

@@ -97,7 +97,7 @@ async def live(
     following = follow_live(
         running.stream,
         request.app.state.feeds.of(running.stream, page, revealed=reveal),
-        after=running.stream.heard(last_event_id or after),
+        after=running.stream.resume_point(last_event_id or after),
         heartbeat_seconds=min(LIVE_SECONDS, request.app.state.settings.heartbeat_seconds),
         problem=lambda: _running_problem(running),
     )
@@ -262,7 +262,7 @@ async def _show_session(
     """Make the page of a session, kept in no cache."""
     site, running = site_of(request), service.running(session_id)
     if running is not None and running.under_way:
-        events = (each.event for each in running.stream.told_after(0))
+        events = (each.event for each in running.stream.messages_after(0))
         live = LivePage(events, revealed=query.reveal, site=site, mark=running.stream.mark)
         return HtmlPage(render_live(live, site=site), headers=UNKEPT)
     result = await dispatch(show_session, service, LOCAL, ShowParameters(session_id), keep_typed)

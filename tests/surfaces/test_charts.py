@@ -438,14 +438,6 @@ class TestComparison:
         [(_, written)] = squares(comparison_chart(both)).values()
         assert written[0] == text
 
-    def test_a_session_among_several_can_be_chosen(self):
-        """With a session named, its ranks are shown; a mistyped one is named."""
-        both = comparison({"q1": two_rules(), "q2": two_rules(session="q2")})
-
-        assert "session q2" in comparison_chart(both, "q2").about
-        with pytest.raises(UnknownName, match="q1"):
-            comparison_chart(both, "q11")
-
     def test_nothing_to_compare_is_an_error(self):
         """No session, no picture; and agreement takes two rules."""
         both = comparison({"q1": two_rules(), "q2": two_rules()}, tau=((1.0,),), differs=((0,),))
@@ -588,12 +580,12 @@ class TestFiles:
         outcomes = compared.outcomes["q0"].values()
         drawn = [chart(found) for found in outcomes for chart in (standings_chart, matchup_chart)]
 
-        for chart in [*drawn, comparison_chart(compared, "q0")]:
+        for chart in drawn:
             svg = save_chart(chart, tmp_path / "chart.svg").read_text(encoding="utf-8")
             assert elements(svg)[0] == "svg"
             assert all(f">{name}</text>" in svg for name in ("ada", "bob", "cyd", "dee"))
-        agreement = save_chart(comparison_chart(compared), tmp_path / "all.svg")
-        assert ">schulze</text>" in agreement.read_text(encoding="utf-8")
+        rules = save_chart(comparison_chart(compared), tmp_path / "rules.svg")
+        assert ">schulze</text>" in rules.read_text(encoding="utf-8")
 
     def test_an_older_chart_is_replaced(self, tmp_path):
         """Drawing again over a file leaves the new picture and nothing else."""

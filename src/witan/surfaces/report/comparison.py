@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from witan.core.comparison import Comparison
 from witan.core.outcome import Outcome
-from witan.errors import NothingToCount, UnknownName
+from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, counted, decimals, listed, number
 from witan.surfaces.report.chart import Grid, Square, signed
 from witan.surfaces.report.document import (
@@ -249,24 +249,19 @@ def _pairs(
     )
 
 
-def comparison_chart(comparison: Comparison, session: str | None = None) -> Chart:
+def comparison_chart(comparison: Comparison) -> Chart:
     """Chart rules side by side: ranks within one session, or their agreement over several.
 
     Raises
     ------
     NothingToCount
         If no rule counted any session, or one rule alone several.
-    UnknownName
-        If there is no such session.
     """
     if not comparison.sessions or not comparison.rules:
         raise NothingToCount("there is nothing to compare: no rule counted any session")
-    if session is None and len(comparison.sessions) > 1:
+    if len(comparison.sessions) > 1:
         return _agreement_chart(comparison)
-    chosen = comparison.sessions[0] if session is None else session
-    if chosen not in comparison.sessions:
-        raise UnknownName("session", chosen, comparison.sessions)
-    return _ranks_chart(comparison, chosen)
+    return _ranks_chart(comparison, comparison.sessions[0])
 
 
 def _ranks_chart(comparison: Comparison, session: str) -> Chart:

@@ -181,10 +181,7 @@ def _draw_line(line: DotLine, axes: Sequence[Axis], columns: _Columns, y: float)
         yield _text(columns.name, y + 16, line.remark, ink, size=SMALL, room=room)
     for axis, x, dot in zip(axes, columns.plots, line.dots, strict=True):
         if dot is not None:
-            place = _along(axis, x, columns.plot)
-            if dot.interval is not None:
-                yield _rule(place(dot.interval.low), y, place(dot.interval.high), y, _bar(dot))
-            yield _mark(dot, place(dot.value), y)
+            yield from _dot(dot, _along(axis, x, columns.plot), y)
     for x, cell in zip(columns.cells, line.cells, strict=True):
         yield _text(x, y, cell, anchor="end")
     yield "</g>"
@@ -224,8 +221,7 @@ def _draw_matrix(matrix: Grid) -> _Body:
     """Draw printed cells; the names of columns slant unless they fit."""
     known = [square for row in matrix.squares for square in row if square is not None]
     side = max(30.0, _widest(square.text for square in known) + 10)
-    tall = side if any(square.note for square in known) else min(side, 28.0)
-    tall = max(tall, 36.0) if any(square.note for square in known) else tall
+    tall = max(side, 36.0) if any(square.note for square in known) else 28.0
     room = min(_widest(matrix.rows), NAME)
     left, heads = room + GAP, min(_widest(matrix.columns), 0.7 * NAME)
     level = heads <= side - 6
@@ -292,11 +288,8 @@ def _draw_scatter(scatter: Scatter) -> _Body:
     for point, y in zip(points, names, strict=True):
         parts.append(_rule(run(point.x), rise(point.dot.value), beyond - 4, y, "join"))
     for point, y in zip(points, names, strict=True):
-        x, ends = run(point.x), point.dot.interval
         parts.append(f'<g role="img"><title>{_safe(point.spoken)}</title>')
-        if ends is not None:
-            parts.append(_rule(x, rise(ends.low), x, rise(ends.high), _bar(point.dot)))
-        parts.append(_mark(point.dot, x, rise(point.dot.value)))
+        parts += _dot(point.dot, rise, run(point.x), upright=True)
         parts.append(_text(beyond, y, point.name, room=NAME) + "</g>")
     parts.append(_text(left, tall + 56, scatter.across.title, "quiet", size=SMALL))
     width = max(
@@ -334,19 +327,17 @@ def _draw_strips(strips: Strips) -> _Body:
         for value, words in ticks:
             parts.append(_rule(left, rise(value), left + PLOT, rise(value), "tick"))
             parts.append(_text(left - 5, rise(value), words, "quiet", "end", size=9))
+        marks = [
+            (left + PLOT * (part + 0.5) / len(each.dots), dot)
+            for part, dot in enumerate(each.dots)
+            if dot is not None
+        ]
+        places = [(x, rise(dot.value)) for x, dot in marks]
         parts.append(f'<g role="img"><title>{_safe(each.spoken)}</title>')
         parts.append(_text(0, top + 22, each.name, room=room))
-        marks = [
-            (left + PLOT * (x + 0.5) / len(each.dots), dot)
-            for x, dot in enumerate(each.dots)
-            if dot
-        ]
-        for x, dot in marks:
-            if dot.interval is not None:
-                parts.append(_rule(x, rise(dot.interval.low), x, rise(dot.interval.high), "bar"))
-        places = [(x, rise(dot.value)) for x, dot in marks]
         parts += [_rule(*one, *following, "join") for one, following in pairwise(places)]
-        parts += [_mark(dot, x, rise(dot.value), 3.5) for x, dot in marks]
+        for x, dot in marks:
+            parts += _dot(dot, rise, x, upright=True, r=3.5)
         parts.append(_text(right, top + 22, each.last, anchor="end") + "</g>")
     return _Body(parts, right, 24 + 48 * len(strips.series))
 
@@ -359,11 +350,20 @@ _DRAWERS: dict[type, Callable[[Any], _Body]] = {
 }
 
 
-def _bar(dot: Dot) -> str:
-    return "bar bad" if dot.mark in ("cross", "diamond") else "bar"
+def _dot(
+    dot: Dot, place: Callable[[float], float], across: float, *, upright: bool = False, r: float = 5
+) -> Iterator[str]:
+    """Draw a dot and its interval on an axis; `across`: the other coordinate of all of it."""
+    if dot.interval is not None:
+        ink = "bar bad" if dot.mark in ("cross", "diamond") else "bar"
+        low, high = place(dot.interval.low), place(dot.interval.high)
+        ends = (across, low, across, high) if upright else (low, across, high, across)
+        yield _rule(*ends, ink)
+    at = place(dot.value)
+    yield _mark(dot, *((across, at) if upright else (at, across)), r)
 
 
-def _mark(dot: Dot, x: float, y: float, r: float = 5) -> str:
+def _mark(dot: Dot, x: float, y: float, r: float) -> str:
     if dot.mark == "cross":
         path, ink = f"M{_px(x - r)} {_px(y - r)}l10 10m-10 0l10-10", "cross"
     elif dot.mark == "diamond":
@@ -422,12 +422,13 @@ def _px(value: float) -> str:
 def _cut(words: str, room: float, size: float) -> str:
     if _width(words, size) <= room:
         return words
-    most = min(span(words), int(room / (NARROW * size)) + 1)
+    most = min(span(words), int(room / (NARROW * size)))
     cuts = (shorten(words, columns) for columns in range(most, 0, -1))
     return next((cut for cut in cuts if _width(cut, size) <= room), "…")
 
 
-NARROW = 0.36
+NARROW = 0.39
+"""Ems of the narrowest letters."""
 
 
 def _width(words: str, size: float = SIZE) -> float:
@@ -437,7 +438,7 @@ def _width(words: str, size: float = SIZE) -> float:
 
 def _ems(char: str) -> float:
     if char in "fijlrtI.,:;|!'()[]{}/\\ -":
-        return NARROW + 0.03
+        return NARROW
     if char in "mwMW@%…—" or span(char) > 1:
         return 1.0
     return 0.72 if char.isupper() else 0.63 * span(char)

@@ -6,9 +6,11 @@ it is whole.
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -77,6 +79,13 @@ class Lane:
     text: Markup | None = None
 
 
+Change: TypeAlias = tuple[str, str, Callable[[], str]]
+"""The id of an element, how it is swapped, and what writes the new part."""
+
+UNSEEN = object()
+"""The state of a part that the reader's page does not show."""
+
+
 class LivePage:
     """The page of a session under way.
 
@@ -106,12 +115,10 @@ class LivePage:
         self._events: list[e.Event] = []
         self.board = Board()
         self._texts: dict[str, str] = {}
-        self._visible: dict[str, str] = {}
         self._answers: dict[str, Markup] = {}
-        self._synthesis = ""
-        self._changes = _Changes()
-        self._announcement = ""
-        self._labels: Mapping[str, str] = {}
+        self._n_counts = 0
+        self._visible: dict[str, str | None] = {}
+        self._states: dict[str, object] = {}
         self._naming: Naming | None = None
         self.seq = 0
         for event in events:
@@ -122,75 +129,57 @@ class LivePage:
     def take(self, event: e.Event) -> None:
         """Hear of an event; what it changes waits for the next patch."""
         self.seq = event.seq
-        before = self.board
-        self.board = before.after(event)
+        self.board = self.board.after(event)
         if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
             self._events.append(event)
             if not isinstance(event, e.CallRetried | e.SheetDrawn | e.ReviewStarted):
                 self._naming = None
-        self._changes.lanes |= {
-            old.name
-            for old, new in zip(before.seats, self.board.seats, strict=False)
-            if old.at_rest != new.at_rest
-        }
-        self._changes.writer |= _at_rest(before) != _at_rest(self.board)
-        self._changes.news |= before.news != self.board.news
-        self._changes.news |= before.provisional != self.board.provisional
         self._take_text(event)
 
     def _take_text(self, event: e.Event) -> None:
         """Apply an event to the text that it changes."""
-        changes = self._changes
         match event:
             case e.SessionOpened():
+                self.mark_visible()
                 # The page may be one of before the session was interrupted, and taken up again.
-                changes.writer = changes.closing_void = True
-                self._labels = self.naming.labels
+                self._states |= {"writer": UNSEEN, "status": UNSEEN}
+                self._forget(CLOSING)
             case e.AnswerDelta():
                 self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
-                changes.seats.add(event.seat)
             case e.AnswerDone():
                 self._answers[event.seat] = rendered(self.naming.quote(event.text))
-                changes.answers.add(event.seat)
             case (
                 e.AnswerStarted()
                 | e.AnswerFailed()
                 | e.CallRetried(stage="answer")
                 | e.TextWithdrawn(stage="answer")
             ):
-                self._void(event.seat)
+                # A failed round of debate leaves the answer of the round before standing.
+                if event.seat not in self._answers:
+                    self._texts.pop(event.seat, None)
+                    self._forget(event.seat)
             case e.SynthesisDelta():
-                self._synthesis += event.text
-                changes.closing = True
+                self._texts[CLOSING] = self._texts.get(CLOSING, "") + event.text
             case (
                 e.SynthesisFailedOver()
                 | e.CallRetried(stage="synthesis")
                 | e.TextWithdrawn(stage="synthesis")
             ):
-                self._synthesis, changes.closing, changes.closing_void = "", False, True
-                self._visible.pop(CLOSING, None)
-            case e.OutcomeChanged():
-                changes.ranking = changes.ballots = True
-            case e.BallotCast() | e.BallotAbstained():
-                changes.ballots = True
+                self._texts.pop(CLOSING, None)
+                self._forget(CLOSING)
+            case e.OutcomeChanged() | e.BallotCast() | e.BallotAbstained():
+                self._n_counts += 1
             case _:
                 pass
 
-    def _void(self, seat: str) -> None:
-        if seat in self._answers:
-            return  # a failed round of debate leaves the answer of the round before standing
-        self._texts.pop(seat, None)
-        self._visible.pop(seat, None)
-        self._changes.seats.discard(seat)
-        self._changes.void.add(seat)
+    def _forget(self, of: str) -> None:
+        """Have a text written anew, whatever a page shows of it."""
+        self._visible[of], self._states[f"text of {of}"] = None, UNSEEN
 
     def mark_visible(self) -> None:
         """Mark everything so far as shown."""
-        self._changes = _Changes()
-        self._announcement = self.board.doing
-        self._labels = self.naming.labels
-        texts = {**self._texts, CLOSING: self._synthesis}
-        self._visible = {of: self.naming.quote_partial(text) for of, text in texts.items()}
+        for _ in self._changes():
+            pass
 
     @property
     def closed(self) -> bool:
@@ -285,24 +274,15 @@ class LivePage:
 
     def verdict_text(self) -> str:
         """Return the final answer so far."""
-        return readable(self.naming.quote_partial(self._synthesis))
+        return readable(self.naming.quote_partial(self._texts.get(CLOSING, "")))
 
     def patch(self) -> str:
         """Return what changed since the last patch, as partials."""
         if not self._events:
             return ""
-        changes, self._changes = self._changes, _Changes()
         if self.closed:
             return self.final_patch()
-        return "\n".join(
-            _partial(target, swap, content)
-            for target, swap, content in (
-                *self._patched_lanes(changes),
-                *self._patched_counts(changes),
-                *self._patched_closing(changes),
-                *self._patched_status(changes),
-            )
-        )
+        return "\n".join(_partial(at, swap, write()) for at, swap, write in self._changes())
 
     def final_patch(self, problem: str = "") -> str:
         """Return a patch that replaces the live page by the final one."""
@@ -312,78 +292,65 @@ class LivePage:
         announced = _partial("announced", "textContent", ending)
         return f"{announced}\n{_partial('session', 'innerHTML', body)}"
 
-    def _patched_lanes(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
-        if self.naming.veiled and self.naming.labels != self._labels:
+    def _changes(self) -> Iterator[Change]:
+        """Yield what changed since it was last yielded."""
+        lanes = [each for pair in enumerate(self._lines()) for each in self._lane_changes(*pair)]
+        if self._differs("labels", self.naming.labels if self.naming.veiled else None):
             # A seat that failed gets none of the labels of the final answer, so others move up.
-            self._labels = self.naming.labels
-            for seat, text in self._texts.items():
-                self._visible[seat] = self.naming.quote_partial(text)
-            yield "lanes", "innerHTML", "".join(part(LIVE, "lane", each) for each in self.lanes())
+            yield "lanes", "innerHTML", self._write_lanes
+        else:
+            yield from lanes
+        outcome, writer = self.board.outcome, self.board.writer
+        if outcome is not None and self._differs("ranking", outcome):
+            blocks = partial(ranking_blocks, outcome, self.naming)
+            yield "ranking", "innerMorph", lambda: _part("blocks", blocks(), self._site, {})
+        if self._differs("ballots", self._n_counts):
+            yield "ballots", "innerMorph", lambda: _part("matrix", self.matrix(), self._site, True)
+        if self._differs("writer", writer and writer.at_rest):
+            yield "writer", "innerHTML", lambda: part(LIVE, "writer", self.writer())
+        if self._differs(f"text of {CLOSING}", text := self._texts.get(CLOSING, "")):
+            yield from self._text_changes("verdict-text", CLOSING, text)
+        board = self.board
+        if self._differs("status", (board.doing, board.news, board.provisional)):
+            yield "status", "innerHTML", lambda: part(LIVE, "status", board, self.news)
+            yield "announced", "textContent", lambda: to_html(board.doing)
+
+    def _differs(self, name: str, state: object) -> bool:
+        """Remember the state of a part; return true if it was another."""
+        before, self._states[name] = self._states.get(name, UNSEEN), state
+        return before is not state and before != state
+
+    def _write_lanes(self) -> str:
+        return "".join(part(LIVE, "lane", lane) for lane in self.lanes())
+
+    def _lane_changes(self, key: int, line: LiveLine) -> Iterator[Change]:
+        target, name = f"lane-{key}-text", line.name
+        if self._differs(f"head of {name}", line.at_rest):
+            head = partial(part, LIVE, "lane_head")
+            yield f"lane-{key}-head", "innerHTML", lambda: head(self._lane(key, line))
+        answer, text = self._answers.get(name), self._texts.get(name, "")
+        if not self._differs(f"text of {name}", text if answer is None else answer):
             return
-        for key, line in enumerate(self._lines()):
-            if line.name in changes.lanes:
-                head = part(LIVE, "lane_head", self._lane(key, line))
-                yield f"lane-{key}-head", "innerHTML", head
-            target = f"lane-{key}-text"
-            if line.name in changes.answers:
-                text = f'<div id="{target}" class="prose">{self._answers[line.name]}</div>'
-                yield target, "outerHTML", text
-                continue
-            if line.name in changes.void:
-                yield target, "outerHTML", part(LIVE, "stream", target, "")
-            if line.name in changes.seats:
-                yield from self._grown(target, line.name, self._texts[line.name])
-                amount = to_html(counted(line.words, "word"))
-                yield f"lane-{key}-amount", "textContent", amount
-
-    def _patched_counts(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
-        if not (changes.ranking or changes.ballots):
+        if answer is not None:
+            yield target, "outerHTML", lambda: f'<div id="{target}" class="prose">{answer}</div>'
             return
-        session = self.session
-        if changes.ranking and session.outcome is not None:
-            blocks = ranking_blocks(session.outcome, self.naming)
-            yield "ranking", "innerMorph", part(DOCUMENT, "blocks", blocks, self._site, {})
-        yield "ballots", "innerMorph", part(DOCUMENT, "matrix", self.matrix(), self._site, True)
+        yield from self._text_changes(target, name, text)
+        if text:
+            amount = to_html(counted(line.words, "word"))
+            yield f"lane-{key}-amount", "textContent", lambda: amount
 
-    def _patched_closing(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
-        if changes.writer:
-            yield "writer", "innerHTML", part(LIVE, "writer", self.writer())
-        if changes.closing_void:
-            yield "verdict-text", "outerHTML", part(LIVE, "stream", "verdict-text", "")
-        if changes.closing:
-            yield from self._grown("verdict-text", CLOSING, self._synthesis)
-
-    def _grown(self, target: str, of: str, text: str) -> Iterator[tuple[str, str, str]]:
-        """Return the part of a growing text that was not sent."""
+    def _text_changes(self, target: str, of: str, text: str) -> Iterator[Change]:
+        """Yield the part of a growing text that was not sent."""
         before, now = self._visible.get(of, ""), self.naming.quote_partial(text)
         self._visible[of] = now
-        if not now.startswith(before):  # what was sent turns out to be a name
-            yield target, "outerHTML", part(LIVE, "stream", target, now)
+        if before is None or not now.startswith(before):  # what was sent is void, or a name
+            yield target, "outerHTML", lambda: part(LIVE, "stream", target, now)
         elif len(now) > len(before):
-            yield target, "beforeend", to_html(now[len(before) :])
-
-    def _patched_status(self, changes: "_Changes") -> Iterator[tuple[str, str, str]]:
-        if changes.news or self.board.doing != self._announcement:
-            self._announcement = self.board.doing
-            yield "status", "innerHTML", part(LIVE, "status", self.board, self.news)
-            yield "announced", "textContent", to_html(self._announcement)
+            yield target, "beforeend", lambda: to_html(now[len(before) :])
 
 
-class _Changes:
-    """Parts of the page to patch."""
-
-    def __init__(self) -> None:
-        self.lanes: set[str] = set()
-        self.seats: set[str] = set()
-        self.answers: set[str] = set()
-        self.void: set[str] = set()
-        self.closing = self.closing_void = False
-        self.writer = self.news = self.ranking = self.ballots = False
-
-
-def _at_rest(board: Board) -> object:
-    """Return who writes, without the amount, which changes with every word."""
-    return board.writer and board.writer.at_rest
+def _part(name: str, *values: object) -> str:
+    return part(DOCUMENT, name, *values)
 
 
 def _partial(target: str, swap: str, content: str) -> str:

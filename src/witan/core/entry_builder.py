@@ -26,7 +26,7 @@ from witan.core.entries import (
 )
 from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import Outcome, Unit
-from witan.core.outcome_builder import rows_without_nan
+from witan.core.outcome_builder import per_session, written
 from witan.core.placing import first_places, votes
 from witan.core.profile import Floats, Matchups, Profile, matchups
 from witan.core.rules import RULES, Rule
@@ -284,7 +284,7 @@ class Block:
         flat = np.zeros(1, dtype=bool) if scores.fell_back is None else scores.fell_back
         z = np.where(flat, scores.score.dtype.type(0), scores.score)
         counts = (votes(self.profile, rule) > 0) & np.array(self._met[rule.rivals]).T
-        return rows_without_nan(np.where(counts, z, z.dtype.type(nan)).T)
+        return per_session(written(np.where(counts, z, z.dtype.type(nan))))
 
     def _scored(self, rule: str) -> list[list[Number] | None]:
         """The scores of every session under a rule, from outcomes if present."""
@@ -303,7 +303,7 @@ class Block:
         if rule.needs == "grades":
             chosen = np.flatnonzero(self.profile.graded.any(axis=(0, 1)))
         for part in self._countable(rule, chosen):
-            for column, row in zip(part.columns, rows_without_nan(part.score.T), strict=True):
+            for column, row in zip(part.columns, per_session(written(part.score)), strict=True):
                 scores[int(column)] = row
         return scores
 

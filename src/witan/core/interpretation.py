@@ -422,16 +422,16 @@ class _Reader:
             self._warn(ballot, f"has no grade for {named} that can be read; no vote from it there")
         if ballot.paired or not grades.keys() - own:
             return []
+        bare = [name for name in self.candidates if name not in grades and name not in own]
+        if not bare:
+            return []
         offered: Collection[str] = sheet
         if ballot.positions:
             offered = {*ballot.positions, *chain.from_iterable(ballot.groups)}
         elif ballot.candidates is None and ballot.kind not in self.whole_kinds:
             offered = set(ballot.mentioned())
         omitted = [
-            name
-            for name in self.candidates
-            if name in offered and name not in grades and name not in own and name in self.graded
-            if name not in unknown
+            name for name in bare if name in offered and name in self.graded and name not in unknown
         ]
         if omitted:
             named = ", ".join(map(repr, omitted))

@@ -1,9 +1,9 @@
 """Outcomes built from the arrays of counted sessions."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import compress
-from math import isnan
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from witan.core.ballot import is_unnamed
 from witan.core.counting import Counted
 from witan.core.inference import Inference
-from witan.core.interpretation import Vote
+from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import (
     BallotNote,
     Confidence,
@@ -24,33 +24,39 @@ from witan.core.outcome import (
 )
 from witan.core.placing import effective_ballots, vote_levels
 from witan.core.profile import Floats
-from witan.core.rules import RULES
-from witan.core.stats.agreement import effective_votes, kendall_taus, kendall_w
+from witan.core.rules import RULES, Rule
+from witan.core.stats.agreement import effective_votes, kendall_taus, kendall_w, kendall_ws
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.uncertainty import tiers
+
+Flags = NDArray[np.bool_]
 
 BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 
 
-def condorcet_winner(margins: NDArray[Any], standing: NDArray[np.bool_]) -> int | None:
-    """Find the candidate with a strict majority over every rival.
+def condorcet_winners(margins: NDArray[Any], standing: Flags) -> NDArray[np.intp]:
+    """Find the candidate with a strict majority over every rival, shape (S,); −1: nobody.
 
     Parameters
     ----------
-    margins : array, shape (C, C)
+    margins : array, shape (C, C, S)
         Ballots for i over j minus the reverse.
-    standing : bool array, shape (C,)
+    standing : bool array, shape (C, S)
         Who stands: the candidates with votes. One that stands alone has beaten nobody.
     """
-    if standing.sum() < 2:
-        return None
-    beats = margins > 0
-    for candidate in np.flatnonzero(standing):
-        rivals = standing.copy()
-        rivals[candidate] = False
-        if beats[candidate, rivals].all():
-            return int(candidate)
-    return None
+    if not len(standing):
+        return np.full(standing.shape[1], -1)
+    itself = np.eye(len(standing), dtype=np.bool_)[:, :, np.newaxis]
+    wins = standing & ((margins > 0) | itself | ~standing).all(axis=1)
+    return np.where(wins.any(axis=0) & (standing.sum(axis=0) > 1), wins.argmax(axis=0), -1)
+
+
+def _mutual_reach(margins: NDArray[Any]) -> Flags:
+    """Pairs that reach each other through strict majorities, shape (C, C, …) as given."""
+    reach: Flags = margins > 0
+    for middle in range(len(reach)):
+        reach = reach | (reach[:, middle : middle + 1] & reach[middle])
+    return reach & reach.swapaxes(0, 1)
 
 
 def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
@@ -58,15 +64,13 @@ def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
 
     These are the strongly connected components of the strict majority relation.
     """
-    reach = margins > 0
-    for middle in range(len(reach)):
-        reach = reach | (reach[:, middle : middle + 1] & reach[middle])
-    mutual = reach & reach.T
-    if not mutual.any():
-        return ()
+    return _rings(_mutual_reach(margins))
+
+
+def _rings(mutual: Flags) -> tuple[tuple[int, ...], ...]:
     cycles: list[tuple[int, ...]] = []
     visited: set[int] = set()
-    for candidate in range(len(reach)):
+    for candidate in range(len(mutual)):
         ring: Sequence[int] = np.flatnonzero(mutual[candidate]).tolist()
         if candidate not in visited and len(ring) > 2:
             cycles.append(tuple(ring))
@@ -74,170 +78,7 @@ def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
     return tuple(cycles)
 
 
-class View:
-    """The arrays of one session, and values derived from them."""
-
-    def __init__(self, counted: Counted, inference: Inference, column: int) -> None:
-        self.counted, self.inference, self.column = counted, inference, column
-        self.settings, self.rule = counted.settings, counted.rule
-        self.electorate = counted.electorates[column]
-        self.names = self.electorate.candidates
-        self.profile = counted.profile.take(slice(column, column + 1))
-        self.ranks = counted.placing.ranks[:, column]
-        seats = np.argsort(self.ranks, kind="stable")
-        self.order: list[int] = seats.tolist()
-        self._seats = seats
-        self.effective = self._effective()
-        self.margins = counted.margins[:, :, column]
-        self.votes, self.wins = counted.votes[:, column], counted.wins[:, column]
-        self.unit = inference.units[column]
-        self.beats = inference.p_beats[:, :, column]
-        self.df = inference.df[column] if self.unit is not None else math.nan
-        self.score = counted.scores.score[:, column]
-        self.std_error = self._std_error()
-        self.barred = np.array([name in self.electorate.failed for name in self.names], dtype=bool)
-
-    def _effective(self) -> NDArray[np.bool_]:
-        """Ballots informing the rule, shape (R,); all under a rule over time."""
-        if self.rule.needs == "history":
-            return np.ones(len(self.electorate.votes), dtype=np.bool_)
-        return effective_ballots(self.profile, self.rule)[:, 0]
-
-    def effective_votes(self) -> list[Vote]:
-        """Number of ballots informing the rule."""
-        return list(compress(self.electorate.votes, self.effective))
-
-    def _std_error(self) -> Floats:
-        """Standard errors of the rule, including borrowed or shared ones if fitted."""
-        errors = self.counted.scores.std_error
-        if errors is None:
-            return np.full(len(self.names), np.nan)
-        if self.rule.error != "fit" or self.unit is None:
-            return errors[:, self.column]
-        fitted = self.inference.std_errors[:, self.column]
-        return np.where(np.isnan(errors[:, self.column]), np.nan, fitted)
-
-    def separated(self) -> NDArray[np.bool_]:
-        """Pairs with i above j beyond noise, (C, C), in the order of the standings."""
-        if self.settings.ties == "intervals":
-            low = self.score - self.settings.threshold * np.nan_to_num(self.std_error)
-            high = self.score + self.settings.threshold * np.nan_to_num(self.std_error)
-            if self.rule.lower_is_better:
-                low, high = -high, -low
-            with np.errstate(invalid="ignore"):
-                apart = low[:, np.newaxis] >= high
-            apart &= ~(np.isnan(self.std_error)[:, np.newaxis] | np.isnan(self.std_error))
-        else:
-            apart = self.inference.separated[:, :, self.column]
-        # A dead heat is tied.
-        return self.in_order(apart & (self.ranks[:, np.newaxis] != self.ranks))
-
-    def above(self) -> NDArray[np.bool_]:
-        """Lines above each other beyond noise, in the order of the standings.
-
-        Candidates that may not win, or that have fewer votes than it takes, are apart from the
-        others without any statistics.
-        """
-        level = np.where(self.barred, -1, vote_levels(self.votes))[self._seats]
-        higher = level[:, np.newaxis] > level
-        return np.where(level[:, np.newaxis] == level, self.separated(), higher)
-
-    def in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
-        """Reorder a (C, C) matrix as the standings."""
-        return matrix.take(self._seats, axis=0).take(self._seats, axis=1)
-
-    def p_best(self) -> Floats:
-        """P(best); 0 for a candidate barred by the gate."""
-        best = self.inference.p_best[:, self.column]
-        return np.where(self.barred & np.isfinite(best).any(), 0.0, best)
-
-    def named(self, lines: NDArray[np.bool_]) -> list[str]:
-        """The candidates of the lines chosen, in the order of the standings."""
-        return [self.names[self.order[line]] for line in np.flatnonzero(lines)]
-
-    def fell_back(self) -> bool:
-        """True if the rule had no input and shows `borda` instead."""
-        fell = self.counted.scores.fell_back
-        return fell is not None and bool(fell[self.column])
-
-    def details(self, c: int | None) -> dict[str, Any]:
-        """Rule-specific numbers of one candidate, or (None) of the session."""
-        numbers: dict[str, Any] = {}
-        for name, value in self.counted.scores.details.items():
-            if c is not None and value.ndim == 2 and value.shape[0] == len(self.names):
-                numbers[name] = _plain(value[c, self.column])
-            elif c is None and value.ndim == 3:
-                numbers[name] = rows_without_nan(self.in_order(value[:, :, self.column]))
-            elif c is None and value.ndim == 1:
-                numbers[name] = _plain(value[self.column])
-        if c is not None and not np.isnan(self.score[c]):
-            score, n = float(self.score[c]), len(self.names)
-            numbers |= {name: restate(score, n) for name, restate in self.rule.restated.items()}
-        return numbers
-
-
-def known(value: Any) -> float | None:
-    """A number as Python has it; None for NaN."""
-    # A single-precision number is written with the digits it has.
-    number = float(str(value)) if isinstance(value, np.float32) else float(value)
-    return None if np.isnan(number) else number
-
-
-def known_all(values: NDArray[Any]) -> list[float | None]:
-    """`known` of each number of a row."""
-    if values.dtype != np.float64:
-        return [known(value) for value in values]
-    return [None if isnan(number) else number for number in values.tolist()]
-
-
-def rows_without_nan(matrix: NDArray[Any]) -> list[list[float | None]]:
-    """`known` of each number of a matrix."""
-    return [known_all(row) for row in matrix]
-
-
-def _plain(value: Any) -> float | int | bool | None:
-    item = value.item()
-    return None if isinstance(item, float) and np.isnan(item) else item
-
-
-def standings(view: View, apart: NDArray[np.bool_]) -> tuple[Standing, ...]:
-    """The lines, best first."""
-    tier = tiers(apart)
-    intervals, coverages = _intervals(view), _coverages(view)
-    best, grades = known_all(view.p_best()), known_all(_mean_grades(view))
-    scores, errors = known_all(view.score), known_all(view.std_error)
-    effects = known_all(view.inference.effects[:, view.column])
-    votes, wins, ranks = view.votes.tolist(), view.wins.tolist(), view.ranks.tolist()
-    alone = len(view.electorate.reviewers) < 2
-    lines = []
-    for line, c in enumerate(view.order):
-        following = line + 1
-        tied = following < len(view.order) and not apart[line, following]
-        lines.append(
-            Standing(
-                candidate=view.names[c],
-                rank=ranks[c],
-                score=scores[c],
-                std_error=errors[c],
-                interval=intervals[c],
-                votes=votes[c],
-                wins=wins[c],
-                coverage=coverages[c],
-                confidence=_confidence(coverages[c], alone=alone),
-                tied_with_next=tied and bool(votes[c] and votes[view.order[following]]),
-                p_best=best[c],
-                effect=effects[c],
-                tier=tier[line],
-                mean_grade=grades[c],
-                band=_band(grades[c]),
-                failed=view.electorate.failed.get(view.names[c], ()),
-                details=view.details(c),
-            )
-        )
-    return tuple(lines)
-
-
-def pooled_errors(errors: Floats, n_votes: NDArray[np.integer[Any]]) -> tuple[Floats, float]:
+def pooled_errors(errors: Floats, n_votes: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
     """Errors of mean scores from the pooled variance of a vote.
 
     A candidate's own few votes know their variance badly: intervals from it cover 86 % instead of
@@ -249,56 +90,417 @@ def pooled_errors(errors: Floats, n_votes: NDArray[np.integer[Any]]) -> tuple[Fl
 
     Parameters
     ----------
-    errors : float array, shape (C,)
+    errors : float array, shape (C, S)
         Sample standard deviation of the votes over √votes; NaN: none.
-    n_votes : int array, shape (C,)
+    n_votes : int array, shape (C, S)
 
     Returns
     -------
-    errors : float array, shape (C,)
+    errors : float array, shape (C, S)
         NaN where there was none.
-    df : float
+    df : float array, shape (S,)
         0 where nothing is known.
     """
     known = ~np.isnan(errors) & (n_votes > 1)
     freedom = np.where(known, n_votes - 1, 0)
-    if not freedom.sum():
-        return np.full(len(errors), np.nan), 0.0
+    total = freedom.sum(axis=0)
     own = np.where(known, errors, 0.0)
-    variance = (freedom * n_votes * own**2).sum() / freedom.sum()
-    pooled = np.sqrt(variance / np.maximum(n_votes, 1))
-    share = max(known.sum() - 1, 1) / known.sum()
-    return np.where(known, pooled, np.nan), float(freedom.sum() * share)
+    variance = (freedom * n_votes * own**2).sum(axis=0) / np.maximum(total, 1)
+    pooled = np.where(known, np.sqrt(variance / np.maximum(n_votes, 1)), np.nan)
+    n_known = known.sum(axis=0)
+    return pooled, total * np.maximum(n_known - 1, 1) / np.maximum(n_known, 1)
 
 
-def _intervals(view: View) -> list[Interval | None]:
-    """Scores by Student's t, or the normal where the error is asymptotic."""
-    rule = RULES["borda"] if view.fell_back() else view.rule
-    errors, df = view.std_error, math.inf
-    if rule.error == "fit":
-        df = view.df
-    elif rule.error != "asymptotic":
-        n = view.votes
-        sample = np.sqrt(n / np.maximum(n - 1, 1)) if rule.error == "population" else 1.0
-        errors, df = pooled_errors(errors * sample, n)
-    if not df > 0:
-        return [None for _ in view.names]
-    level = view.settings.level
-    reach = t_quantile(1 - (1 - level) / 2, df) * errors
-    least, most = rule.bounds
-    intervals: list[Interval | None] = []
-    for score, half in zip(view.score, reach, strict=True):
-        low, high = max(score - half, min(least, score)), min(score + half, max(most, score))
-        known = half > 0 and not np.isnan(score)
-        intervals.append(Interval(float(low), float(high), level) if known else None)
-    return intervals
+def per_session(values: NDArray[Any]) -> list[Any]:
+    """Arrays with sessions last as one list per session, None for NaN."""
+    moved = np.moveaxis(values, -1, 0)
+    if values.dtype.kind != "f":
+        return moved.tolist()  # type: ignore[no-any-return]
+    unknown = np.isnan(moved)
+    if not unknown.any():
+        return moved.tolist()  # type: ignore[no-any-return]
+    plain = moved.astype(object)
+    plain[unknown] = None
+    return plain.tolist()  # type: ignore[no-any-return]
 
 
-def _coverages(view: View) -> list[float]:
-    return [
-        min(1.0, votes / offered) if offered else 0.0
-        for votes, offered in zip(view.votes.tolist(), view.electorate.offered, strict=True)
-    ]
+def written(values: NDArray[Any]) -> Floats:
+    """Double precision; a single-precision number has the digits it is written with."""
+    if values.dtype != np.float32:
+        return np.asarray(values, dtype=np.float64)
+    return np.array([float(str(value)) for value in values.ravel()]).reshape(values.shape)
+
+
+def _whole(values: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers as integers, the others as they are."""
+    if values.dtype.kind != "f":
+        return values
+    if np.all(values == np.rint(values)):
+        return values.astype(np.int64)
+    plain = values.astype(object)
+    whole = values == np.rint(values)
+    plain[whole] = values[whole].astype(np.int64)
+    return plain
+
+
+class Outcomes:
+    """The outcomes of a batch: blocks over all sessions, from which each is built when asked for.
+
+    Blocks of shape (C, S) and (C, C, S) are in the order of each session's standings.
+    """
+
+    def __init__(self, counted: Counted, inference: Inference, why: str) -> None:
+        self.counted, self.inference, self.why = counted, inference, why
+        self.rule, self.settings = counted.rule, counted.settings
+        self.seats = np.argsort(counted.placing.ranks, axis=0, kind="stable")
+        self.fitted = np.array([unit is not None for unit in inference.units], dtype=np.bool_)
+
+    def __len__(self) -> int:
+        return len(self.counted.electorates)
+
+    def _line(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Reorder (C, S) as the standings."""
+        return np.take_along_axis(values, self.seats, axis=0)
+
+    def _pair(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Reorder (C, C, S) as the standings."""
+        ordered: NDArray[Any] = values[self.seats[:, np.newaxis], self.seats, np.arange(len(self))]
+        return ordered
+
+    @cached_property
+    def fell_back(self) -> Flags:
+        """Sessions that the rule could not score, and which show `borda`."""
+        fell = self.counted.scores.fell_back
+        return np.zeros(len(self), dtype=np.bool_) if fell is None else fell
+
+    @cached_property
+    def votes(self) -> NDArray[np.integer[Any]]:
+        """Votes of each line."""
+        return self._line(self.counted.votes)
+
+    @cached_property
+    def score(self) -> Floats:
+        """Score of each line."""
+        return self._line(self.counted.scores.score)
+
+    @cached_property
+    def std_error(self) -> Floats:
+        """Standard errors of the rule, including borrowed or shared ones if fitted."""
+        errors = self.counted.scores.std_error
+        if errors is None:
+            return np.full(self.seats.shape, np.nan)
+        if self.rule.error == "fit":
+            fitted = np.where(np.isnan(errors), np.nan, self.inference.std_errors)
+            errors = np.where(self.fitted, fitted, errors)
+        return self._line(errors)
+
+    @cached_property
+    def barred(self) -> Flags:
+        """Candidates that failed the safety gate."""
+        rows = [[name in e.failed for name in e.candidates] for e in self.counted.electorates]
+        return self._line(np.array(rows, dtype=np.bool_).reshape(self.seats.shape[::-1]).T)
+
+    @cached_property
+    def separated(self) -> Flags:
+        """Pairs with line i above line j beyond noise."""
+        if self.settings.ties == "intervals":
+            reach = self.settings.threshold * np.nan_to_num(self.std_error)
+            low, high = self.score - reach, self.score + reach
+            if self.rule.lower_is_better:
+                low, high = -high, -low
+            with np.errstate(invalid="ignore"):
+                apart = low[:, np.newaxis] >= high
+            unknown = np.isnan(self.std_error)
+            apart &= ~(unknown[:, np.newaxis] | unknown)
+        else:
+            apart = self._pair(self.inference.separated)
+        ranks = self._line(self.counted.placing.ranks)
+        # A dead heat is tied.
+        return np.asarray(apart & (ranks[:, np.newaxis] != ranks))
+
+    @cached_property
+    def above(self) -> Flags:
+        """Lines above each other beyond noise.
+
+        Candidates that may not win, or that have fewer votes than it takes, are apart from the
+        others without any statistics.
+        """
+        level = np.where(self.barred, -1, vote_levels(self.votes))
+        return np.where(level[:, np.newaxis] == level, self.separated, level[:, np.newaxis] > level)
+
+    @cached_property
+    def against(self) -> Flags:
+        """Pairs of lines in opposite order by the fit, beyond noise."""
+        upper = np.triu(np.ones(self.above.shape[:2], dtype=np.bool_), k=1)
+        return self.above.swapaxes(0, 1) & upper[:, :, np.newaxis]
+
+    @cached_property
+    def effective(self) -> Flags:
+        """Ballots informing the rule, shape (R, S); all under a rule over time."""
+        if self.rule.needs == "history":
+            return np.ones((len(self.counted.electorates[0].votes), 1), dtype=np.bool_)
+        return effective_ballots(self.counted.profile, self.rule)
+
+    @cached_property
+    def lines(self) -> list[list[tuple[Any, ...]]]:
+        """Numbers of each session's lines, in the order that `_standings` reads."""
+        best = self._line(self.inference.p_best)
+        barred = self.barred & np.isfinite(best).any(axis=0)
+        intervals = self._intervals()
+        offered = np.array([e.offered for e in self.counted.electorates], dtype=np.int64)
+        offered = self._line(offered.reshape(self.seats.shape[::-1]).T)
+        coverage = np.where(offered > 0, np.minimum(1.0, self.votes / np.maximum(offered, 1)), 0.0)
+        following = np.zeros(self.votes.shape, dtype=np.bool_)
+        if len(following):
+            lines = np.arange(len(following) - 1)
+            following[:-1] = ~self.above[lines, lines + 1]
+            following[:-1] &= (self.votes[:-1] > 0) & (self.votes[1:] > 0)
+        columns = (
+            self._line(self.counted.placing.ranks),
+            written(self.score),
+            written(self.std_error),
+            intervals,
+            self.votes,
+            self._line(self.counted.wins),
+            coverage,
+            following,
+            np.where(barred, 0.0, best),
+            self._line(self.inference.effects),
+            tiers(self.above),
+            self._line(self._mean_grades()),
+        )
+        return [
+            list(zip(*rows, strict=True)) for rows in zip(*map(per_session, columns), strict=True)
+        ]
+
+    def _intervals(self) -> NDArray[Any]:
+        """Intervals of the scores, objects of shape (C, S)."""
+        low, high = np.full((2, *self.score.shape), np.nan)
+        for rule, sessions in ((self.rule, ~self.fell_back), (RULES["borda"], self.fell_back)):
+            if sessions.any():
+                low[:, sessions], high[:, sessions] = self._interval_ends(rule, sessions)
+        intervals = np.full(low.shape, None, dtype=object)
+        level = self.settings.level
+        for place in zip(*np.nonzero(~np.isnan(low)), strict=True):
+            intervals[place] = Interval(float(low[place]), float(high[place]), level)
+        return intervals
+
+    def _interval_ends(self, rule: Rule, sessions: Flags) -> tuple[Floats, Floats]:
+        """Scores by Student's t, or the normal where the error is asymptotic."""
+        score, errors = self.score[:, sessions], self.std_error[:, sessions]
+        df = np.full(score.shape[1], math.inf)
+        if rule.error == "fit":
+            df = np.where(self.fitted, self.inference.df, np.nan)[sessions]
+        elif rule.error != "asymptotic":
+            n = self.votes[:, sessions]
+            sample = np.sqrt(n / np.maximum(n - 1, 1)) if rule.error == "population" else 1.0
+            errors, df = pooled_errors(errors * sample, n)
+        reach = np.full(df.shape, np.nan)
+        for freedom in set(df[df > 0].tolist()):
+            reach[df == freedom] = t_quantile(1 - (1 - self.settings.level) / 2, freedom)
+        half = reach * errors
+        half = np.where(half > 0, half, np.nan)
+        least, most = rule.bounds
+        low = np.maximum(score - half, np.minimum(least, score))
+        return low, np.minimum(score + half, np.maximum(most, score))
+
+    def _mean_grades(self) -> Floats:
+        profile = self.counted.profile
+        if profile.grades is None or profile.n_sessions != len(self):
+            return np.full(self.seats.shape, np.nan)
+        graded = profile.graded
+        mass: NDArray[Any] = graded
+        if profile.weights is not None:
+            heaviest = profile.weights.max(axis=0, initial=np.finfo(np.float64).tiny)
+            mass = graded * (profile.weights / heaviest)[:, np.newaxis]
+        total = (mass * np.where(graded, profile.grades, 0.0)).sum(axis=0)
+        whole = mass.sum(axis=0)
+        return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.nan)
+
+    @cached_property
+    def rule_numbers(self) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+        """The rule's numbers of each line, and of each session."""
+        lines, sessions = {}, {}
+        for name, value in self.counted.scores.details.items():
+            if value.ndim == 2 and len(value) == len(self.seats):
+                lines[name] = per_session(self._line(value))
+            elif value.ndim == 3:
+                sessions[name] = per_session(self._pair(value))
+            elif value.ndim == 1:
+                sessions[name] = per_session(value)
+        return lines, sessions
+
+    @cached_property
+    def unresolved(self) -> list[list[tuple[int, int]]]:
+        """Pairs of lines with votes, too close to call."""
+        apart = self.separated | self.separated.swapaxes(0, 1)
+        apart |= self.barred[:, np.newaxis] != self.barred
+        voted = self.votes > 0
+        close = ~apart & voted[:, np.newaxis] & voted
+        close &= np.triu(np.ones(close.shape[:2], dtype=np.bool_), k=1)[:, :, np.newaxis]
+        pairs: list[list[tuple[int, int]]] = [[] for _ in range(len(self))]
+        for s, i, j in np.argwhere(np.moveaxis(close, -1, 0)).tolist():
+            pairs[s].append((i, j))
+        return pairs
+
+    @cached_property
+    def agreement(self) -> list[float | None]:
+        """Kendall's W of the whole ballots, over the candidates with votes."""
+        profile, electorates = self.counted.profile, self.counted.electorates
+        if not any(vote.paired for vote in electorates[0].votes):
+            voted: Flags = self.counted.votes > 0
+            if np.array_equal(profile.ranked.any(axis=0), voted):
+                return kendall_ws(profile)
+        return [self._own_agreement(column) for column in range(len(self))]
+
+    def _own_agreement(self, column: int) -> float | None:
+        whole = [not vote.paired for vote in self.counted.electorates[column].votes]
+        ranks = self.counted.profile.ranks[:, :, column][np.array(whole, dtype=np.bool_)]
+        return kendall_w(ranks[:, self.counted.votes[:, column] > 0])
+
+    @cached_property
+    def taus(self) -> list[list[float | None]]:
+        """Kendall's τ-b between each ballot and the outcome."""
+        ranks = self.counted.placing.ranks.astype(np.float64)
+        return per_session(kendall_taus(self.counted.profile.ranks, ranks))
+
+    @cached_property
+    def condorcet(self) -> list[int]:
+        """Seat of the Condorcet winner; −1: nobody."""
+        winners: list[int] = condorcet_winners(
+            self.counted.margins, self.counted.votes > 0
+        ).tolist()
+        return winners
+
+    @cached_property
+    def mutual(self) -> Flags:
+        """Pairs of seats that reach each other through strict majorities."""
+        return _mutual_reach(self.counted.margins)
+
+    @cached_property
+    def numbers(self) -> dict[str, list[Any]]:
+        """Other values of each session, by name."""
+        inference, counted = self.inference, self.counted
+        return {
+            "p_beats": per_session(self._pair(inference.p_beats)),
+            "margins": per_session(self._pair(_whole(counted.margins))),
+            "rho": per_session(inference.rho),
+            "df": per_session(np.where(self.fitted, inference.df, np.nan)),
+            "n_ballots": per_session(self.effective.sum(axis=0)),
+            "against": np.any(self.against, axis=(0, 1)).tolist(),
+            "cyclic": np.any(self.mutual, axis=(0, 1)).tolist(),
+            "ineffective": (~np.all(self.effective, axis=0)).tolist(),
+        }
+
+    def __getitem__(self, column: int) -> Outcome:
+        numbers = {name: values[column] for name, values in self.numbers.items()}
+        electorate = self.counted.electorates[column]
+        names = [electorate.candidates[seat] for seat in self.seats[:, column].tolist()]
+        lines = _standings(self, column, names)
+        unresolved = tuple((names[i], names[j]) for i, j in self.unresolved[column])
+        against = self.against[:, :, column] if numbers["against"] else None
+        disputed_by = () if against is None else tuple(compress(names, against[0].tolist()))
+        winner, unit = self.condorcet[column], self.inference.units[column]
+        flips, exact = _flips(self, column, lines), self.counted.flips_exact
+        ineffective = _ineffective_reviewers(self, column) if numbers["ineffective"] else ()
+        tie_broken_by = _tie_broken_by(self, column)
+        given = self.settings.rho
+        rho = given if isinstance(given, float | int) else numbers["rho"]
+        own = self.settings.parameters if self.settings.rule == self.rule.name else {}
+        fell_back = bool(self.fell_back[column])
+        return Outcome(
+            session=electorate.session,
+            rule=self.rule.name,
+            parameters={**self.rule.parameters, **own},
+            why=f"{self.why}; every ballot is flat, so borda scores are shown"
+            if fell_back
+            else self.why,
+            interpretation=interpretation(
+                lines,
+                can_tell=_can_tell(self, column),
+                unresolved=unresolved,
+                disputed_by=disputed_by,
+            ),
+            standings=lines,
+            p_beats=tuple(map(tuple, numbers["p_beats"])),
+            unresolved=unresolved,
+            disputed_by=disputed_by,
+            condorcet_winner=None if winner < 0 else electorate.candidates[winner],
+            cycles=_cycles(self, column) if numbers["cyclic"] else (),
+            kendall_w=self.agreement[column],
+            n_ballots=numbers["n_ballots"],
+            n_abstentions=len(electorate.abstentions),
+            effective_votes=None if unit is None else _effective_votes(self, column, rho or 0.0),
+            rho=rho,
+            rho_is_assumed=given == "public" and rho is not None,
+            ballots_to_flip=flips,
+            flip_is_exact=bool(exact[column]) if exact is not None and flips is not None else None,
+            tie_broken_by=tie_broken_by,
+            ties=self.settings.ties,
+            level=self.settings.level,
+            fit=unit,
+            df=numbers["df"],
+            prior=self.inference.priors[column],
+            recusal=self.settings.counting.recusal,
+            unranked=self.settings.counting.unranked,
+            ballots=_ballot_notes(electorate, self.taus[column]),
+            abstentions=dict(electorate.abstentions),
+            order_kept=dict(electorate.order_kept),
+            margins=tuple(map(tuple, numbers["margins"])),
+            fell_back_to="borda" if fell_back else None,
+            details=_details(self, column),
+            warnings=(
+                *electorate.warnings,
+                *_warnings(self, column, ineffective, tie_broken_by),
+                *(() if against is None else _disputed_pairs(self.rule, names, against)),
+            ),
+            without_effect=ineffective,
+            scales=electorate.scales,
+        )
+
+
+def _standings(batch: Outcomes, column: int, names: Sequence[str]) -> tuple[Standing, ...]:
+    """The lines of one session, best first."""
+    electorate = batch.counted.electorates[column]
+    alone = len(electorate.reviewers) < 2
+    per_line, _ = batch.rule_numbers
+    details = {name: values[column] for name, values in per_line.items()}
+    lines = []
+    for line, (name, numbers) in enumerate(zip(names, batch.lines[column], strict=True)):
+        rank, score, error, interval, votes, wins, coverage, tied, best, effect, tier, grade = (
+            numbers
+        )
+        lines.append(
+            Standing(
+                candidate=name,
+                rank=rank,
+                score=score,
+                std_error=error,
+                interval=interval,
+                votes=votes,
+                wins=wins,
+                coverage=coverage,
+                confidence=_confidence(coverage, alone=alone),
+                tied_with_next=tied,
+                p_best=best,
+                effect=effect,
+                tier=tier,
+                mean_grade=grade,
+                band=_band(grade),
+                failed=electorate.failed.get(name, ()),
+                details=_line_details(batch.rule, details, line, score, len(names)),
+            )
+        )
+    return tuple(lines)
+
+
+def _line_details(
+    rule: Rule, details: Mapping[str, Sequence[Any]], line: int, score: float | None, n: int
+) -> dict[str, Any]:
+    numbers = {name: values[line] for name, values in details.items()}
+    if score is not None:
+        numbers |= {name: restate(score, n) for name, restate in rule.restated.items()}
+    return numbers
 
 
 def _confidence(coverage: float, *, alone: bool) -> Confidence:
@@ -307,142 +509,51 @@ def _confidence(coverage: float, *, alone: bool) -> Confidence:
     return "high" if coverage >= 0.8 else "medium"
 
 
-def _mean_grades(view: View) -> Floats:
-    if view.profile.grades is None:
-        return np.full(len(view.names), np.nan)
-    graded = view.profile.graded[:, :, 0]
-    weights = np.array([vote.weight for vote in view.electorate.votes])
-    mass = graded * (weights / weights.max(initial=1e-300))[:, np.newaxis]
-    total = (mass * np.where(graded, view.profile.grades[:, :, 0], 0.0)).sum(axis=0)
-    whole = mass.sum(axis=0)
-    return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.nan)
-
-
 def _band(grade: float | None) -> str | None:
     if grade is None:
         return None
     return next((name for least, name in BANDS if grade >= least), "poor")
 
 
-def report(counted: Counted, inference: Inference, column: int, why: str) -> Outcome:
-    """Build the outcome of one session of a batch."""
-    view = View(counted, inference, column)
-    settings, electorate, above = view.settings, view.electorate, view.above()
-    against = above.T & np.triu(np.ones_like(above), k=1)
-    disputed_by = tuple(view.named(against[0])) if len(against) else ()
-    lines, unresolved = standings(view, above), _unresolved_pairs(view)
-    return Outcome(
-        session=electorate.session,
-        rule=view.rule.name,
-        parameters=_parameters(view),
-        why=_why(view, why),
-        interpretation=interpretation(
-            lines, can_tell=_can_tell(view), unresolved=unresolved, disputed_by=disputed_by
-        ),
-        standings=lines,
-        p_beats=tuple(tuple(row) for row in rows_without_nan(view.in_order(view.beats))),
-        unresolved=unresolved,
-        disputed_by=disputed_by,
-        condorcet_winner=_condorcet_winner(view),
-        cycles=_cycles(view),
-        kendall_w=kendall_w(_whole_ballots(view)),
-        n_ballots=int(view.effective.sum()),
-        n_abstentions=len(electorate.abstentions),
-        effective_votes=_effective_votes(view),
-        rho=_rho(view),
-        rho_is_assumed=view.settings.rho == "public" and _rho(view) is not None,
-        ballots_to_flip=_flips(view),
-        flip_is_exact=_flip_is_exact(view),
-        tie_broken_by=_tie_broken_by(view),
-        ties=settings.ties,
-        level=settings.level,
-        fit=view.unit,
-        df=known(view.df),
-        prior=view.inference.priors[column],
-        recusal=settings.counting.recusal,
-        unranked=settings.counting.unranked,
-        ballots=_ballot_notes(view),
-        abstentions=dict(electorate.abstentions),
-        order_kept=dict(electorate.order_kept),
-        margins=_margins(view),
-        fell_back_to="borda" if view.fell_back() else None,
-        details=_details(view),
-        warnings=electorate.warnings + _own_warnings(view) + _disputed_pairs(view, against),
-        without_effect=_ineffective_reviewers(view),
-        scales=electorate.scales,
-    )
+def _cast(batch: Outcomes, column: int) -> list[Vote]:
+    """The ballots that inform the rule."""
+    votes = batch.counted.electorates[column].votes
+    return list(compress(votes, batch.effective[:, column].tolist()))
 
 
-def _flip_is_exact(view: View) -> bool | None:
-    exact = view.counted.flips_exact
-    return bool(exact[view.column]) if exact is not None and _flips(view) is not None else None
-
-
-def _rho(view: View) -> float | None:
-    """The shared error that was counted with; None: none, as among people."""
-    given = view.settings.rho
-    return given if isinstance(given, float | int) else known(view.inference.rho[view.column])
-
-
-def _details(view: View) -> dict[str, Any]:
-    """The rule's details, plus counts of cycles, people and fallback."""
-    details = view.details(None)
-    cast = [vote for vote in view.effective_votes() if vote.kind == "human"]
-    if people := {vote.reviewer for vote in cast}:
-        details["people"] = len(people)
-    if unnamed := {vote.reviewer for vote in cast if vote.paired and is_unnamed(vote.reviewer)}:
-        details["unnamed_votes"] = len(unnamed)
-    if view.electorate.votes:
-        details |= {name: tell(view.profile, view.names) for name, tell in view.rule.trace.items()}
+def _details(batch: Outcomes, column: int) -> dict[str, Any]:
+    """The rule's numbers of the session, and how many reviewers are people."""
+    electorate = batch.counted.electorates[column]
+    details = {name: values[column] for name, values in batch.rule_numbers[1].items()}
+    if any(vote.kind == "human" for vote in electorate.votes):
+        cast = [vote for vote in _cast(batch, column) if vote.kind == "human"]
+        if people := {vote.reviewer for vote in cast}:
+            details["people"] = len(people)
+        if unnamed := {vote.reviewer for vote in cast if vote.paired and is_unnamed(vote.reviewer)}:
+            details["unnamed_votes"] = len(unnamed)
+    if batch.rule.trace and electorate.votes:
+        profile = batch.counted.profile.take(slice(column, column + 1))
+        names = electorate.candidates
+        details |= {name: tell(profile, names) for name, tell in batch.rule.trace.items()}
     return details
 
 
-def _condorcet_winner(view: View) -> str | None:
-    winner = condorcet_winner(view.margins, view.votes > 0)
-    return None if winner is None else view.names[winner]
+def _cycles(batch: Outcomes, column: int) -> tuple[tuple[str, ...], ...]:
+    names = batch.counted.electorates[column].candidates
+    rings = _rings(batch.mutual[:, :, column])
+    return tuple(tuple(names[seat] for seat in ring) for ring in rings)
 
 
-def _cycles(view: View) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(view.names[c] for c in ring) for ring in majority_cycles(view.margins))
-
-
-def _margins(view: View) -> tuple[tuple[float, ...], ...]:
-    margins = view.in_order(view.margins).tolist()
-    return tuple(tuple(_number(margin) for margin in row) for row in margins)
-
-
-def _can_tell(view: View) -> bool | None:
+def _can_tell(batch: Outcomes, column: int) -> bool | None:
     """True with enough ballots to separate any pair; None: not applicable."""
-    if view.rule.needs == "history":
+    if batch.rule.needs == "history":
         return None
-    if view.settings.ties == "intervals":
+    if batch.settings.ties == "intervals":
         return True
-    return bool(view.inference.can_tell[view.column])
+    return bool(batch.inference.can_tell[column])
 
 
-def _unresolved_pairs(view: View) -> tuple[tuple[str, str], ...]:
-    """Pairs with votes, too close to call."""
-    apart = view.separated()
-    level = np.where(view.barred, -1, 0)[view.order]
-    apart = apart | apart.T | (level[:, np.newaxis] != level)
-    return tuple(
-        (view.names[view.order[i]], view.names[view.order[j]])
-        for i in range(len(view.order))
-        for j in range(i + 1, len(view.order))
-        if not apart[i, j] and view.votes[view.order[i]] and view.votes[view.order[j]]
-    )
-
-
-def _whole_ballots(view: View) -> Floats:
-    """Ranks of the full rankings, comparisons left out, shape (R, C)."""
-    whole = [not vote.paired for vote in view.electorate.votes]
-    ranks = view.profile.ranks[:, :, 0][np.array(whole, dtype=bool)]
-    voted: Floats = ranks[:, view.votes > 0]
-    return voted
-
-
-def _ballot_notes(view: View) -> tuple[BallotNote, ...]:
-    taus = kendall_taus(view.profile.ranks[:, :, 0], view.ranks.astype(np.float64))
+def _ballot_notes(electorate: Electorate, taus: Sequence[float | None]) -> tuple[BallotNote, ...]:
     return tuple(
         BallotNote(
             reviewer=vote.reviewer,
@@ -451,94 +562,76 @@ def _ballot_notes(view: View) -> tuple[BallotNote, ...]:
             mismatch=vote.mismatch,
             ranking=vote.groups,
         )
-        for vote, tau in zip(view.electorate.votes, taus, strict=True)
+        for vote, tau in zip(electorate.votes, taus, strict=True)
     )
 
 
-def _effective_votes(view: View) -> float | None:
-    """Effective votes: models correlated, people independent; None where nothing is fitted."""
-    if view.unit is None:
-        return None
-    kinds = {vote.reviewer: vote.kind for vote in view.effective_votes()}
+def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
+    """Effective votes: models correlated, people independent."""
+    kinds = {vote.reviewer: vote.kind for vote in _cast(batch, column)}
     models = sum(1 for kind in kinds.values() if kind == "model")
     people = len(kinds) - models
-    return people + (effective_votes(models, _rho(view) or 0.0) if models else 0.0)
+    return people + (effective_votes(models, rho) if models else 0.0)
 
 
-def _ineffective_reviewers(view: View) -> tuple[str, ...]:
+def _ineffective_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
     """Reviewers with ballots, none of them informing the rule."""
-    effective = {vote.reviewer for vote in view.effective_votes()}
-    cast = dict.fromkeys(vote.reviewer for vote in view.electorate.votes if vote.weight > 0)
+    effective = {vote.reviewer for vote in _cast(batch, column)}
+    votes = batch.counted.electorates[column].votes
+    cast = dict.fromkeys(vote.reviewer for vote in votes if vote.weight > 0)
     return tuple(reviewer for reviewer in cast if reviewer not in effective)
 
 
-def _flips(view: View) -> int | None:
+def _flips(batch: Outcomes, column: int, lines: Sequence[Standing]) -> int | None:
     # Where nobody stands against the leader, there is nobody to flip to.
-    if view.counted.flips is None or (view.votes > 0).sum() < 2:
+    if batch.counted.flips is None or sum(line.votes > 0 for line in lines) < 2:
         return None
-    flips = int(view.counted.flips[view.column])
+    flips = int(batch.counted.flips[column])
     return flips if flips >= 0 else None
 
 
-def _tie_broken_by(view: View) -> str | None:
-    decided = view.counted.scores.seat_order_decided
-    if decided is not None and decided[view.column]:
+def _tie_broken_by(batch: Outcomes, column: int) -> str | None:
+    scores = batch.counted.scores
+    if scores.seat_order_decided is not None and scores.seat_order_decided[column]:
         return "seat order"
-    if view.counted.placing.broken[view.column]:
-        return view.settings.tie_break or view.rule.tie_break
-    by_borda = view.counted.scores.details.get("decided_by_borda")
-    return "borda" if by_borda is not None and by_borda[view.column] else None
+    if batch.counted.placing.broken[column]:
+        return batch.settings.tie_break or batch.rule.tie_break
+    by_borda = scores.details.get("decided_by_borda")
+    return "borda" if by_borda is not None and by_borda[column] else None
 
 
-def _parameters(view: View) -> dict[str, object]:
-    parameters = view.settings.parameters if view.settings.rule == view.rule.name else {}
-    return {**view.rule.parameters, **parameters}
-
-
-def _why(view: View, why: str) -> str:
-    if view.fell_back():
-        return f"{why}; every ballot is flat, so borda scores are shown"
-    return why
-
-
-def _disputed_pairs(view: View, against: NDArray[np.bool_]) -> tuple[str, ...]:
+def _disputed_pairs(rule: Rule, names: Sequence[str], against: Flags) -> Iterator[str]:
     """Pairs of lines in opposite order by the fit, beyond noise."""
-    return tuple(
-        f"{view.rule.name} places {view.names[view.order[line]]} above "
-        f"{join_names(view.named(against[line]))}; the fit of the same ballots says the reverse, "
-        "beyond noise"
-        for line in np.flatnonzero(against.any(axis=1))
-    )
+    for line in np.flatnonzero(against.any(axis=1)).tolist():
+        below = join_names(list(compress(names, against[line].tolist())))
+        yield (
+            f"{rule.name} places {names[line]} above {below}; the fit of the same ballots says the "
+            "reverse, beyond noise"
+        )
 
 
-def _own_warnings(view: View) -> tuple[str, ...]:
+def _warnings(
+    batch: Outcomes, column: int, ineffective: Sequence[str], tie_broken_by: str | None
+) -> Iterator[str]:
     """Warnings to read before believing the standings."""
-    warnings = []
-    if not view.inference.connected[view.column]:
-        warnings.append(
+    electorate = batch.counted.electorates[column]
+    if not batch.inference.connected[column]:
+        yield (
             "some candidates were never compared, not even through others; their order says nothing"
         )
-    if view.rule.needs == "grades" and (who := _ineffective_reviewers(view)):
-        warnings.append(
-            f"no grades by {join_names(who)}: their ballots do not count by {view.rule.name}"
+    if batch.rule.needs == "grades" and ineffective:
+        yield (
+            f"no grades by {join_names(ineffective)}: their ballots do not count by "
+            f"{batch.rule.name}"
         )
-    mismatched = [vote.reviewer for vote in view.electorate.votes if vote.mismatch]
-    if mismatched:
+    if mismatched := [vote.reviewer for vote in electorate.votes if vote.mismatch]:
         where = f"on the ballot of {join_names(mismatched)}"
-        warnings.append(f"ranking and grades contradict each other {where}")
-    ungraded = view.counted.scores.details.get("ungraded")
-    if ungraded is not None and ungraded[:, view.column].any():
-        bare = join_names([view.names[c] for c in np.flatnonzero(ungraded[:, view.column])])
-        warnings.append(f"no grade for {bare}: {view.rule.name} goes by rankings alone there")
-    if _tie_broken_by(view) == "seat order":
-        warnings.append(
-            "ties were too many to follow them all: seat order decided, not the ballots"
-        )
-    for name, flags in view.electorate.failed.items():
-        warnings.append(f"{name} failed the safety gate ({', '.join(flags)}) and cannot win")
-    return tuple(warnings)
-
-
-def _number(value: float) -> float:
-    whole = int(value)
-    return whole if whole == value else value
+        yield f"ranking and grades contradict each other {where}"
+    ungraded = batch.counted.scores.details.get("ungraded")
+    if ungraded is not None and ungraded[:, column].any():
+        bare = join_names(list(compress(electorate.candidates, ungraded[:, column].tolist())))
+        yield f"no grade for {bare}: {batch.rule.name} goes by rankings alone there"
+    if tie_broken_by == "seat order":
+        yield "ties were too many to follow them all: seat order decided, not the ballots"
+    for name, flags in electorate.failed.items():
+        yield f"{name} failed the safety gate ({', '.join(flags)}) and cannot win"

@@ -198,6 +198,8 @@ class Scale:
 
     def of(self, criterion: str) -> Range:
         """The range of one criterion."""
+        if not self.criteria:
+            return self.whole
         return next((one for name, one in self.criteria if name == criterion), self.whole)
 
 

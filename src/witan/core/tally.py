@@ -24,7 +24,7 @@ from witan.core.counting import (
 from witan.core.inference import infer
 from witan.core.interpretation import Electorate, interpret
 from witan.core.outcome import Outcome, join_names
-from witan.core.outcome_builder import report
+from witan.core.outcome_builder import Outcomes
 from witan.core.profile import Profile
 from witan.core.rules import RULES
 from witan.core.scale_recognition import recognise_scales, rescale
@@ -227,10 +227,10 @@ def _count_in_order(
         profile = _some(task.profile, np.array(usable))
         counting = partial(count, settings=settings, check_wanted=check_wanted)
         for counted, columns in _count(task.rule, profile, chosen, counting, on_unsuitable):
-            inference = infer(counted)
+            batch = Outcomes(counted, infer(counted), task.why)
             for column, at in enumerate(columns):
                 check_wanted()
-                outcomes[int(numbers[at])] = report(counted, inference, column, task.why)
+                outcomes[int(numbers[at])] = batch[column]
     for number in sorted(outcomes):
         yield outcomes[number]
 
@@ -323,4 +323,4 @@ def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcome:
     if not whole.votes:
         raise NothingToCount("there is no ballot to count")
     counted = count(settings.rule, profile, [whole], settings)
-    return report(counted, infer(counted), 0, "asked for")
+    return Outcomes(counted, infer(counted), "asked for")[0]

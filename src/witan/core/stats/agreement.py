@@ -38,25 +38,35 @@ def kendall_tau(first: Floats, second: Floats) -> float | None:
     ----------
     Kendall, "The treatment of ties in ranking problems", Biometrika 33 (1945) 239–251.
     """
-    return kendall_taus(first[np.newaxis], second)[0]
+    tau = kendall_taus(first[np.newaxis, :, np.newaxis], second[:, np.newaxis])[0, 0]
+    return None if isnan(tau) else float(tau)
 
 
-def kendall_taus(ballots: Floats, ranking: Floats) -> list[float | None]:
-    """`kendall_tau` of each ballot, shape (R, C), with one ranking, shape (C,)."""
-    values: list[float | None] = []
-    step = max(1, BLOCK_CELLS // max(1, len(ranking)) ** 2)
-    for start in range(0, len(ballots), step):
-        block = ballots[start : start + step]
-        known = ~(np.isnan(block) | np.isnan(ranking))
-        pairs = known[:, :, np.newaxis] & known[:, np.newaxis]
-        a = np.where(pairs, np.sign(block[:, :, np.newaxis] - block[:, np.newaxis]), 0.0)
-        b = np.where(pairs, np.sign(ranking[:, np.newaxis] - ranking), 0.0)
-        room = np.sqrt((a * a).sum(axis=(1, 2)) * (b * b).sum(axis=(1, 2)))
-        balance = (a * b).sum(axis=(1, 2))
-        with np.errstate(invalid="ignore"):
-            taus = (balance / room).tolist()
-        values += [None if isnan(tau) else tau for tau in taus]
-    return values
+def kendall_taus(ballots: Floats, ranking: Floats) -> Floats:
+    """`kendall_tau` of each ballot with its session's ranking, shape (R, S); NaN: undefined.
+
+    Parameters
+    ----------
+    ballots : float array, shape (R, C, S)
+    ranking : float array, shape (C, S)
+    """
+    n_ballots, n_candidates, n_sessions = ballots.shape
+    taus = np.full((n_ballots, n_sessions), np.nan)
+    rows = max(1, BLOCK_CELLS // max(1, n_candidates**2))
+    columns = max(1, rows // max(1, n_ballots))
+    for left in range(0, n_sessions, columns):
+        session = slice(left, left + columns)
+        placed = ranking[:, session]
+        b = np.sign(placed[:, np.newaxis] - placed)
+        for top in range(0, n_ballots, rows):
+            block = ballots[top : top + rows, :, session]
+            a = np.sign(block[:, :, np.newaxis] - block[:, np.newaxis])
+            known = np.isfinite(a + b)
+            a, others = np.where(known, a, 0.0), np.where(known, b, 0.0)
+            room = np.sqrt((a * a).sum(axis=(1, 2)) * (others * others).sum(axis=(1, 2)))
+            with np.errstate(invalid="ignore"):
+                taus[top : top + rows, session] = (a * others).sum(axis=(1, 2)) / room
+    return taus
 
 
 def kendall_w(ranks: Floats) -> float | None:

@@ -130,18 +130,22 @@ class Uncertainty:
         return apart
 
 
-def tiers(apart: NDArray[np.bool_]) -> list[int]:
-    """Number the groups of lines, best first.
+def tiers(apart: NDArray[np.bool_]) -> NDArray[np.integer[Any]]:
+    """Number the groups of lines, best first, shape (C, S).
 
     A group ends where every line so far is above every line that follows beyond noise, so no
     boundary puts a candidate below one that it may well be better than.
 
     Parameters
     ----------
-    apart : bool array, shape (C, C)
+    apart : bool array, shape (C, C, S)
         ``apart[i, j]``: line i is above line j beyond noise; lines in the order of the standings.
     """
-    numbers = [1] if len(apart) else []
-    for line in range(1, len(apart)):
-        numbers.append(numbers[-1] + int(apart[:line, line:].all()))
+    n_lines = len(apart)
+    # From which line on each line is above all others, at the latest at the end.
+    surely_below = n_lines - np.argmin(apart[:, ::-1], axis=1) if n_lines else apart.sum(axis=1)
+    latest = np.maximum.accumulate(surely_below, axis=0)
+    numbers = np.ones(latest.shape, dtype=np.int64)
+    lines = np.arange(1, n_lines).reshape(-1, *[1] * (latest.ndim - 1))
+    numbers[1:] += np.cumsum(latest[:-1] <= lines, axis=0)
     return numbers

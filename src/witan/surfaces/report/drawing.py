@@ -128,7 +128,8 @@ class _Columns:
         lines = [line for band in rows.bands for line in band.lines]
         ranks = _widest(line.rank for line in lines)
         name = GAP + (ranks + GAP if ranks else 0)
-        room = min(_widest(line.name for line in lines), NAME)
+        below = [*(band.label for band in rows.bands), *(line.remark for line in lines)]
+        room = min(max(_widest(line.name for line in lines), _widest(below, SMALL)), NAME)
         plot = STRIP if len(rows.axes) > 1 else PLOT
         plots = [name + room + GAP + at * (plot + 2 * GAP) for at in range(len(rows.axes))]
         right, cells = plots[-1] + plot, []

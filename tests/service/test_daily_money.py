@@ -13,8 +13,8 @@ from witan.history import History
 from witan.service.council_settings import CouncilSettings
 from witan.service.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions import Client, Ledger, Service
-from witan.service.sessions.limits import SessionReservation
 from witan.service.sessions.manager import resume_job
+from witan.service.sessions.spending import SessionReservation
 
 ASKED = QuestionRequest("Is it so?")
 

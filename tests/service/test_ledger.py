@@ -9,7 +9,7 @@ import pytest
 
 from witan.errors import HistoryError
 from witan.service.sessions import Client, Ledger
-from witan.service.sessions.limits import ClientLimits
+from witan.service.sessions.spending import ClientLimits
 
 
 class Calendar:

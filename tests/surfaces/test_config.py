@@ -15,7 +15,7 @@ from witan.core.settings import Settings
 from witan.deliberation.procedure import Limits, Procedure
 from witan.errors import ConfigError, UnknownName
 from witan.models.providers import PROVIDERS
-from witan.service.config.schema import (
+from witan.service.config.layers import (
     NAME_TABLES,
     OPEN_TABLES,
     MemberTable,

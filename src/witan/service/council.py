@@ -611,7 +611,7 @@ def _conflict_error(options: Mapping[str, object]) -> InvalidParameter:
 
 def _config_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Overrides as the configuration takes them: parameters of a rule stand in their table."""
-    from witan.service.config.schema import OPEN_TABLES, fixed_keys
+    from witan.service.config.layers import OPEN_TABLES, fixed_keys
 
     settings = {key[-1] for key in (*fixed_keys(), *OPEN_TABLES)}
     parameters = {name for rule in RULES.values() for name in rule.parameters} - settings

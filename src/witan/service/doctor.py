@@ -32,8 +32,7 @@ from witan.models.seats import (
     price_of_seat,
 )
 from witan.service.config.configuration import Config, profile_config
-from witan.service.config.layers import Setting, dotted
-from witan.service.config.schema import SEATS, TOKENS, within
+from witan.service.config.layers import SEATS, TOKENS, Setting, dotted, within
 from witan.service.config.serve import on_server, token_digests
 from witan.service.council import Council
 from witan.service.council_discovery import find_council, lacks_price, searched

@@ -32,6 +32,12 @@ from witan.models.seats import (
 from witan.service.config.layers import (
     COMMAND_LINE,
     CONFIG_VARIABLE,
+    OPEN_TABLES,
+    PROFILES,
+    SEATS,
+    TOKENS,
+    Key,
+    MemberTable,
     Setting,
     as_option,
     dotted,
@@ -39,14 +45,6 @@ from witan.service.config.layers import (
     read_environment,
     read_file,
     read_overrides,
-)
-from witan.service.config.schema import (
-    OPEN_TABLES,
-    PROFILES,
-    SEATS,
-    TOKENS,
-    Key,
-    MemberTable,
     within,
 )
 from witan.service.config.serve import (

@@ -1,6 +1,8 @@
-"""Sources of settings: files, variables and overrides, each read by itself.
+"""The schema of settings, and their sources: files, variables and overrides.
 
-Reading them one by one is what lets every value, and every error, name its source.
+Reading sources one by one is what lets every value, and every error, name its source. Types are
+checked here. What a value means, such as whether a rule exists, is checked where it is used, so
+that reading a configuration does not wait for the parts that count ballots.
 """
 
 import json
@@ -8,31 +10,328 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from ipaddress import ip_network
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
+from witan.deliberation.ports import Effort
 from witan.errors import ConfigError, UnknownName, UnknownOption
 from witan.models.loop_guard import VARIABLE as VIA_VARIABLE
 from witan.models.providers import PROVIDERS
-from witan.service.config.schema import (
-    OPEN_TABLES,
-    PLAIN_TABLES,
-    PROFILES,
-    SEATS,
-    TABLES,
-    TOKENS,
-    Document,
-    Key,
-    MemberTable,
-    ProviderTable,
-    fixed_keys,
-    within,
+from witan.service.council_settings import CouncilSettings, LimitSettings
+from witan.service.parameters import Parameter, Parameters, parameters_of, scalar_of
+from witan.service.settings import CountingSettings
+
+Key = tuple[str, ...]
+"""The place of a value: ``("limits", "call_seconds")``."""
+
+_VARIABLE = re.compile(r"(?!(?=.*[0-9])[A-Z0-9]{16,}$)[A-Z_][A-Z0-9_]*")
+"""A name in capitals; sixteen or more of them with digits and no underscore are rather a key."""
+
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}")
+
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]+")
+"""A name, an IPv4 address, or an IPv6 address without brackets."""
+
+
+def _variable_of(what: str, example: str) -> Any:
+    """The name of a variable; what does not look like one is refused without repeating it."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and _VARIABLE.fullmatch(value):
+            return value
+        raise PydanticCustomError(
+            "key",
+            f"must name the variable that holds the {what}, in capitals such as {example}; "
+            f"a {what} itself does not belong here",
+        )
+
+    return BeforeValidator(check)
+
+
+def _digest(value: object) -> object:
+    """Refuse what is no digest, without repeating it: it may be the token."""
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return value.lower()
+    raise PydanticCustomError(
+        "key", "must be the SHA-256 of the token: 64 hexadecimal digits, and not the token itself"
+    )
+
+
+def _host(value: str) -> str:
+    if _HOST.fullmatch(value):
+        return value.lower()
+    raise PydanticCustomError(
+        "host", "should be the name or address of a host, without scheme, port or path"
+    )
+
+
+def _network(value: str) -> str:
+    try:
+        ip_network(value, strict=False)
+    except ValueError:
+        problem = "should be an address or a network, such as 10.0.0.0/8"
+        raise PydanticCustomError("network", problem) from None
+    return value
+
+
+def _several(value: object) -> object:
+    """Take a list, as TOML and JSON write it, for a tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _seat(value: object) -> object:
+    return {"seat": value} if isinstance(value, str) else value
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+KeyVariable = Annotated[str, _variable_of("key", "OPENAI_API_KEY")]
+
+TokenVariable = Annotated[str, _variable_of("token", "TEAM_TOKEN")]
+
+Digest = Annotated[str, BeforeValidator(_digest)]
+
+Host = Annotated[str, AfterValidator(_host)]
+
+Network = Annotated[str, AfterValidator(_network)]
+
+NonNegative = Annotated[float, Field(ge=0)]
+
+Rate = Annotated[tuple[NonNegative, NonNegative], BeforeValidator(_several)]
+"""US dollars per million tokens read and written."""
+
+Positive = Annotated[float, Field(gt=0)]
+
+Number = Annotated[int, Field(ge=1)]
+
+MOST_DAYS = 365_000
+"""A thousand years: longer, and there is no date to count back to."""
+
+
+class MemberTable(_Table):
+    """A seat with options of its own; a bare string is its `seat`."""
+
+    seat: str
+    name: str = ""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    reasoning_effort: Effort | None = None
+    system: str | None = None
+    price: Rate | None = None
+    key: KeyVariable | None = None
+    url: str | None = None
+
+
+class ProviderTable(_Table):
+    """Address, key and rate limits of a provider."""
+
+    concurrency: int | None = None
+    per_minute: float | None = None
+    key: KeyVariable | None = None
+    url: str | None = None
+
+
+def _field(setting: Parameter) -> Any:
+    """Type and default of a setting in a table; bounds and choices are checked where it is used."""
+    if setting.many:
+        bounds: Any = setting.bounds
+        entry = Annotated[setting.kind, Field(**bounds)] if bounds else setting.kind
+        return dict[str, entry], {}  # type: ignore[valid-type]
+    kind = Annotated[float | str, Field(union_mode="left_to_right")]
+    return (setting.kind if setting.parser is None else kind) | None, None
+
+
+def _fields(declared: type[Parameters]) -> dict[str, Any]:
+    return {each.name: _field(each) for each in parameters_of(declared)}
+
+
+_COUNTING = _fields(CountingSettings)
+
+_LIMITS = _fields(LimitSettings) | {"grace_seconds": _fields(CouncilSettings)["grace_seconds"]}
+
+LimitsTable = create_model(
+    "LimitsTable", __base__=_Table, __doc__="Time, attempts and money.", **_LIMITS
 )
-from witan.service.council_settings import CouncilSettings
-from witan.service.parameters import parameters_of, scalar_of
+
+CountingTable = create_model(
+    "CountingTable", __base__=_Table, __doc__="Weights and ties of the count.", **_COUNTING
+)
+
+
+class HistoryTable(_Table):
+    """Place of the history, and how long it stores sessions."""
+
+    url: str | None = None
+    keep_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
+    enabled: bool | None = None
+
+
+class TokenTable(_Table):
+    """A token of the server, with its limits."""
+
+    key: TokenVariable | None = None
+    sha256: Digest | None = None
+    per_minute: Number | None = None
+    max_cost_usd: NonNegative | None = None
+    daily_usd: NonNegative | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if self.key is not None and self.sha256 is not None:
+            raise PydanticCustomError("both", "has both key and sha256; keep one of them")
+        if not self.model_fields_set:
+            raise PydanticCustomError("empty", "has neither key nor sha256")
+        return self
+
+
+class ServeTable(_Table):
+    """Settings of the server."""
+
+    host: Host | None = None
+    port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    max_sessions: Number | None = None
+    max_streams: Number | None = None
+    max_connections: Number | None = None
+    header_seconds: Positive | None = None
+    body_seconds: Positive | None = None
+    idle_seconds: Positive | None = None
+    send_seconds: Positive | None = None
+    body_bytes: Number | None = None
+    per_minute: Number | None = None
+    heartbeat_seconds: Positive | None = None
+    grace_seconds: NonNegative | None = None
+    allowed_hosts: Annotated[tuple[Host, ...], BeforeValidator(_several)] | None = None
+    public_url: str | None = None
+    trusted_proxies: Annotated[tuple[Network, ...], BeforeValidator(_several)] | None = None
+    log: Literal["text", "json"] | None = None
+    tokens: dict[str, TokenTable] = {}
+
+
+Seat = Annotated[MemberTable, BeforeValidator(_seat)]
+
+Seats = Annotated[tuple[Seat, ...], BeforeValidator(_several)]
+
+
+class SeatsTable(_Table):
+    """The seats of a council."""
+
+    members: Seats = ()
+    jury: Seats = ()
+    chairman: Seat | None = None
+    chairmen: Seats = ()
+
+
+if TYPE_CHECKING:
+    CouncilTable = SeatsTable
+else:
+    CouncilTable = create_model(
+        "CouncilTable",
+        __base__=SeatsTable,
+        __doc__="The seats and settings of a council.",
+        **{
+            name: field
+            for name, field in _fields(CouncilSettings).items()
+            if name not in (*_LIMITS, *_COUNTING)
+        },
+        limits=(LimitsTable, LimitsTable()),
+        counting=(CountingTable, CountingTable()),
+    )
+
+
+class ProfileTable(CouncilTable):
+    """A council under a name of its own: what differs from the configured one."""
+
+    about: str | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.model_fields_set:
+            raise PydanticCustomError("empty", "sets nothing; say at least what it is about")
+        return self
+
+
+class Document(CouncilTable, _Table):
+    """The settings of a file, each optional."""
+
+    history: HistoryTable = HistoryTable()
+    serve: ServeTable = ServeTable()
+    profiles: dict[str, ProfileTable] = {}
+    providers: dict[str, ProviderTable] = {}
+    aliases: dict[str, str] = {}
+    families: dict[str, Annotated[tuple[str, ...], BeforeValidator(_several)]] = {}
+    price: dict[str, Rate] = {}
+
+
+OPEN_TABLES: tuple[Key, ...] = (
+    ("rule_parameters",),
+    ("rubric_weights",),
+    ("counting", "weights"),
+    ("counting", "reliability"),
+)
+"""Tables whose keys are names of one's own: parameters of a rule, criteria, reviewers."""
+
+NAME_TABLES: tuple[Key, ...] = (("aliases",), ("families",), ("price",))
+"""Tables whose keys are models, families or seats: too long for the name of a variable."""
+
+SEATS: tuple[Key, ...] = (("members",), ("jury",), ("chairmen",))
+"""Settings that are lists of seats."""
+
+PROFILES = "profiles"
+
+TOKENS: Key = ("serve", "tokens")
+
+PLAIN_TABLES = ("limits", "counting", "history", "serve")
+"""Tables of plain values."""
+
+TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
+    {
+        "members": MemberTable,
+        "jury": MemberTable,
+        "chairman": MemberTable,
+        "chairmen": MemberTable,
+        "limits": LimitsTable,
+        "counting": CountingTable,
+        "history": HistoryTable,
+        "serve": ServeTable,
+        "tokens": TokenTable,
+        "profiles": ProfileTable,
+        "providers": ProviderTable,
+    }
+)
+"""Model of each setting that is not a plain value."""
+
+
+def within(key: Key) -> Key:
+    """Return a key without the profile that it stands in: what it sets there."""
+    return key[2:] if key[0] == PROFILES else key
+
+
+def fixed_keys() -> tuple[Key, ...]:
+    """List settings of fixed names: none of providers, models, tokens, profiles."""
+    result: list[Key] = []
+    for name in Document.model_fields:
+        if name in PLAIN_TABLES:
+            result += [(name, inner) for inner in TABLES[name].model_fields]
+        elif name not in ("providers", PROFILES, *(table for (table,) in NAME_TABLES)):
+            result.append((name,))
+    return tuple(key for key in result if key not in (*OPEN_TABLES, TOKENS))
+
 
 PREFIX = "WITAN_"
 

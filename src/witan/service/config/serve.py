@@ -12,8 +12,7 @@ from witan.errors import ConfigError
 from witan.history.location import parse_location
 from witan.models.providers import is_loopback
 from witan.models.seats import check_url
-from witan.service.config.layers import COMMAND_LINE, TOKEN_VARIABLE, Setting, dotted
-from witan.service.config.schema import TOKENS
+from witan.service.config.layers import COMMAND_LINE, TOKEN_VARIABLE, TOKENS, Setting, dotted
 
 SHORTEST = 16
 """Characters that a token has at least: a shorter one could be guessed."""

@@ -26,13 +26,6 @@ from witan.models.loop_guard import HOPS, server_name
 from witan.service.catalogue import redact
 from witan.service.history_access import forget_expired
 from witan.service.requests import CouncilRequest, QuestionRequest
-from witan.service.sessions.limits import (
-    LOCAL,
-    RETRY_SECONDS,
-    Client,
-    ClientLimits,
-    SessionReservation,
-)
 from witan.service.sessions.running import (
     Observer,
     RunningSession,
@@ -41,7 +34,14 @@ from witan.service.sessions.running import (
     notify_over,
     watch_session,
 )
-from witan.service.sessions.spending import Ledger
+from witan.service.sessions.spending import (
+    LOCAL,
+    RETRY_SECONDS,
+    Client,
+    ClientLimits,
+    Ledger,
+    SessionReservation,
+)
 from witan.service.sessions.stream import Stream
 from witan.service.stored_sessions import check_continued
 

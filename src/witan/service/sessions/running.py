@@ -16,7 +16,7 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, NothingToCount, UnknownName
 from witan.service.catalogue import redact
 from witan.service.redaction import public_error
-from witan.service.sessions.limits import Client
+from witan.service.sessions.spending import Client
 from witan.service.sessions.stream import Stream
 
 if TYPE_CHECKING:

@@ -605,7 +605,6 @@ def _run(work: Callable[[], Awaitable[T]]) -> T:
 
 
 def _conflict_error(options: Mapping[str, object]) -> InvalidParameter:
-    """Return the error of options beside a procedure, which holds them all."""
     return InvalidParameter(min(options), options[min(options)], "either it or a procedure")
 
 

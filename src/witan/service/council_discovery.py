@@ -300,7 +300,6 @@ def lacks_price(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
 
 
 def _endpoint(spec: SeatSpec) -> tuple[str, str | None, str | None]:
-    """Return the fields of a seat that say which list of models it stands in."""
     return spec.provider, spec.url, spec.key_variable
 
 
@@ -558,12 +557,10 @@ def price_shown(spec: SeatSpec, environment: Mapping[str, str]) -> str:
 
 
 def _write_seat(spec: SeatSpec) -> str:
-    """Return a seat as the file says it; a server elsewhere than by default is an address."""
     return f"{spec.url}#{spec.model}" if spec.url and "#" not in spec.source else spec.source
 
 
 def _quoted(text: str) -> str:
-    """Quote a text for TOML: JSON's escapes, but for one character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

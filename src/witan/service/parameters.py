@@ -438,7 +438,7 @@ def _parsed(text: str) -> datetime | None:
 
 
 MOMENT = Parser(_parsed, EXPECTED)
-"""How a time is written in a parameter."""
+"""A time, as a parameter takes it."""
 
 
 def moment(name: str, text: str | None) -> datetime | None:

@@ -151,7 +151,6 @@ class WordRedactor:
 
 
 def _whole(name: str) -> str:
-    """Return the pattern of a name that is no part of a longer word."""
     return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
 
 
@@ -240,7 +239,6 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
 
 
 def _redact_options(options: Options) -> Options:
-    """Redact the name of a seat."""
     return options if options.system is None else replace(options, system=HIDDEN)
 
 

@@ -86,7 +86,7 @@ USUAL: Mapping[str, Any] = MappingProxyType(
         "prior": "public",
     }
 )
-"""What the counting takes for a setting that is not given."""
+"""Values of settings that are not given."""
 
 
 @dataclass(frozen=True)

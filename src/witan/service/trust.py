@@ -38,7 +38,6 @@ def separation_sentence(separation: "Separation") -> str:
 
 
 def _reviewers(separation: "Separation") -> str:
-    """Count who judges: members who judge each other, or others."""
     return counted(separation.reviewers, "member" if separation.authors else "reviewer")
 
 

@@ -89,7 +89,6 @@ def _network(value: str) -> str:
 
 
 def _several(value: object) -> object:
-    """Take a list, as TOML and JSON write it, for a tuple."""
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -169,7 +169,6 @@ class Ledger:
                 await self._write(self._path, dict(self._unwritten))
 
     def _waits(self, reserved: ReservedAmount | None) -> bool:
-        """True while something is yet to be written."""
         return bool(self._unwritten) if reserved is None else reserved.number in self._unwritten
 
     async def _write(self, path: Path, lines: Mapping[str, _Line]) -> None:

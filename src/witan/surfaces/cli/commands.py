@@ -296,7 +296,6 @@ def _option(parameter: Parameter, words: str) -> Decorator[Any]:
 
 
 def _list(parameter: Parameter) -> Callable[..., Any]:
-    """Read an option as often as given."""
     return lambda _context, _option, values: values or parameter.default
 
 

@@ -165,7 +165,6 @@ def _open_profiles(options: Mapping[str, Any]) -> Iterator[_LocalProfiles]:
 
 
 def _whole(profile: "CouncilProfile") -> "CouncilProfile":
-    """Return the profile with all of why it cannot be asked."""
     return profile if profile.failure is None else replace(profile, problem=str(profile.failure))
 
 

@@ -76,5 +76,4 @@ def check_parameters(request: Request, known: Collection[str], several: Collecti
 
 
 def _holds_many(annotation: Any) -> bool:
-    """Return true if a parameter of this type may be repeated."""
     return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))

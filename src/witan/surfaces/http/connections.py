@@ -392,7 +392,6 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _answered(self) -> bool:
-        """Return true if every request so far is answered."""
         return self._last is None or (self._last.response_complete and not self.pipeline)
 
     def _await(self, what: Literal["header", "body"], seconds: float) -> None:
@@ -438,7 +437,6 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _last(self) -> RequestResponseCycle | None:
-        """Return the latest request and its answer; None: there was none."""
         return self.cycle
 
     def _leave(self) -> None:

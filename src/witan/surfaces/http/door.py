@@ -416,7 +416,6 @@ def _wants_sign_in(scope: Scope, headers: Headers) -> bool:
 
 
 def _like(method: str) -> str:
-    """Return GET for HEAD, else the method itself."""
     return "GET" if method == "HEAD" else method
 
 

@@ -1,4 +1,4 @@
-"""What a server observes: lines of its log, and counters for Prometheus."""
+"""Observers of a server: lines of its log, and counters for Prometheus."""
 
 import logging
 import sys

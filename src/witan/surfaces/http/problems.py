@@ -218,7 +218,6 @@ def _where_to_look(request: Request, status: int, detail: str, headers: Mapping[
 
 
 def _parted(path: str) -> bool:
-    """Return true if a slash follows the name of a session."""
     return path.startswith(SESSIONS) and "/" in path.removeprefix(SESSIONS)
 
 

@@ -250,7 +250,6 @@ def _hold_little(accepted: socket.socket) -> None:
 
 
 def _is_not_of_a_client(record: logging.LogRecord) -> bool:
-    """Drop uvicorn's line for each bad request; connections log them together."""
     return record.levelno != logging.WARNING
 
 

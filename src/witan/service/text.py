@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 UNKNOWN = "–"
 """The sign for an unknown number."""
 
-UNSAVED = "not saved yet"
-"""Said of what is shown before the history has it."""
-
 MANY_NAMES = 5
 """More names than this in one sentence are counted instead of listed."""
 

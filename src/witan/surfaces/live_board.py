@@ -10,7 +10,7 @@ from witan.core.outcome import Outcome
 from witan.deliberation import events as e
 from witan.deliberation.ports import Spent
 from witan.deliberation.session import Answer
-from witan.service.text import UNSAVED, clean, counted, listed, number
+from witan.service.text import clean, counted, listed, number
 from witan.service.trust import duration_text, p_best_text
 
 Phase = Literal["opening", "answers", "reviews", "synthesis", "closed"]
@@ -36,6 +36,9 @@ MARKS: dict[str, Mark] = {
     "did not finish": "bad",
 }
 """State to the mark drawn before it; the word always stands beside the mark."""
+
+UNSAVED = "not saved yet"
+"""A remark on events that are shown before the history has them."""
 
 REASONED = "what it wrote at first was reasoning, and is withdrawn"
 
@@ -243,6 +246,11 @@ class Board:
         if (board.line, board.provisional) == (words, provisional):
             return board
         return replace(board, line=words, provisional=provisional)
+
+    @property
+    def unsaved(self) -> str:
+        """A remark if the latest event is not in the history yet; else empty."""
+        return UNSAVED if self.provisional else ""
 
     @property
     def doing(self) -> str:

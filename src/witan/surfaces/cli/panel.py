@@ -10,7 +10,7 @@ from rich.constrain import Constrain
 from rich.live import Live
 from rich.table import Table
 
-from witan.service.text import UNSAVED, Page, counted, decimals, number
+from witan.service.text import Page, counted, decimals, number
 from witan.surfaces import terminal
 from witan.surfaces.report.document import Column
 from witan.surfaces.report.text import table
@@ -132,8 +132,8 @@ class Panel:
 
     def _title(self, board: "Board") -> str:
         parts = ["witan", board.doing, self._since(board.began or self._began)]
-        if board.provisional and not self._settled:
-            parts.append(UNSAVED)
+        if board.unsaved and not self._settled:
+            parts.append(board.unsaved)
         return " · ".join(["simulated", *parts] if board.scripted else parts)
 
     def _seats(

@@ -13,8 +13,6 @@ from witan.core.ballot import Kind
 from witan.core.entries import BallotEntry, Entries, SessionEntry
 from witan.core.stats.audit import Audit, AuditTables, audit
 
-__all__ = ["Biased", "audit_of", "ballot", "biased_sessions", "session", "tables_of"]
-
 
 def ballot(
     reviewer: str,

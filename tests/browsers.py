@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-__all__ = ["AXE", "CHROMIUM", "NEEDS", "Watched", "chromium"]
-
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 AXE = os.environ.get("TEST_AXE", "")

@@ -12,21 +12,6 @@ from witan.deliberation.ports import Call, Hear, Member, Message, Price, Reply, 
 from witan.deliberation.procedure import Limits, Throttling
 from witan.errors import ModelError
 
-__all__ = [
-    "CALL",
-    "HANGS",
-    "PRICE",
-    "LoopClock",
-    "Script",
-    "Step",
-    "Table",
-    "busy",
-    "fails",
-    "mute",
-    "returns",
-    "says",
-]
-
 CALL = Call("answer", (Message("user", "why?"),), max_tokens=100)
 PRICE = Price(input_usd=1.0, output_usd=1.0)
 

@@ -9,8 +9,6 @@ from witan.errors import ConfigError
 from witan.service.config.configuration import Config, load_config
 from witan.service.procedure_options import procedure_of
 
-__all__ = ["Place"]
-
 
 class Place(NamedTuple):
     """A user's home and a project, and what is set in its variables."""

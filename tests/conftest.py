@@ -43,13 +43,12 @@ DEAR = {
 """What is dear to start or to install, and what the tests that need it have in their names."""
 
 LONG = (
-    "test_uncertainty", "test_cached", "aimock", "test_stdio", "test_browser_",
-    "test_history_writer",
-    "test_sessions", "test_tools", "test_telemetry", "test_faults_over_http", "test_discretion",
-    "test_secrets", "test_openai_", "test_history_locks", "test_history_faults", "test_calls",
-    "test_door", "test_http_connections", "test_cli_resume", "test_cli_ceiling", "test_study",
+    "test_cached", "aimock", "test_telemetry", "test_faults_over_http", "test_history_",
+    "test_ask_over_http", "test_cli_ask", "test_cli_demo", "test_http_connections", "test_openai_",
+    "test_calls", "test_discretion", "test_tools", "test_axioms", "test_web_routes", "test_docs",
+    "test_entering", "test_tally", "test_left_out", "test_lake",
 )  # fmt: skip
-"""Files of ten seconds and more, though their tests are few: what is begun last ends it all."""
+"""Files of ten seconds and more, those that wait first: the code is checked beside them."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -87,6 +86,15 @@ def history_of_the_tests(tmp_path_factory) -> Iterator[None]:
         del os.environ["WITAN_HISTORY"]
     else:
         os.environ["WITAN_HISTORY"] = before
+
+
+@pytest.fixture
+def history(tmp_path) -> Iterator[object]:
+    """A new history."""
+    from witan.history import History
+
+    with History.open(tmp_path / "history.sqlite") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,6 @@ from services import councils
 from witan.deliberation.session import Session
 from witan.history import History, Imported
 
-__all__ = ["Desk", "desk", "write_desk"]
-
 MARKUP = (
     "Cyd says so. <script>alert(1)</script> <img src=x onerror=alert(2)> "
     "[press](javascript:alert(3)) [press](data:text/html;base64,PHNjcmlwdD4=) "

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from witan.core.ballot import Ballot
 from witan.core.profile import Profile
 
-__all__ = ["ballot", "ballots", "election", "profiles", "random_profile"]
-
 
 def ballot(line: str, **fields) -> Ballot:
     """Read ``"reviewer: a > b = c"`` as a ballot; ``"reviewer:"`` abstains."""

@@ -9,8 +9,6 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Call, Hear, Model, Reply
 from witan.deliberation.session import Session
 
-__all__ = ["asked", "held", "judged", "overheard", "sheets", "votes"]
-
 
 class Overheard:
     """A model, and everything that it was asked."""

@@ -7,8 +7,6 @@ import numpy as np
 
 from witan.core.stats.sums import AnswerSums, MatchupSums, Names, StandingSums
 
-__all__ = ["NAMES", "answer_sums", "code", "matchup_sums", "shuffled", "split", "standing_sums"]
-
 LETTERS = "abcdefghijklmnopqrst"
 
 NAMES = Names({1000 + 7 * place: letter for place, letter in enumerate(LETTERS)})

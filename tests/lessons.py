@@ -8,8 +8,6 @@ import numpy as np
 from witan.core.ballot import Ballot
 from witan.history import Imported
 
-__all__ = ["MODELS", "lessons"]
-
 MODELS = tuple(f"test:{name}" for name in ("ada", "bo", "cy", "di", "ed"))
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,9 +1,6 @@
-"""Event loops for tests: both, or one whose clock jumps over every wait."""
+"""An event loop for tests, whose clock jumps over every wait."""
 
-import pytest
 from trio.testing import MockClock
-
-BOTH_LOOPS = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 
 
 def jumping_loop() -> tuple[str, dict[str, object]]:

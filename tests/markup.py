@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-__all__ = ["Element", "parsed"]
-
 VOID = {"br", "hr", "img", "input", "link", "meta", "rect", "line", "circle", "path"}
 
 

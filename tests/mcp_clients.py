@@ -10,8 +10,6 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-__all__ = ["Heard", "command", "over_http", "text_of"]
-
 
 class Heard:
     """What a client is told of how far its call has come."""

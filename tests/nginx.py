@@ -13,8 +13,6 @@ from pathlib import Path
 from pages import ROOT
 from served import free_port
 
-__all__ = ["NGINX", "checked", "proxied"]
-
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 """Where it is; None: nowhere."""
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from misbehaving import MisbehavingServer
 from served import Served
 
-__all__ = ["ASKED", "client_of", "modelled", "said", "streamed"]
-
 
 def _import_lazily(name: str) -> ModuleType:
     """Import a module once something of it is asked for: few processes that collect these ask."""

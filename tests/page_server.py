@@ -21,8 +21,6 @@ from witan.surfaces.web.assets import ASSETS, asset
 from witan.surfaces.web.live import Feed, LivePage, follow_live
 from witan.surfaces.web.rendering import PAGE_POLICY, render_live
 
-__all__ = ["LiveServer", "serving"]
-
 
 class LiveServer:
     """Serves one session as it is told by the test.

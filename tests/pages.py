@@ -23,18 +23,6 @@ from typing import Any
 
 from witan.surfaces.cli.app import main
 
-__all__ = [
-    "ROOT",
-    "Block",
-    "Workspace",
-    "anchors",
-    "blocks",
-    "links",
-    "pages",
-    "prose",
-    "same",
-]
-
 ROOT = Path(__file__).resolve().parents[1]
 
 FENCE = re.compile(r'^```(?P<language>\w*)(?: title="(?P<title>[^"]+)")?[ ]*$')

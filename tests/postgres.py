@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["GUARDED", "database_of", "postgresql_url", "restart", "server"]
-
 GUARDED = "guarded"
 """A user who needs a password, which is ``right``."""
 

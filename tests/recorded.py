@@ -15,8 +15,6 @@ import pytest
 from witan.deliberation.events import Event
 from witan.history import History
 
-__all__ = ["HANGS", "WITAN", "interrupted", "keep", "listed", "place_of_its_own"]
-
 WITAN = [sys.executable, "-m", "witan"]
 
 HANGS = [{"hang": True}]

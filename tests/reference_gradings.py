@@ -12,8 +12,6 @@ from witan.core.entries import Entries
 from witan.core.stats.sums import GradingSums
 from witan.history.schema import code_of
 
-__all__ = ["grading_sums"]
-
 
 @dataclass(frozen=True)
 class Graded(Vote):

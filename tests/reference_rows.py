@@ -13,18 +13,6 @@ from witan.core.entries import BallotEntry, Entries
 from witan.core.stats.sums import Names
 from witan.history.schema import bucket_of, code_of
 
-__all__ = [
-    "KINDS",
-    "Sheet",
-    "Vote",
-    "ballots_of",
-    "by_ballot",
-    "centred",
-    "counted",
-    "names_of",
-    "votes_of",
-]
-
 KINDS: tuple[Kind, ...] = ("model", "human")
 
 

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["write_council", "write_script"]
-
 
 def write_script(path: Path, **stages: list[dict[str, Any]]) -> Path:
     """Write a script: for each stage the lines among which the first that fits is played."""

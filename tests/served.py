@@ -20,8 +20,6 @@ from witan.service.sessions import Councils, Service
 from witan.surfaces.http.observers import Metrics
 from witan.surfaces.http.server import Server, bind_socket, create_app
 
-__all__ = ["Served", "free_port", "served", "serving_process"]
-
 
 @dataclass(frozen=True, slots=True)
 class Served:

@@ -9,8 +9,7 @@ from scripts import write_script
 from witan.history import History
 from witan.service.config.configuration import Config, load_config
 from witan.service.sessions import Councils
-
-__all__ = ["councils", "write_config", "write_priced"]
+from witan.service.sessions.running import RunningSession
 
 NAMES = ("ada", "bob", "cyd")
 
@@ -55,3 +54,10 @@ def councils(file: Path, history: History | None = None) -> Councils:
         return load_config({}, file.parent, file, given, overriding="the request")
 
     return Councils(configure, {}, {}, history, fast=True)
+
+
+async def until(running: RunningSession, kind: str) -> None:
+    """Follow a session until an event of this kind."""
+    async for told in running.stream.follow():
+        if told.event.kind == kind:
+            return

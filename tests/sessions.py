@@ -13,8 +13,6 @@ from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Seat, Spent, Usage
 from witan.deliberation.procedure import Procedure
 
-__all__ = ["BEGAN", "Story"]
-
 BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 

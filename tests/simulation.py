@@ -7,8 +7,6 @@ import numpy as np
 from elections import mean_ranks
 from witan.core.profile import Profile
 
-__all__ = ["council"]
-
 
 def council(
     quality: Sequence[float],

@@ -14,15 +14,6 @@ from witan.core.stats.posterior import beliefs, ratios
 from witan.core.stats.priors import PUBLIC_RHO, learn_prior, public_prior
 from witan.core.stats.uncertainty import Uncertainty
 
-__all__ = [
-    "declared_and_found",
-    "first_is_told_apart",
-    "history",
-    "uncertainty_of",
-    "ways_to_tell",
-    "worlds_of_equals",
-]
-
 TIED_AT_THE_TOP = (1.0, 1.0, -1.0, -2.0, -2.0)
 CLEAR_LEADER = (3.0, 0.0, 0.0, 0.0, 0.0)
 

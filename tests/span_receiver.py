@@ -13,8 +13,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-__all__ = ["Receiver", "Span", "receiver"]
-
 FAILED = 2
 """The code of a span whose status is an error."""
 

@@ -20,8 +20,6 @@ from witan.history import History
 from witan.history.database import Database
 from witan.history.rows import Rows, SessionRow, insert_sessions
 
-__all__ = ["ENGINES", "insert_family", "sums_of"]
-
 SPARK = pytest.param("spark", marks=pytest.mark.slow)
 
 ENGINES = ["sqlite", "cache", "postgresql", "duckdb", SPARK]

@@ -8,9 +8,9 @@ import anyio.lowlevel
 import numpy as np
 import pytest
 from sniffio import current_async_library
-from trio.testing import MockClock
 
 from calling import CALL, HANGS, PRICE, Script, Step, Table, busy, fails, mute, returns, says
+from loops import jumping_loop
 from witan.deliberation.calls import CallFailure, CallResult
 from witan.deliberation.ports import Hear, Member, Reply, Usage
 from witan.deliberation.procedure import Throttling
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 def anyio_backend(request):
     """Both event loops; trio's jumps over the time in which nothing happens."""
     if request.param == "trio":
-        return "trio", {"clock": MockClock(autojump_threshold=0)}
+        return jumping_loop()
     return "asyncio", {}
 
 
@@ -242,7 +242,7 @@ class TestMinutes:
     @pytest.fixture
     def anyio_backend(self):
         """Trio alone."""
-        return "trio", {"clock": MockClock(autojump_threshold=0)}
+        return jumping_loop()
 
     async def test_attempts_and_waits_share_the_seconds(self):
         """Attempts of 50 s that fail are followed by a third that has what is left of 120 s."""

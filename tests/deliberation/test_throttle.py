@@ -5,9 +5,9 @@ import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trio.testing import MockClock
 
 from calling import LoopClock
+from loops import jumping_loop
 from witan.deliberation.calls import Throttle, Throttles
 from witan.deliberation.procedure import Throttling
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 def anyio_backend(request):
     """Both event loops; trio's jumps over the time in which nothing happens."""
     if request.param == "trio":
-        return "trio", {"clock": MockClock(autojump_threshold=0)}
+        return jumping_loop()
     return "asyncio", {}
 
 
@@ -165,9 +165,8 @@ class TestBucket:
             async with limited.slot():
                 times.append(anyio.current_time())
 
-        anyio.run(
-            arrive, backend="trio", backend_options={"clock": MockClock(autojump_threshold=0)}
-        )
+        backend, options = jumping_loop()
+        anyio.run(arrive, backend=backend, backend_options=options)
 
         rate, burst = per_minute / 60, max(1.0, per_minute / 60)
         assert len(times) == len(gaps)

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from services import councils, write_config, write_priced
+from services import councils, until, write_config, write_priced
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, OverBudget
@@ -32,13 +32,6 @@ def anyio_backend():
 
 
 @pytest.fixture
-def history(tmp_path):
-    """A new history."""
-    with History.open(tmp_path / "history.sqlite") as opened:
-        yield opened
-
-
-@pytest.fixture
 def priced(tmp_path):
     """The configuration of a council of scripts that have a price."""
     return partial(write_priced, tmp_path)
@@ -48,13 +41,6 @@ def priced(tmp_path):
 def ledger():
     """What is spent, in memory."""
     return Ledger(SystemClock())
-
-
-async def until(running, kind):
-    """Follow a session until an event of this kind."""
-    async for told in running.stream.follow():
-        if told.event.kind == kind:
-            return
 
 
 class TestRefusals:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
-from services import councils, write_config, write_priced
+from services import councils, until, write_config, write_priced
 from witan.deliberation.ports import Message
 from witan.errors import (
     Busy,
@@ -42,24 +42,10 @@ def anyio_backend():
 
 
 @pytest.fixture
-def history(tmp_path):
-    """A new history."""
-    with History.open(tmp_path / "history.sqlite") as opened:
-        yield opened
-
-
-@pytest.fixture
 async def service(tmp_path, history):
     """A service with a history, in which the configured council and the demonstration sit."""
     async with Service.open(councils(write_config(tmp_path), history)) as opened:
         yield opened
-
-
-async def until(running, kind):
-    """Follow a session until an event of this kind."""
-    async for told in running.stream.follow():
-        if told.event.kind == kind:
-            return
 
 
 class TestAsking:

@@ -11,7 +11,6 @@ from mcp_clients import over_http
 from scripts import write_script
 from served import served
 from services import councils, write_config
-from witan.history import History
 
 CYD_FIRST = ["Cyd says", "Bob says", "Ada says"]
 
@@ -25,13 +24,6 @@ def write_jury(folder):
     review = [{"prefers": CYD_FIRST}]
     seats = [f"script:{write_script(folder / f'{name}.toml', review=review)}" for name in JURORS]
     return f"jury = {json.dumps(seats)}\n"
-
-
-@pytest.fixture
-def history(tmp_path):
-    """A new history."""
-    with History.open(tmp_path / "history.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture

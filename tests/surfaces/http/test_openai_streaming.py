@@ -14,15 +14,7 @@ from openai_clients import ASKED, client_of, modelled, said, streamed
 from served import Served, served
 from services import councils, write_config
 from witan.deliberation import events as e
-from witan.history import History
 from witan.service.config.serve import ServeSettings
-
-
-@pytest.fixture
-def history(tmp_path):
-    """A new history."""
-    with History.open(tmp_path / "history.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture

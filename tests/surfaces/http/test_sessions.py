@@ -16,13 +16,6 @@ from witan.service.redaction import redact_session
 QUESTION = {"question": "Is it so?"}
 
 
-@pytest.fixture
-def history(tmp_path):
-    """A new history."""
-    with History.open(tmp_path / "history.sqlite") as opened:
-        yield opened
-
-
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
     """The history of `client`."""

@@ -37,13 +37,6 @@ def anyio_backend():
 
 
 @pytest.fixture
-def history(tmp_path):
-    """A new history."""
-    with History.open(tmp_path / "history.sqlite") as opened:
-        yield opened
-
-
-@pytest.fixture
 def server(tmp_path, history):
     """A server of three scripts, for this machine alone."""
     with served(councils(write_config(tmp_path), history)) as running:

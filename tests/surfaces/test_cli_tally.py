@@ -600,6 +600,13 @@ class TestCharts:
         assert plot.read_text().startswith("<svg")
         assert matchups.read_text().startswith("<svg")
 
+    def test_another_kind_of_file_is_refused_before_anything_is_counted(self, witan, council):
+        """The kinds that can be drawn are named."""
+        said = witan("tally", council, "--plot", "standings.gif")
+
+        assert (said.status, said.out) == (2, "")
+        assert "ends in .svg, .png or .html" in said.err
+
     def test_several_sessions_are_not_one_chart(self, witan, sessions, tmp_path):
         """With twelve sessions a chart asks for one, before anything is printed."""
         said = witan("tally", sessions, "--plot", tmp_path / "standings.svg")

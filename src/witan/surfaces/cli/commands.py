@@ -125,7 +125,6 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         wanted = [name for name in formats if given.pop(name.lstrip("-"))]
         if len(wanted) + as_json > 1:
             raise click.UsageError(f"Choose {' or '.join([*wanted, '--json'])}, not both.")
-        _check_charts(paths.values())
         with named_options(operation.parameters):
             parameters = (take or take_parameters)(operation.parameters, given)
             with open_service(given) as service:
@@ -136,7 +135,11 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
             echo("\n".join(write(Page.of(sys.stdout), result, parameters, given)))
         else:
             print_result(result, as_json=as_json)
-        _draw({path: charts[name][1](result) for name, path in paths.items()})
+        drawn = [(charts[name][1](result), path) for name, path in paths.items()]
+        for chart, path in drawn:
+            from witan.surfaces.report.drawing import save_chart
+
+            save_chart(chart, path)
         return status(result)
 
     options = [
@@ -232,20 +235,6 @@ def named_options(declared: type[Parameters]) -> Iterator[None]:
             raise
         expected = with_options(str(error.expected), declared)
         raise type(error)(options[error.name], error.value, expected) from None
-
-
-def _check_charts(paths: Iterable[str]) -> None:
-    for path in paths:
-        from witan.surfaces.report.drawing import check_chart
-
-        check_chart(path)
-
-
-def _draw(charts: Mapping[str, Any]) -> None:
-    for path, chart in charts.items():
-        from witan.surfaces.report.drawing import save_chart
-
-        save_chart(chart, path)
 
 
 def parameter_options(

@@ -152,8 +152,17 @@ fast_demo_option = click.option(
 
 def chart_option(name: str, words: str) -> Decorator[Any]:
     """Return an option for the file of a chart."""
+
+    def check(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+        if path is not None:
+            from witan.surfaces.report.drawing import check_chart
+
+            check_chart(path)
+        return path
+
     kind = click.Path(dir_okay=False, writable=True)
-    return section("Output", click.option(name, type=kind, metavar="OUT.svg", help=words))
+    option = click.option(name, type=kind, callback=check, metavar="OUT.svg", help=words)
+    return section("Output", option)
 
 
 def limit_option(default: int, words: str) -> Decorator[Any]:

@@ -77,17 +77,9 @@ class MemberFactory:
         self._seated: list[tuple[SeatSpec, Member]] = []
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
-    def members(self, seats: Sequence[Seatable]) -> list[Member]:
-        """Return the members, in order."""
-        specs = [_spec(each, f"members[{n}]") for n, each in enumerate(seats, start=1)]
-        named = name_seats(specs)
-        made = [self._make_member(each, spec) for each, spec in zip(seats, named, strict=True)]
-        self._seated = list(zip(named, made, strict=True))
-        return made
-
-    def jury(self, seats: Sequence[Seatable]) -> list[Member]:
-        """Make the jurors, in order, after the members."""
-        specs = [_spec(each, f"jury[{n}]") for n, each in enumerate(seats, start=1)]
+    def seat_all(self, seats: Sequence[Seatable], key: str) -> list[Member]:
+        """Make members, or after them jurors, in order."""
+        specs = [_spec(each, f"{key}[{n}]") for n, each in enumerate(seats, start=1)]
         named = name_seats(specs, names=[member.name for _, member in self._seated])
         made = [self._make_member(each, spec) for each, spec in zip(seats, named, strict=True)]
         self._seated += zip(named, made, strict=True)
@@ -272,8 +264,8 @@ class Council(BaseCouncil):
         # A default value would be printed with the signature, keys and all.
         known = os.environ if environment is None else environment
         seating = MemberFactory(known, price)
-        seated = seating.members(members)
-        jurors = seating.jury(jury or ())
+        seated = seating.seat_all(members, "members")
+        jurors = seating.seat_all(jury or (), "jury")
         chairmen = seating.chairmen(_as_list(chairman))
         seating.check_prices()
         self._recorder = (

@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from witan.files.ballots import LineProblem
 
 
-files_argument = click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE|ID...",
-    type=click.Path(allow_dash=True),
-)
-
 format_options = section(SECTION, parameter_options(BallotFormat), strict_option)
 
 
@@ -52,30 +44,19 @@ class Body:
 
     A name is that of a file where one is called so, else of a session. It keeps count of what it
     saw.
-
-    Parameters
-    ----------
-    files
-        Names of files, and of sessions as ``witan show`` takes them.
-    history, config
-        Where sessions are looked up; None: the configured history.
     """
 
-    def __init__(
-        self,
-        files: Sequence[str],
-        *,
-        format: str | None = None,  # noqa: A002 - the option's name
-        columns: Mapping[str, str] | None = None,
-        scale: "Scale | None" = None,
-        rubric: "Rubric | None" = None,
-        strict: bool = False,
-        history: str | None = None,
-        config: Path | None = None,
-    ) -> None:
-        self.files, self.format, self.columns, self.strict = files, format, columns, strict
-        self.history, self.config = history, config
-        self.scale, self.rubric = scale, rubric
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        if list(options["files"]).count("-") > 1:
+            raise click.UsageError("Standard input, -, can be read only once.")
+        self.files: Sequence[str] = options["files"]
+        self.format: str | None = options["format"]
+        self.columns: Mapping[str, str] | None = options["columns"] or None
+        self.scale: Scale | None = options["scale"]
+        self.strict, self.history, self.config = (
+            options[name] for name in ("strict", "history", "config")
+        )
+        self.rubric: Rubric | None = None
         self.scales: dict[Scale, None] = {}
         self.n_ballots = 0
         self.problems: Counter[str] = Counter()
@@ -84,22 +65,6 @@ class Body:
         self.reviewers: dict[str, None] = {}
         self.simulated: set[str] = set()
         self.not_read: list[Unread] = []
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any], rubric: "Rubric | None" = None) -> "Body":
-        """Return the body that the options ask for."""
-        if list(options["files"]).count("-") > 1:
-            raise click.UsageError("Standard input, -, can be read only once.")
-        return cls(
-            options["files"],
-            format=options["format"],
-            columns=options["columns"] or None,
-            scale=options["scale"],
-            rubric=rubric,
-            strict=options["strict"],
-            history=options["history"],
-            config=options["config"],
-        )
 
     def read(self, given: object, settings: "Settings") -> Iterator["Ballot"]:  # noqa: ARG002
         """Read them as the options say, and say which settings are of no effect."""
@@ -182,12 +147,6 @@ class Body:
     def name(self) -> str:
         """Name the files."""
         return listed(["standard input" if path == "-" else path for path in self.files])
-
-    def require(self, sessions: Sequence[str]) -> None:
-        """Refuse a session that no ballot belongs to."""
-        for name in sessions:
-            if name not in self.sessions:
-                raise UnknownName("session", name, self.sessions)
 
     def match(self, settings: "Settings") -> None:
         """Say which weights and answers belong to nobody: a misspelt name must not pass unseen."""

@@ -138,7 +138,8 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
     taking.close()
 
 
-def _with_remedy(problem: "BallotFileError | LineProblem", sentence: str) -> str:
+def _with_remedy(problem: "BallotFileError | LineProblem") -> str:
+    sentence = problem.problem if isinstance(problem, BallotFileError) else problem.what
     written = write_remedy(problem.remedy)
     return f"{sentence}; {written}" if written else sentence
 
@@ -191,6 +192,7 @@ class _Tally:
 
     def plain(self) -> dict[str, Any]:
         """Return the same for a program."""
+        problems: list[BallotFileError | LineProblem] = [*self.refusals, *self.problems]
         return {
             "file": self.name,
             "sessions": self.sessions,
@@ -200,24 +202,13 @@ class _Tally:
             "refused": self.refused,
             "scales": [scale.sentence_with("--scale ") for scale in self.scales],
             "problems": [
-                *(
-                    {
-                        "file": e.path,
-                        "line": e.line,
-                        "field": None,
-                        "problem": _with_remedy(e, e.problem),
-                    }
-                    for e in self.refusals
-                ),
-                *(
-                    {
-                        "file": p.path,
-                        "line": p.line,
-                        "field": p.field,
-                        "problem": _with_remedy(p, p.what),
-                    }
-                    for p in self.problems
-                ),
+                {
+                    "file": each.path,
+                    "line": each.line,
+                    "field": getattr(each, "field", None),
+                    "problem": _with_remedy(each),
+                }
+                for each in problems
             ],
         }
 

@@ -93,7 +93,7 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
     from witan.history import History
     from witan.surfaces.cli.ballot_files import Body
 
-    body = Body.of(options)
+    body = Body(options)
     with (
         TemporaryDirectory(prefix="witan-") as folder,
         History.open(Path(folder) / "history.sqlite") as history,

@@ -73,7 +73,7 @@ ballot_options = stacked(
 
 def take_ballots(declared: type[Any], options: dict[str, Any]) -> Any:
     """Make parameters whose ballots are files and stored sessions."""
-    options["ballots"] = Body.of({**options, "files": options["ballots"]})
+    options["ballots"] = Body({**options, "files": options["ballots"]})
     return take_settings(declared, options)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from witan.analytics.leaderboards import rename_standings
 from witan.analytics.sources import (
+    BASE_RULE,
     DuckLake,
     Source,
     SparkLake,
-    check_rule,
     explain_empty,
     open_source,
 )
@@ -288,13 +288,11 @@ def audit_of(
     source: Source,
     window: Window,
     *,
-    rule: str = "borda",
     aliases: Mapping[str, str] = NO_NAMES,
     families: Mapping[str, Collection[str]] = NO_FAMILIES,
     level: float = 0.95,
 ) -> AuditReport:
-    """Audit a source as is; `rule` ranks for stability."""
-    check_rule(rule)
+    """Audit a source as is."""
     family_of = _family_of(families, aliases)
     with source.moment():
         empty = explain_empty(source, window)
@@ -302,9 +300,9 @@ def audit_of(
             raise empty
         sums = source.sums(window)
         names = sums.names()
-        tables = sums.tables(*_KINDS, rule=rule)
+        tables = sums.tables(*_KINDS, rule=BASE_RULE)
         standings = rename_standings(
-            sums, tables[StandingSums], rule, 0, aliases=aliases, names=names
+            sums, tables[StandingSums], BASE_RULE, 0, aliases=aliases, names=names
         )
     measured = _audit_tables(tables, standings, aliases, names)
     calibration = calibrate(tables[CalibrationSums], level=level)

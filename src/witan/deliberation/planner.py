@@ -148,7 +148,6 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     substitutes: Sequence[SeatLike],
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
-    lengths: Lengths = TYPICAL,
 ) -> Plan:
     """Plan reviews of existing answers, and the final answer.
 
@@ -162,7 +161,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
         Of whom one writes the final answer where every chairman fails.
     """
     blank = _BlankPrompts(answers, procedure, question, tuple(conversation), files)
-    planner = _Planner(tuple(substitutes), (), procedure, blank, lengths)
+    planner = _Planner(tuple(substitutes), (), procedure, blank, TYPICAL)
     sheets = [[c for c in answers if c not in own[juror.name]] for juror in jury]
     lines = planner.review_lines(
         [(juror, blank.reviews(each)) for juror, each in zip(jury, sheets, strict=True)]
@@ -171,7 +170,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     n_reviewers = sum(1 for each in sheets if blank.reviews(each))
     authors = all(own[juror.name] for juror in jury)
     separable = review_separation(n_reviewers, procedure, len(answers), authors=authors)
-    return replace(sum_lines(lines), separation=separable, expected_from=lengths.sessions)
+    return replace(sum_lines(lines), separation=separable, expected_from=TYPICAL.sessions)
 
 
 def sum_lines(lines: Sequence[PlanLine]) -> Plan:

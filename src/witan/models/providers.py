@@ -124,10 +124,8 @@ def _moved_by(*prefixes: str, first: tuple[str, ...] = ()) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *common)))
 
 
-def _direct(name: str, url: str, prefix: str, key: str = "", **more: Any) -> Provider:
-    return Provider(
-        name, (key or f"{prefix}_API_KEY",), url, url_variables=_moved_by(prefix), **more
-    )
+def _direct(name: str, url: str, prefix: str, **more: Any) -> Provider:
+    return Provider(name, (f"{prefix}_API_KEY",), url, url_variables=_moved_by(prefix), **more)
 
 
 def _through_library(

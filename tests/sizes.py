@@ -12,7 +12,7 @@ from witan.core.rules import RULES
 from witan.core.stats.additive import adjusted_grades, fit_grades, fit_ranks, pair_variances
 from witan.core.stats.posterior import beliefs, ratios
 from witan.core.stats.priors import PUBLIC_RHO, learn_prior, public_prior
-from witan.core.stats.uncertainty import Uncertainty
+from witan.core.stats.uncertainty import Uncertainty, design_effect
 
 TIED_AT_THE_TOP = (1.0, 1.0, -1.0, -2.0, -2.0)
 CLEAR_LEADER = (3.0, 0.0, 0.0, 0.0, 0.0)
@@ -87,8 +87,14 @@ def uncertainty_of(
     if prior == "public":
         prior = public_prior(unit, profile.n_candidates)
     rho = PUBLIC_RHO[unit] if rho is None else rho
-    own = pair_variances(values)
-    return Uncertainty.of(fit, ballots, shared=rho / (1 - rho), prior=prior, own=own)
+    return Uncertainty.of(
+        fit,
+        ballots,
+        shared=rho / (1 - rho),
+        prior=prior,
+        own=pair_variances(values),
+        design=design_effect(profile.weights),
+    )
 
 
 def first_is_told_apart(profile: Profile, unit: str, **borrowed: object) -> Told:

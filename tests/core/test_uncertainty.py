@@ -148,6 +148,35 @@ class TestSize:
         assert first_is_told_apart(profile, "grades", rho=0.0)[0].mean() > 0.10
         assert first_is_told_apart(profile, "grades")[0].mean() <= 0.08 + SLACK
 
+    @pytest.mark.parametrize("heaviest", [3.0, 10.0, 1000.0])
+    def test_unequal_weights_do_not_make_it_surer(self, heaviest):
+        """A ballot that counts for more is no more exact than the others."""
+        rng = np.random.default_rng(17)
+        drawn = {"reviewers": 5, "sessions": SESSIONS, "rng": rng, "recused": False}
+        profile = council((1.0, 1.0, -1.0, -2.0, -2.0), **drawn)
+        weights = np.ones((5, SESSIONS))
+        weights[0] = heaviest
+        weights /= weights.mean(axis=0)
+
+        told, _ = first_is_told_apart(profile.reweighted(weights), "grades", rho=0.0)
+
+        assert told.mean() <= 0.06 + SLACK
+
+    def test_a_ballot_that_outweighs_all_others_is_worth_one(self):
+        """Effective votes follow the weights, and one ballot is sure of nothing."""
+        cast = [
+            graded("r1", a=9.0, b=5.0, c=3.0),
+            graded("r2", a=6.0, b=8.0, c=4.0),
+            graded("r3", a=7.0, b=7.0, c=5.0),
+        ]
+
+        equal = tally(cast)
+        outweighed = tally(cast, weights={"r1": 1e6}, rho=None)
+
+        assert outweighed.effective_votes == pytest.approx(1.0, abs=1e-4)
+        assert outweighed.standings[0].p_best < 0.95
+        assert tally(cast, weights={"r1": 2.0, "r2": 2.0, "r3": 2.0}).standings == equal.standings
+
     def test_the_overlap_of_population_errors_falls_short(self):
         """ADR-010's intervals declare falsely twice as often as stated at three."""
         rng = np.random.default_rng(0)

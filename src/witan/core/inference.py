@@ -19,7 +19,7 @@ from witan.core.stats.additive import (
 )
 from witan.core.stats.posterior import beliefs, ratios
 from witan.core.stats.priors import prior_of, rho_of
-from witan.core.stats.uncertainty import Uncertainty
+from witan.core.stats.uncertainty import Uncertainty, design_effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +213,9 @@ def _fitted(
     present = profile.graded if unit == "grades" else profile.ranked
     if profile.weights is not None:
         present = present & (profile.weights > 0)[:, np.newaxis]
-    values = evidence.values
+    values, design = evidence.values, design_effect(None)
     if values is None:
+        design = design_effect(profile.weights)
         values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
     uncertainty = Uncertainty.of(
         evidence.fit,
@@ -222,6 +223,7 @@ def _fitted(
         shared=models**2 * shared / (1 - shared),
         prior=prior,
         own=pair_variances(values),
+        design=design,
     )
     rho = None if settings.rho is None or not models else shared
     return FittedSessions(columns, uncertainty, unit, prior, rho)

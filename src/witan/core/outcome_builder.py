@@ -567,11 +567,21 @@ def _ballot_notes(electorate: Electorate, taus: Sequence[float | None]) -> tuple
 
 
 def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
-    """Effective votes: models correlated, people independent."""
-    kinds = {vote.reviewer: vote.kind for vote in _cast(batch, column)}
-    models = sum(1 for kind in kinds.values() if kind == "model")
-    people = len(kinds) - models
-    return people + (effective_votes(models, rho) if models else 0.0)
+    """Effective votes: models correlated, people independent, each by its weight.
+
+    Of reviewers with weights w, the squared sum over the sum of squares is left (Kish).
+    """
+    weights: dict[str, tuple[str, float]] = {}
+    for vote in _cast(batch, column):
+        _, known = weights.get(vote.reviewer, ("", 0.0))
+        weights[vote.reviewer] = (vote.kind, max(vote.weight, known))
+    most = max((weight for _, weight in weights.values()), default=1.0)
+    kinds = {"model": 0.0, "human": 0.0}
+    for kind in kinds:
+        own = [weight / most for of_kind, weight in weights.values() if of_kind == kind]
+        kinds[kind] = sum(own) ** 2 / sum(w * w for w in own) if own else 0.0
+    models = kinds["model"]
+    return kinds["human"] + (effective_votes(models, rho) if models else 0.0)
 
 
 def _ineffective_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:

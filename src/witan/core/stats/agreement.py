@@ -145,7 +145,7 @@ def _recount(ranks: Floats, among: NDArray[np.bool_]) -> NDArray[np.float64]:
     return counted
 
 
-def effective_votes(n_reviewers: int, rho: float) -> float:
+def effective_votes(n_reviewers: float, rho: float) -> float:
     """Independent equivalent of R correlated reviewers: R / (1 + (R − 1)·ρ).
 
     Source: the design effect of Kish, Survey Sampling, 1965, section 8.2.

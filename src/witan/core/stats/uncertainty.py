@@ -57,6 +57,7 @@ class Uncertainty:
         shared: Floats | float = 0.0,
         prior: Prior | None = None,
         own: Floats | None = None,
+        design: Floats | float = 1.0,
     ) -> "Uncertainty":
         """Add what a prior knows, and what all reviewers get wrong together.
 
@@ -71,6 +72,10 @@ class Uncertainty:
         shared : float or float array, shape (S,)
             Variance over s² that the shared error adds, ≥ 0.
         own : float array, shape (C, C, S), optional
+        design : float or float array, shape (S,)
+            `design_effect` of the ballots' weights, ≥ 1: variances grow by it, and what is left of
+            the freedom, in quarters, shrinks by it. A weight says how much a ballot is to count,
+            not how exact it is.
 
         References
         ----------
@@ -78,14 +83,16 @@ class Uncertainty:
         and Molecular Biology 3 (2004), article 3.
         """
         variance, df = fit.residual_variance, fit.df
+        df = np.where(np.asarray(design) > 1, np.floor(4 * df / design) / 4, df)
         if prior is not None:
             known = np.where(df > 0, df * variance, 0.0)
             df = np.maximum(df, 0.0) + prior.noise_df
             noise = np.fmax(prior.noise_variance, fit.least_variance)
             variance = (prior.noise_df * noise + known) / df
         learned = prior is not None and prior.source != "public"
-        extra = np.broadcast_to(np.asarray(shared, dtype=np.float64), df.shape)
-        return cls(fit, variance, df, votes, extra, None if learned else own)
+        # What all get wrong together does not depend on who of them counts for more.
+        extra = np.broadcast_to(np.asarray(shared, dtype=np.float64) / design, df.shape)
+        return cls(fit, variance * design, df, votes, extra, None if learned else own)
 
     @property
     def enough_votes(self) -> NDArray[np.bool_]:
@@ -128,6 +135,26 @@ class Uncertainty:
             sure = (difference > 0) & (difference**2 > bar**2 * variance)
         apart: NDArray[np.bool_] = sure & enough[:, np.newaxis] & enough
         return apart
+
+
+def design_effect(weights: Floats | None) -> Floats | float:
+    """How much unequal weights enlarge the variance of a mean, shape (S,): R·Σw²/(Σw)².
+
+    Parameters
+    ----------
+    weights : float array, shape (R, S), optional
+        Ballots of weight 0 are none.
+
+    References
+    ----------
+    Kish, Survey Sampling, 1965, section 11.7.
+    """
+    if weights is None:
+        return 1.0
+    total = np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
+    effect: Floats = (weights > 0).sum(axis=0) * (weights**2).sum(axis=0) / total**2
+    # Equal weights have no effect, whatever their sums leave behind.
+    return np.where(effect > 1 + 1e-9, effect, 1.0)
 
 
 def tiers(apart: NDArray[np.bool_]) -> NDArray[np.integer[Any]]:

@@ -246,22 +246,6 @@ class TestCounting:
         assert "**Outcome · q1**" in text_of(result)
         assert "90% interval" in text_of(other)
 
-    async def test_columns_may_be_called_otherwise(self, client):
-        """As over HTTP."""
-        csv = "q,judge,answer,rank\nq1,ada,x,1\nq1,ada,y,2\nq1,bob,x,1\nq1,bob,y,2\n"
-        columns = {"session": "q", "reviewer": "judge", "candidate": "answer"}
-        result = await client.call_tool("tally", {"ballots": csv, "options": {"columns": columns}})
-
-        assert result.structured_content["sessions"][0]["leaders"] == ["x"]
-
-    async def test_whatever_is_imported_is_counted(self, client):
-        """Battles, and a table with a column per judge, are ballots as well."""
-        battles = "question_id,model_a,model_b,winner\n" + "q1,x,y,model_a\n" * 3
-        judged = "item,model,ada,bob,cy\nq1,x,9,8,9\nq1,y,5,4,3\n"
-        for text in (battles, judged):
-            result = await client.call_tool("tally", {"ballots": text})
-            assert result.structured_content["sessions"][0]["leaders"] == ["x"]
-
     async def test_a_line_that_cannot_be_read_is_told(self, client):
         """Beside what could be counted."""
         result = await client.call_tool("tally", {"ballots": BALLOTS + "\n{}\nnonsense\n"})
@@ -277,17 +261,6 @@ class TestCounting:
 
         assert [*result.structured_content["stability"]] == ["borda", "schulze"]
         assert "How steady each rule is" in text_of(result)
-
-    async def test_rules_are_compared_on_some_sessions(self, client):
-        """The other session has no part in the figures."""
-        others = "\n".join(
-            json.dumps({**json.loads(line), "session": "other"}) for line in BALLOTS.splitlines()
-        )
-        arguments = {"ballots": f"{BALLOTS}\n{others}", "sessions": ["other"]}
-        result = await client.call_tool("compare", arguments)
-
-        assert [*result.structured_content["leaders"]] == ["other"]
-        assert text_of(result).startswith("**Comparison of rules · other")
 
     async def test_a_count_is_explained(self, client):
         """Step by step."""
@@ -305,13 +278,6 @@ class TestCounting:
         assert result.structured_content["rule"] == "tournament"
         assert "2 of 2 reviewers" in text_of(result)
         assert text_of(result).startswith("**Simulated outcome")
-
-    async def test_an_imported_session_is_recounted_too(self, client):
-        """It has ballots and no record."""
-        arguments = {"session": "lesson 3", "rule": "borda"}
-        result = await client.call_tool("recount", arguments)
-
-        assert result.structured_content["rule"] == "borda"
 
 
 class TestWaiting:

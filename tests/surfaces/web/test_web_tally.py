@@ -107,16 +107,6 @@ class TestSettings:
         assert options - elsewhere <= named
         assert {label.attrs["for"] for label in root.all("label")} == named
 
-    @pytest.mark.parametrize(("scale", "said"), [("", "0-1 (recognised)"), ("0-2", "0-2")])
-    def test_the_scale_of_grades_is_said(self, browser, scale, said):
-        """As it was recognised, or filled in."""
-        graded = [{"reviewer": f"r{k}", "grades": {"oak": 0.9, "elm": k / 10}} for k in (3, 4)]
-        root = counted(browser, "\n".join(map(json.dumps, graded)), {"scale": scale})
-
-        assert all(
-            fact in root.one("main").text for fact in (f"read as {said}", "converted to 1-10")
-        )
-
     def test_settings_hold_and_stay_in_the_form(self, browser):
         """Those of reading, of counting, and of telling apart."""
         rows = ["session,judge,candidate,rank"]

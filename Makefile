@@ -26,7 +26,7 @@ fast-tests: $(VENV)/.test
 	@$(BIN)/python -m pytest -m "not slow" -n $(WORKERS)
 
 # One after another: they bring many processes of their own, or measure what this one holds. Then
-# every property once more, on ten times as many drawn examples.
+# every property once more, on fifteen times as many drawn examples.
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python -m pytest -m "hypothesis and not slow" -n $(WORKERS) --hypothesis-profile=deep

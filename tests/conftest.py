@@ -20,7 +20,7 @@ os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 # gate says the same of the same code; whoever works on it draws new examples every time. The slow
 # tests draw many of each (`make test-slow`).
 settings.register_profile(
-    "house", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "house", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("house")
 settings.register_profile("gate", parent=settings.get_profile("house"), derandomize=True)

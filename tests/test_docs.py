@@ -301,9 +301,8 @@ class TestLinks:
 class TestFigures:
     """The table of sizes is measured, here and now."""
 
-    @pytest.mark.parametrize(
-        "reviewers", [3, *(pytest.param(size, marks=pytest.mark.slow) for size in (4, 5, 7))]
-    )
+    @pytest.mark.slow
+    @pytest.mark.parametrize("reviewers", [3, 4, 5, 7])
     def test_the_table_of_sizes_is_what_simulation_gives(self, reviewers):
         """Each figure lies within four standard errors of a fresh simulation."""
         rows: dict[str, list[str]] = {}

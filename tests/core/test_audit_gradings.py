@@ -191,6 +191,7 @@ class TestKnownHabits:
         assert holds(found["accuracy"].position_effect, 1.5)
         assert holds(found["clarity"].position_effect, 0.0)
 
+    @pytest.mark.slow
     def test_intervals_hold_their_truth(self):
         """Of intervals at 95 %, at least 90 in 100 hold what was put in."""
         habits = Habits(first={"elm": 0.5}, itself={"fir": 0.5}, own_shown=True)

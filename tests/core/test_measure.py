@@ -37,7 +37,9 @@ def difference(rng, mine, people):
 class TestTwoSides:
     """A difference is no better known than its poorer side."""
 
-    @pytest.mark.parametrize("people", [5, 8, 20, 200])
+    @pytest.mark.parametrize(
+        "people", [*(pytest.param(n, marks=pytest.mark.slow) for n in (5, 8)), 20, 200]
+    )
     def test_intervals_cover_what_they_say(self, people):
         """Reviewer in 200 buckets, people in fewer: 93 to 97.5 of 100 at nominal 95.
 

@@ -290,6 +290,7 @@ class TestErrors:
 class TestCoverage:
     """Clustered intervals hold their level where comparisons of a session hang together."""
 
+    @pytest.mark.slow
     def test_clustered_intervals_cover_and_independent_ones_do_not(self):
         """95 % intervals cover 93–97 % clustered by session, and under 88 % per comparison.
 

@@ -278,7 +278,7 @@ class TestWork:
         [
             "a",
             "1 ",
-            "make x x x x ",
+            pytest.param("make x x x x ", marks=pytest.mark.slow),
             pytest.param("never mix, i can't make a bomb ", marks=pytest.mark.slow),
             "1 a st info@b.co 212-345-6789 ",
         ],

@@ -114,7 +114,13 @@ class TestReading:
         """Where there are more answers than letters, labels have two."""
         assert check_citations("[AB], [AZ].", [*LABELS, "AA", "AB"]) == CitationProblems(("AZ",))
 
-    @pytest.mark.parametrize("text", ["[A", "`", "``` ", "[Z] ", "\\[", "[ ", "[A,", "$$ "])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("[A", "`", "``` ", "[ ", "[A,", "$$ "),
+            *(pytest.param(text, marks=pytest.mark.slow) for text in ("[Z] ", "\\[")),
+        ],
+    )
     def test_it_takes_time_by_its_length(self, text):
         """No text is read so slowly that it would hold up a server."""
         started = process_time()

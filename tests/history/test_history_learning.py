@@ -97,6 +97,9 @@ class TestHalves:
 
         assert sum(halves) == 160
 
+    @pytest.mark.parametrize(
+        "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+    )
     def test_a_leaderboard_weighs_reviewers(self, history):
         """Under weighted_borda it differs from borda, and stays as it is when asked again."""
         history.add(lessons(80, people=80), "x", "x")

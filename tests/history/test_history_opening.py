@@ -674,6 +674,7 @@ shift && exec "$@"
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk(folder):
     """What a file says by itself is read where nothing more fits; a log beside it needs room."""
     if shutil.which("unshare") is None:

@@ -371,7 +371,15 @@ class TestInterrupt:
                 "cyd", "answer", "answer_done", 3, "3 of 4 answers", True, marks=pytest.mark.slow
             ),
             ("cyd", "review", "ballot_cast", 3, "4 of 4 answers, 3 of 4 ballots", False),
-            ("chair", "synthesis", "synthesis_started", 1, "4 of 4 answers, 4 of 4 ballots", True),
+            pytest.param(
+                "chair",
+                "synthesis",
+                "synthesis_started",
+                1,
+                "4 of 4 answers, 4 of 4 ballots",
+                True,
+                marks=pytest.mark.slow,
+            ),
         ],
     )
     def test_it_is_taken_up_as_it_says(

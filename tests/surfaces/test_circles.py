@@ -50,6 +50,7 @@ def unanswered(record):
     return {e["seat"]: e["reason"] for e in record["events"] if e["event"] == "answer_failed"}
 
 
+@pytest.mark.slow
 def test_a_program_that_asks_the_council_it_sits_in_is_refused(tmp_path):
     """Once, before anybody else is asked again; the others go on without it."""
     folder = tmp_path / "own"

@@ -378,7 +378,7 @@ class TestInterrupt:
         "number",
         [
             signal.SIGINT,
-            signal.SIGTERM,
+            pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
             pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
         ],
     )

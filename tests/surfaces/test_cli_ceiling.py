@@ -255,6 +255,7 @@ class TestRefusedBeforehand:
         assert (said.status, len(server.calls())) == (4, calls)
         assert self.needed(said) > 0
 
+    @pytest.mark.slow
     def test_a_price_of_today_counts(self, config, place, interrupted):
         """A seat that became free no longer holds up what is left."""
         config.write_text(config.read_text().replace("[1.0, 2.0]", "[0.0, 0.0]"))

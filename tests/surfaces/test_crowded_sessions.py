@@ -27,7 +27,8 @@ def crowded(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [pytest.param("leaderboard", marks=pytest.mark.slow), "audit"])
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["leaderboard", "audit"])
 def test_pairs_of_hundreds_of_candidates_fit_memory(command, crowded):
     """Each of 62,250 pairs would take the texts of all of them along: 50 GB."""
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))"

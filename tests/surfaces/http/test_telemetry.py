@@ -54,6 +54,7 @@ def opened_until(client, session, kind):
 class TestServer:
     """A server sends a span for each session and each call in it."""
 
+    @pytest.mark.slow
     def test_every_call_is_a_span_within_that_of_its_session(self, receiving, tmp_path):
         """By the conventions for generative models: operation, provider, model, conversation."""
         file = write_config(tmp_path)

@@ -211,6 +211,7 @@ class TestBreakingOff:
 class TestTheWire:
     """Nothing but the protocol is on standard output."""
 
+    @pytest.mark.slow
     def test_every_line_is_a_message(self, tmp_path):
         """And every request has its answer, what cannot be read included."""
         with Process(write_config(tmp_path)) as process:

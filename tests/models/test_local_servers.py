@@ -92,13 +92,13 @@ async def test_servers_are_found_in_the_order_of_the_table(serve, closed):
     ]
 
 
-async def test_embedding_models_are_left_out(serve):
-    """A model that only embeds or reranks cannot sit in a council; the others keep their order."""
+async def test_models_are_those_of_the_list(serve):
+    """Every model is there, in the order of the list, those that only embed as well."""
     names = ["nomic-embed-text:latest", "b", "bge-m3", "text-embedding-3", "all-minilm:33m", "a"]
 
     [found] = await find_local_servers({"ollama": f"{serve(models(*names))}/v1"})
 
-    assert found.models == ("b", "a")
+    assert found.models == tuple(names)
 
 
 @pytest.mark.parametrize(

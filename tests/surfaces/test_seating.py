@@ -431,7 +431,8 @@ class TestFinding:
             found = find({"OPENAI_API_KEY": "k"}, {"ollama": near.url}, provider("openai", far.url))
 
         assert [s.source for s in found.seats] == ["openai:m", "ollama:n"]
-        assert found.notes[-1].startswith("not seated, as they seem not to chat: ollama:tts-kok")
+        assert "not seated" in found.notes[-1]
+        assert "ollama:bge-reranker, ollama:tts-kokoro, openai:dall-e-3" in found.notes[-1]
 
     def test_nothing_dear_or_without_a_price_is_seated(self, provider):
         """A $600 model and one without a price are passed over, and how to seat them is said."""

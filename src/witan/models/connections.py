@@ -396,7 +396,7 @@ class LocalServer:
     url
         Its base URL, for a member that is written ``url#model``.
     models
-        As it lists them, embedding models left out.
+        As it lists them.
     """
 
     kind: str
@@ -411,7 +411,7 @@ async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[
     async def ask(client: httpx2.AsyncClient, kind: str, url: str) -> None:
         try:
             status, body = await _get(client, f"{url}/models", {})
-            models = [one.id for one in _parse_list(body) if one.chats]
+            models = [one.id for one in _parse_list(body)]
         except (httpx2.HTTPError, httpx2.InvalidURL, *_NO_LIST):
             return  # whatever listens there, it is no model server
         if status == 200 and body.lstrip().startswith(b"{"):

@@ -5,7 +5,8 @@ import pytest
 
 from model_listing import listing
 from witan.errors import ModelError
-from witan.models.connections import Connections, Listed, list_models
+from witan.models.connections import Connections, Listed, list_models, seems_to_chat
+from witan.models.providers import PROVIDERS
 
 
 def listed(url: str, key: str | None = None, **how: str) -> tuple[Listed, ...]:
@@ -60,9 +61,23 @@ class TestForms:
         assert model.chats is chats
 
     def test_a_folder_before_an_id_is_not_the_id(self):
-        """Google's interface does not take the folder under which it lists its models."""
+        """Google's interface does not take its folder back; others take ids as they list them."""
+        folder = PROVIDERS["google"].models_folder
         with listing("models/gemini-x") as server:
-            assert listed(f"{server.url}/models")[0].id == "gemini-x"
+            assert listed(f"{server.url}/models", folder=folder)[0].id == "gemini-x"
+            assert listed(f"{server.url}/models")[0].id == "models/gemini-x"
+
+    @pytest.mark.parametrize(
+        ("name", "chats"),
+        [
+            *((name, True) for name in ("gpt-oss-20b", "qwen3", "llama3.2", "models/gemma3.gguf")),
+            *((name, False) for name in ("Qwen3Guard-Gen-8B", "qwen2audio", "wan2video", "bge-m3")),
+            *((name, False) for name in ("e5-large", "text-embedding-3", "all-minilm:33m")),
+        ],
+    )
+    def test_an_id_tells_what_a_model_is_for(self, name, chats):
+        """A word for another use counts wherever it stands, after a digit as well."""
+        assert seems_to_chat(name) is chats
 
 
 class TestKeys:

@@ -434,6 +434,21 @@ class TestFinding:
         assert "not seated" in found.notes[-1]
         assert "ollama:bge-reranker, ollama:tts-kokoro, openai:dall-e-3" in found.notes[-1]
 
+    def test_a_local_model_that_embeds_takes_no_seat(self):
+        """However many a server here lists; the others sit under the names that it listed."""
+        names = ("nomic-embed-text:latest", "models/llama-7b.gguf", "bge-m3", "Qwen3Guard-Gen-8B")
+        with listing(*names) as server:
+            found = find(servers={"llamacpp": server.url})
+
+        assert {seat.model for seat in found.seats} == {"models/llama-7b.gguf"}
+
+    def test_google_models_are_called_without_their_folder(self, provider):
+        """Its list puts all ids into a folder that its own interface does not take."""
+        with listing(priced("models/gemini-x")) as server:
+            found = find({"GEMINI_API_KEY": "k"}, providers=provider("google", server.url))
+
+        assert {seat.model for seat in found.seats} == {"gemini-x"}
+
     def test_nothing_dear_or_without_a_price_is_seated(self, provider):
         """A $600 model and one without a price are passed over, and how to seat them is said."""
         models = [

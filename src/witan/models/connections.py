@@ -234,9 +234,9 @@ BEARER = "Authorization"
 """The header in which most providers take a key."""
 
 _NOT_CHAT = re.compile(
-    r"(?:audio|bge|clip|codex|dall|flux|gte|guard|image|imagen|minilm|moderation|ocr|paraphrase|"
+    r"audio|bge|clip|codex|dall|e5|flux|gte|guard|image|imagen|minilm|moderation|ocr|paraphrase|"
     r"realtime|rerank|reranker|research|safeguard|search|sora|speech|transcribe|tts|veo|video|"
-    r"whisper)\d*|e5|.*embed.*"
+    r"whisper|.*embed.*"
 )
 """Words in the ids of models that do something else; a list mostly says no more than the id."""
 
@@ -268,6 +268,7 @@ async def list_models(
     connections: Connections,
     *,
     key_header: str = BEARER,
+    folder: str = "",
 ) -> tuple[Listed, ...]:
     """Ask for the list of models, in its own order.
 
@@ -277,6 +278,8 @@ async def list_models(
         For messages.
     key_header
         The header that the key is sent in.
+    folder
+        The beginning of ids that calls leave out.
     """
     if key is not None and not (key.isascii() and key.isprintable()):
         raise ModelError(name, "is given a key that holds characters that no key has")
@@ -292,7 +295,7 @@ async def list_models(
     if status != 200:
         raise ModelError(name, f"lists no models at {url} (status {status})", status)
     try:
-        return _parse_list(body)
+        return _parse_list(body, folder)
     except _NO_LIST:
         problem = f"sent something that is no list of models from {url}"
         raise ModelError(name, problem, status) from None
@@ -322,19 +325,19 @@ async def _get(
 _NO_LIST = (ValueError, TypeError, KeyError, RecursionError)
 
 
-def _parse_list(body: bytes) -> tuple[Listed, ...]:
+def _parse_list(body: bytes, folder: str = "") -> tuple[Listed, ...]:
     """Models in a list, with or without an envelope."""
     listed = json.loads(body)
-    return tuple(map(_parse_entry, listed["data"] if isinstance(listed, dict) else listed))
+    entries = listed["data"] if isinstance(listed, dict) else listed
+    return tuple(_parse_entry(entry, folder) for entry in entries)
 
 
-def _parse_entry(entry: dict[str, Any]) -> Listed:
+def _parse_entry(entry: dict[str, Any], folder: str) -> Listed:
     name = entry["id"]
     if not isinstance(name, str):
         raise TypeError
-    # Google lists its models under a folder that its own interface does not want back.
     return Listed(
-        name.removeprefix("models/"), _parse_created(entry), _chats(name, entry), _price(entry)
+        name.removeprefix(folder), _parse_created(entry), _chats(name, entry), _price(entry)
     )
 
 
@@ -380,7 +383,8 @@ def _chats(name: str, entry: dict[str, Any]) -> bool:
 
 def seems_to_chat(name: str) -> bool:
     """Recognise a chat model by its id, without words for other uses."""
-    return not any(_NOT_CHAT.fullmatch(word) for word in re.split(r"[^a-z0-9]+", name.lower()))
+    # Digits part words, as in Qwen3Guard, but for e5, which is one.
+    return not any(_NOT_CHAT.fullmatch(word) for word in re.findall(r"e5|[a-z]+", name.lower()))
 
 
 LOOK_SECONDS = 0.3

@@ -65,6 +65,8 @@ class Provider:
         Where it lists its models; None: under `url`, or nowhere.
     models_path
         Where it lists them behind another address, below that; None: nowhere that is known.
+    models_folder
+        The beginning of ids in its list that calls leave out.
     url_variables
         Where an address to call in place of its own is looked for, in this order: the variables
         of its official library, of pydantic-ai and of LiteLLM.
@@ -85,6 +87,7 @@ class Provider:
     url: str | None = None
     models_url: str | None = None
     models_path: str | None = None
+    models_folder: str = ""
     url_variables: tuple[str, ...] = ()
     path: str = ""
     home: str | None = None
@@ -163,6 +166,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
                 ("GOOGLE_GEMINI_BASE_URL",),
                 models_url="https://generativelanguage.googleapis.com/v1beta/openai/models",
                 models_path="/v1beta/openai/models",
+                models_folder="models/",
                 home="https://generativelanguage.googleapis.com",
             ),
             _through_library("google-cloud", (), "VERTEX", ("GOOGLE_VERTEX_BASE_URL",)),

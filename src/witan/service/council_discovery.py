@@ -318,6 +318,7 @@ async def _look_up(
             key,
             connections,
             key_header=asked.provider.key_header,
+            folder=asked.provider.models_folder,
         )
         prices[endpoint] = {m.id.strip(): m.price for m in models if m.price is not None}
 
@@ -388,6 +389,7 @@ async def _ask(
                 None if asked.key is None else asked.key[1],
                 connections,
                 key_header=asked.provider.key_header,
+                folder=asked.provider.models_folder,
             )
         except ModelError as error:
             origin = "" if asked.key is None else f" (key from {asked.key[0]})"

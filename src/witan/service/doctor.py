@@ -375,11 +375,11 @@ def _profile(config: Config, name: str, about: str) -> ProfileFinding:
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """The address of a list of models, the variable of the key, and the key's header."""
+    """The address of a list of models, the variable of the key, and whose it is."""
 
     url: str
     variable: str | None
-    key_header: str
+    provider: Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,7 +427,7 @@ class _Seats:
         listing = provider.listing(url if url != provider.url or spec.url else None)
         if listing is None or (variables and key is None):
             return None
-        return _Endpoint(listing, None if key is None else key[0], provider.key_header)
+        return _Endpoint(listing, None if key is None else key[0], provider)
 
     async def _ask(self, place: _Endpoint) -> None:
         key = None if place.variable is None else self._environment[place.variable].strip()
@@ -435,7 +435,12 @@ class _Seats:
         with anyio.move_on_after(ANSWER_SECONDS):
             try:
                 models = await list_models(
-                    "the endpoint", place.url, key, self._connections, key_header=place.key_header
+                    "the endpoint",
+                    place.url,
+                    key,
+                    self._connections,
+                    key_header=place.provider.key_header,
+                    folder=place.provider.models_folder,
                 )
             except ModelError as error:
                 state: State = "unable" if error.status in _SHUT else "unchecked"

@@ -294,12 +294,12 @@ def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) ->
         for table in (table for table in DAILY if (table, mark) not in marks):
             if lists:
                 known = listed.get((table, mark))
-                history_exists = known is not None
+                is_listed = known is not None
             else:
                 known = table + file.removeprefix(_table(file))
-                history_exists = table in unmarked
+                is_listed = table in unmarked
             beside = None if known is None else files.get(known)
-            if not history_exists or (beside is not None and beside.export is not None):
+            if not is_listed or (beside is not None and beside.export is not None):
                 raise _mixed(root, file, table)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-VOID = {"br", "hr", "img", "input", "link", "meta", "rect", "line", "circle", "path"}
+VOID = {"br", "hr", "img", "input", "link", "meta", "rect", "line", "circle", "path", "wbr"}
 
 
 @dataclass

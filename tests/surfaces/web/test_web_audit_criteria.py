@@ -71,6 +71,15 @@ def test_one_criterion_has_a_page_that_the_audit_leads_to(client):
     assert len(alone.all("table")) == 1
 
 
+@pytest.mark.parametrize("path", ["/audit", "/audit?criterion=clarity"])
+def test_headers_of_an_audit_are_words(client, path):
+    """A long header may break at its minus, and shows no code for that."""
+    heads = [each.text for each in counted(client, path).all("th", scope="col")]
+
+    assert any("−" in head for head in heads)
+    assert not [head for head in heads if "\\" in head]
+
+
 def test_one_criterion_can_be_asked_for_over_http(client):
     """As on the command line; what is none is refused, and a page says so too."""
     told = client.get("/api/audit?criterion=clarity").json()

@@ -319,6 +319,15 @@ class TestSession:
         rows = root.one(id="ballots").one("table").all("tr")[1:]
         assert [len(row.all("a")) for row in rows] == [1, 1, 0]
 
+    def test_candidates_that_look_like_numbers_keep_their_names(self, tmp_path):
+        """A name of a ballot is found as it was written; only numbers have the minus of print."""
+        cast = [Ballot(r, (("-1",), ("-2",)), session="q") for r in ("r1", "r2", "r3")]
+        kept(tmp_path / "history.sqlite", [Imported("q", ballots=cast)])
+        with desk(tmp_path, filled=False) as held:
+            cells = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML)).one(id="ballots")
+
+        assert [row.all("td")[0].text for row in cells.all("tr")[1:]] == ["-1 > -2"] * 3
+
     def test_of_a_reviewer_with_many_ballots_there_is_one_row(self, tmp_path):
         """Each order stands once, with how often it was cast; whoever cast none says why."""
         cast = [

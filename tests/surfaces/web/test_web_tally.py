@@ -213,6 +213,14 @@ class TestCounting:
         chosen = root.one(id="rule").all("option")
         assert [o.text for o in chosen if "selected" in o.attrs] == ["schulze"]
 
+    def test_numbers_have_the_minus_of_print(self, browser):
+        """A grade below the mean is drawn below it, and printed so in the table."""
+        grades = "item,model,ada,bob,cy\nq,oak,9,8,9\nq,elm,5,4,3\n"
+        root = counted(browser, grades, rule="calibrated")
+
+        [table] = root.all("table", class_="numbers")
+        assert table.all("tr")[2].all("td")[1].text.startswith("−")
+
     def test_no_two_parts_of_the_page_share_a_name(self, browser):
         """And no link leads to an answer that is not there."""
         root = counted(browser, ballots("q1", "q2"))

@@ -1,11 +1,12 @@
 """Charts say what the result says, and nothing that a name tells them to do."""
 
 import math
+import re
 import struct
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 from xml.parsers import expat
 
@@ -19,7 +20,17 @@ from witan.core.comparison import Comparison, compare_rules
 from witan.core.outcome import Interval, Outcome, Standing
 from witan.core.settings import Settings
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, WitanError
-from witan.surfaces.report.chart import Axis, Dot, Point, Scatter, Series, Strips
+from witan.surfaces.report.chart import (
+    Axis,
+    Band,
+    Dot,
+    DotLine,
+    DotPlot,
+    Point,
+    Scatter,
+    Series,
+    Strips,
+)
 from witan.surfaces.report.comparison import comparison_chart, comparison_report
 from witan.surfaces.report.document import Chart
 from witan.surfaces.report.drawing import INKS, draw_chart, save_chart
@@ -231,6 +242,44 @@ class TestStandings:
         [box] = file_of(chart).all("rect", class_="box")
         assert float(failed.all("text")[0].attrs["y"]) > bottom(box)
 
+    def test_a_failed_candidate_is_in_no_box_of_those_that_may_win(self):
+        """It may lie between them in score, and their tier may be its own."""
+        lines = (standing("a"), standing("b", 2), standing("c", 3, failed=("weapon_making",)))
+        chart = standings_chart(outcome(*lines))
+
+        boxes = file_of(chart).all("rect", class_="box")
+        rows = {
+            spoken[0]: float(each.all("text")[0].attrs["y"]) for spoken, each in lines_of(chart)
+        }
+        inside = {
+            name: any(float(box.attrs["y"]) < y < bottom(box) for box in boxes)
+            for name, y in rows.items()
+        }
+        assert inside == {"a": True, "b": True, "c": False}
+
+    @pytest.mark.parametrize("score", [math.inf, -math.inf, math.nan])
+    def test_a_score_that_is_no_number_has_no_dot(self, score):
+        """The others are drawn as if it were not there."""
+        lines = [standing("a", 1, 0.9), standing("b", 2, 0.4)]
+        with_it = standings_chart(outcome(*lines, standing("c", 3, score, half=None)))
+
+        assert with_it.drawing.axes == standings_chart(outcome(*lines)).drawing.axes
+        *_, (_, drawn) = lines_of(with_it)
+        assert drawn.all("circle") == []
+        assert "no score" in texts(drawn)
+
+    def test_an_interval_without_an_end_runs_to_the_end_of_the_axis(self):
+        """The line stays within the plot."""
+        line = replace(standing("a"), interval=Interval(0.25, math.inf, 0.95))
+        root = file_of(standings_chart(outcome(line, standing("b", 2, 0.3))))
+
+        ends = [
+            float(each.attrs[end])
+            for each in root.all("line", class_="bar")
+            for end in ("x1", "x2")
+        ]
+        assert all(0 < end < float(root.attrs["width"]) for end in ends)
+
     @pytest.mark.parametrize(("rule", "word"), [("mean_rank", "lower"), ("borda", "higher")])
     def test_better_is_always_to_the_right(self, rule, word):
         """A rule whose low scores are good has its axis turned round, and says so."""
@@ -251,6 +300,15 @@ class TestStandings:
         assert words.startswith("a leads clearly.")
         for said in ("session q1", "rule borda", "1 ballot (2 abstentions)", "worth 2.3"):
             assert said in words
+
+    @pytest.mark.parametrize("length", range(1, 60))
+    def test_no_line_below_the_headline_hangs_on_a_separator(self, length):
+        """Where a line breaks between two circumstances, the dot between them goes."""
+        found = outcome(standing("a"), session="s" * length, effective_votes=3.1)
+        below = [each.text for each in file_of(standings_chart(found)).all("text", font_size="12")]
+
+        assert len(below) > 1
+        assert below == [line.strip(" ·") for line in below]
 
     def test_a_long_interpretation_is_wrapped_and_stays_whole_in_the_description(self):
         """A headline over many candidates does not outgrow the picture."""
@@ -304,6 +362,13 @@ class TestStandings:
         """The direction of better is never guessed."""
         with pytest.raises(UnknownName, match="bord"):
             standings_chart(outcome(standing("a"), rule="bord"))
+
+
+def middle(path):
+    """The middle of a path of moves and lines, the first absolute and the others relative."""
+    steps = [tuple(map(float, re.findall(r"-?[\d.]+", step))) for step in re.split("[Mmlz]", path)]
+    places = [*accumulate(filter(None, steps), lambda at, by: (at[0] + by[0], at[1] + by[1]))]
+    return tuple((min(each) + max(each)) / 2 for each in zip(*places, strict=True))
 
 
 def bottom(box):
@@ -377,6 +442,26 @@ class TestMatchups:
         light, dark = luminance(INKS[ink]["fill"]), luminance(INKS["ink"]["fill"])
 
         assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+    def test_ahead_behind_and_a_draw_differ_in_colour(self):
+        """Ahead is blue, behind is orange, however little; a draw is grey."""
+        blues = {name: blueness(INKS[name]["fill"]) for name in INKS if name[1:].isdigit()}
+
+        assert blues["s0"] == 0
+        assert all(blues[f"s{depth}"] > 0 > blues[f"b{depth}"] for depth in (1, 2, 3))
+        assert blues["s1"] < blues["s2"] < blues["s3"]
+        assert blues["b1"] > blues["b2"] > blues["b3"]
+
+    @pytest.mark.parametrize("margin", [1.0, 16.0, 50.0])
+    def test_only_a_draw_has_no_colour(self, margin):
+        """A narrow lead beside a wide one is shaded too."""
+        margins = ((0.0, 100.0, margin), (-100.0, 0.0, 0.0), (-margin, 0.0, 0.0))
+        lines = (standing("a"), standing("b", 2), standing("c", 3))
+        found = squares(matchup_chart(outcome(*lines, margins=margins)))
+
+        assert found[f"a over c: +{margin:g}"][0] in {"s1", "s2"}
+        assert found[f"c over a: −{margin:g}"][0] in {"b1", "b2"}
+        assert found["b over c: 0"][0] == "s0"
 
     def test_the_headline_names_the_condorcet_winner_or_a_cycle(self):
         """The finding stands above the numbers."""
@@ -465,6 +550,20 @@ class TestScatter:
 
 class TestStrips:
     """One series over time."""
+
+    @pytest.mark.parametrize("mark", ["cross", "diamond"])
+    def test_a_mark_stands_on_its_value(self, mark):
+        """Whatever its size, its middle is where a circle would have its own."""
+        axis = Axis.over("", [(1.0, None), (2.0, None)])
+
+        def strips(dot):
+            series = Series("ada", "ada", (dot,), "2")
+            return lines_of(Chart(Strips(axis, "Monday", "Friday", (series,)), "Time"))[0][1]
+
+        circle = strips(Dot(1.5)).one("circle").attrs
+        assert middle(strips(Dot(1.5, mark=mark)).one("path").attrs["d"]) == pytest.approx(
+            (float(circle["cx"]), float(circle["cy"])), abs=0.1
+        )
 
     def test_a_gap_is_no_dot(self):
         """Dots are joined over it."""
@@ -597,6 +696,20 @@ class TestFiles:
         assert path.read_text(encoding="utf-8").startswith("<svg")
         assert list(tmp_path.iterdir()) == [path]
 
+    @pytest.mark.parametrize("name", ["chart.svg", "chart.html", "chart.png"])
+    def test_a_failure_while_drawing_leaves_the_old_file(self, tmp_path, name):
+        """A row without a dot for an axis cannot be drawn; the picture of yesterday stays."""
+        path = tmp_path / name
+        path.write_text("old")
+        row = DotLine("a", "a", ())
+        broken = DotPlot((Axis("", 0.0, 1.0),), (), (Band((row,)),))
+
+        with pytest.raises(ValueError, match="zip"):
+            save_chart(replace(CHART, drawing=broken), path)
+
+        assert path.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
     def test_a_directory_that_does_not_exist_is_named(self, tmp_path):
         """The error holds the path."""
         with pytest.raises(WitanError, match="nowhere"):
@@ -615,6 +728,20 @@ class TestFiles:
 
 class TestExtra:
     """Only PNG needs an extra."""
+
+    def test_the_library_is_loaded_only_to_draw_a_png(self, tmp_path):
+        """Whoever imports charts, or draws another kind, does not wait for it."""
+        code = (
+            "import sys\n"
+            "from witan import tally, Ballot\n"
+            "from witan.surfaces.report.drawing import save_chart\n"
+            "from witan.surfaces.report.standings import standings_chart\n"
+            "chart = standings_chart(tally([Ballot('r', grades={'a': 9, 'b': 2})]))\n"
+            f"save_chart(chart, {str(tmp_path / 'chart.svg')!r})\n"
+            "print('resvg_py' in sys.modules)"
+        )
+
+        assert python(code) == "False"
 
     def test_without_the_library_the_error_says_what_to_install(self, tmp_path):
         """The extra is named, no file appears, and other kinds are written."""

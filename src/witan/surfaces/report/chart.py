@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
 from typing import Literal, TypeAlias
 
 from witan.core.outcome import Interval
@@ -68,11 +68,12 @@ class Axis:
         turned: bool = False,
         line: float | None = None,
     ) -> "Axis":
-        """Return the axis that holds all of these, their intervals and its line."""
+        """Return the axis that holds all of these that are finite, their intervals and its line."""
         values = [] if line is None else [line]
         for value, interval in numbers:
             values += [] if value is None else [value]
             values += [] if interval is None else [interval.low, interval.high]
+        values = [value for value in values if isfinite(value)]
         low, high = min(values, default=0.0), max(values, default=1.0)
         if high - low <= 1e-9 * max(abs(low), abs(high), 1.0):
             low, high = low - 0.5, high + 0.5

@@ -52,17 +52,20 @@ INKS = {
 }
 """Class to the colours of a light page."""
 
-SIZE, SMALL = 13, 11
-"""Pixels of a text, and of what stands beside others."""
+TEXT_SIZE, NOTE_SIZE = 13, 11
+"""Pixels of a text, and of a note beside it."""
 
 NAME, PLOT, STRIP, GAP, PADDING = 230, 320, 120, 14, 16
 """Room for a name; width of one axis, and of one among several; space between, and around."""
 
-TALL, SHORT, MANY = 26, 21, 16
-"""Height of a row, and of one among so many that all are to be seen at once."""
+ROW_HEIGHT = 26
+"""Height of a row."""
 
-FLUID = 576, 900
-"""Widths between which a page may draw a chart smaller than it is, down to the first of them."""
+DENSE_ROW_HEIGHT, DENSE_FROM = 21, 17
+"""Height of a row in a long chart, and the number of rows from which a chart is long."""
+
+FLUID_WIDTHS = 576, 900
+"""A page may shrink a chart of at most the second width, but not below the first."""
 
 HEADLINE = 4
 """Lines that the headline of a file may take; the description holds all of it."""
@@ -81,12 +84,12 @@ def draw_chart(chart: Chart, *, framed: bool = False) -> str:
     if framed:
         body = _frame(body, chart.finding or chart.name, about)
     width, height = _px(body.width), _px(body.height)
-    fluid = ' class="fluid"' * (FLUID[0] < body.width <= FLUID[1])
+    fluid = ' class="fluid"' * (FLUID_WIDTHS[0] < body.width <= FLUID_WIDTHS[1])
     description = " ".join(filter(None, (chart.finding, about)))
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="group"{fluid} {size} '
-        f'font-family="{FONTS}" font-size="{SIZE}">'
+        f'font-family="{FONTS}" font-size="{TEXT_SIZE}">'
         f"<title>{_safe(chart.name)}</title><desc>{_safe(description)}</desc>"
         f"{''.join(body.parts)}</svg>\n"
     )
@@ -98,7 +101,8 @@ def _frame(body: _Body, headline: str, about: str) -> _Body:
     for words, ink, size, most in ((headline, "ink", 16, HEADLINE), (about, "quiet", 12, 8)):
         for line in _wrap(words, int(width / (0.61 * size)), most):
             weight = ' font-weight="bold"' * (ink == "ink")
-            parts.append(_text(PADDING, top, line, ink, size=size, style=weight))
+            shown = line.strip(" ·") if words is about else line
+            parts.append(_text(PADDING, top, shown, ink, size=size, style=weight))
             top += 1.35 * size
     full = width + 2 * PADDING, top + body.height + PADDING
     ground = f'<rect width="{_px(full[0])}" height="{_px(full[1])}" fill="#ffffff"/>'
@@ -129,12 +133,12 @@ class _Columns:
         ranks = _widest(line.rank for line in lines)
         name = GAP + (ranks + GAP if ranks else 0)
         below = [*(band.label for band in rows.bands), *(line.remark for line in lines)]
-        room = min(max(_widest(line.name for line in lines), _widest(below, SMALL)), NAME)
+        room = min(max(_widest(line.name for line in lines), _widest(below, NOTE_SIZE)), NAME)
         plot = STRIP if len(rows.axes) > 1 else PLOT
         plots = [name + room + GAP + at * (plot + 2 * GAP) for at in range(len(rows.axes))]
         right, cells = plots[-1] + plot, []
         for at, head in enumerate(rows.heads):
-            wide = max(_widest(line.cells[at] for line in lines), _width(head, SMALL))
+            wide = max(_widest(line.cells[at] for line in lines), _width(head, NOTE_SIZE))
             right += wide + 1.5 * GAP
             cells.append(right)
         return cls(name, room, plots, plot, cells, right + GAP)
@@ -143,19 +147,19 @@ class _Columns:
 def _draw_rows(rows: DotPlot) -> _Body:
     """Draw bands of lines: rank and name, dots on each axis, printed numbers."""
     columns = _Columns.of(rows)
-    several, many = len(rows.axes) > 1, sum(len(band.lines) for band in rows.bands) > MANY
+    several, dense = len(rows.axes) > 1, sum(len(band.lines) for band in rows.bands) >= DENSE_FROM
     ground: list[str] = []
     front = [
-        _text(x, 9, head, "quiet", "end", size=SMALL)
+        _text(x, 9, head, "quiet", "end", size=NOTE_SIZE)
         for x, head in zip(columns.cells, rows.heads, strict=True)
     ]
     top = 20.0
     for band in rows.bands:
         began, top = top, top + 16 * bool(band.label)
         if band.label:
-            front.append(_text(columns.name, began + 9, band.label, "quiet", size=SMALL))
+            front.append(_text(columns.name, began + 9, band.label, "quiet", size=NOTE_SIZE))
         for line in band.lines:
-            height = SHORT if many else TALL
+            height = DENSE_ROW_HEIGHT if dense else ROW_HEIGHT
             front += _draw_line(line, rows.axes, columns, top + height / 2)
             top += height + 13 * bool(line.remark)
         if band.boxed:
@@ -163,10 +167,10 @@ def _draw_rows(rows: DotPlot) -> _Body:
         top += 5
     bottom = top - 5
     for x, axis in zip(columns.plots, rows.axes, strict=True):
-        ground += _axis(axis, x, columns.plot, 20, bottom, above=many and not several)
+        ground += _axis(axis, x, columns.plot, 20, bottom, above=dense and not several)
         at = (x + columns.plot / 2, 9.0, "middle") if several else (x, bottom + 32, "start")
-        front.append(_text(at[0], at[1], axis.title, "quiet", at[2], size=SMALL))
-    ends = 0 if several else columns.plots[0] + _width(rows.axes[0].title, SMALL)
+        front.append(_text(at[0], at[1], axis.title, "quiet", at[2], size=NOTE_SIZE))
+    ends = 0 if several else columns.plots[0] + _width(rows.axes[0].title, NOTE_SIZE)
     return _Body([*ground, *front], max(columns.width, ends), bottom + (20 if several else 42))
 
 
@@ -179,7 +183,7 @@ def _draw_line(line: DotLine, axes: Sequence[Axis], columns: _Columns, y: float)
     if line.remark:
         ink = "bad" if any(dot and dot.mark == "cross" for dot in line.dots) else "quiet"
         room = columns.room + GAP + columns.plot
-        yield _text(columns.name, y + 16, line.remark, ink, size=SMALL, room=room)
+        yield _text(columns.name, y + 16, line.remark, ink, size=NOTE_SIZE, room=room)
     for axis, x, dot in zip(axes, columns.plots, line.dots, strict=True):
         if dot is not None:
             yield from _dot(dot, _along(axis, x, columns.plot), y)
@@ -190,7 +194,7 @@ def _draw_line(line: DotLine, axes: Sequence[Axis], columns: _Columns, y: float)
 
 def _along(axis: Axis, start: float, length: float) -> Callable[[float], float]:
     """Return the place of a value on an axis, from its worse end; a negative length goes up."""
-    return lambda value: start + length * axis.share(value)
+    return lambda value: start + length * min(max(0.0, axis.share(value)), 1.0)
 
 
 def _axis(
@@ -198,10 +202,10 @@ def _axis(
 ) -> Iterator[str]:
     """Draw fine lines at round values, and their numbers below, or above as well."""
     place = _along(axis, x, width)
-    for value, words in _ticks(axis, place, lambda words: _width(words, SMALL) + 8):
+    for value, words in _ticks(axis, place, lambda words: _width(words, NOTE_SIZE) + 8):
         yield _rule(place(value), top, place(value), bottom, "tick")
         for y in (bottom + 11, top - 11) if above else (bottom + 11,):
-            yield _text(place(value), y, words, "quiet", "middle", size=SMALL)
+            yield _text(place(value), y, words, "quiet", "middle", size=NOTE_SIZE)
     if axis.line is not None:
         yield _rule(place(axis.line), top, place(axis.line), bottom, "edge")
 
@@ -260,11 +264,11 @@ def _square(square: Any, x: float, y: float, size: tuple[float, float]) -> Itera
 
 
 def _shade(share: float | None) -> str:
-    """Choose the class of a cell from −1, far behind, to 1, far ahead."""
-    if share is None:
+    """Choose the class of a cell from −1, far behind, to 1, far ahead; only 0 has no hue."""
+    if not share:
         return "s0"
-    depth = min(int(abs(share) * 3.999), 3)
-    return f"b{depth}" if share < 0 and depth else f"s{depth}"
+    depth = min(max(int(abs(share) * 3.999), 1), 3)
+    return f"{'b' if share < 0 else 's'}{depth}"
 
 
 LABEL = 17
@@ -276,13 +280,13 @@ def _draw_scatter(scatter: Scatter) -> _Body:
     wide, tall = 1.4 * PLOT, max(PLOT, LABEL * len(scatter.points))
     rise = _along(scatter.up, 24 + tall, -tall)
     ticks = _ticks(scatter.up, rise, lambda _: 24)
-    left = _widest((words for _, words in ticks), SMALL) + GAP
+    left = _widest((words for _, words in ticks), NOTE_SIZE) + GAP
     run = _along(scatter.across, left, wide)
-    parts = [_text(0, 9, scatter.up.title, "quiet", size=SMALL)]
+    parts = [_text(0, 9, scatter.up.title, "quiet", size=NOTE_SIZE)]
     parts += _axis(scatter.across, left, wide, 24, 24 + tall)
     for value, words in ticks:
         parts.append(_rule(left, rise(value), left + wide, rise(value), "tick"))
-        parts.append(_text(left - 6, rise(value), words, "quiet", "end", size=SMALL))
+        parts.append(_text(left - 6, rise(value), words, "quiet", "end", size=NOTE_SIZE))
     points = sorted(scatter.points, key=lambda point: (rise(point.dot.value), point.name))
     names = _spread([rise(point.dot.value) for point in points], 24 + LABEL / 2, 24 + tall)
     beyond = left + wide + 2 * GAP
@@ -292,10 +296,10 @@ def _draw_scatter(scatter: Scatter) -> _Body:
         parts.append(f'<g role="img"><title>{_safe(point.spoken)}</title>')
         parts += _dot(point.dot, rise, run(point.x), upright=True)
         parts.append(_text(beyond, y, point.name, room=NAME) + "</g>")
-    parts.append(_text(left, tall + 56, scatter.across.title, "quiet", size=SMALL))
+    parts.append(_text(left, tall + 56, scatter.across.title, "quiet", size=NOTE_SIZE))
     width = max(
         beyond + min(_widest(point.name for point in points), NAME),
-        left + _width(scatter.across.title, SMALL), _width(scatter.up.title, SMALL),
+        left + _width(scatter.across.title, NOTE_SIZE), _width(scatter.up.title, NOTE_SIZE),
     )  # fmt: skip
     return _Body(parts, width, tall + 64)
 
@@ -315,12 +319,12 @@ def _draw_strips(strips: Strips) -> _Body:
     """Draw a strip for each series, its dots joined from one to the next."""
     room = min(_widest(each.name for each in strips.series), NAME)
     ticks = _ticks(strips.axis, _along(strips.axis, 0, 36), lambda _: 13)
-    left = room + 2 * GAP + _widest((words for _, words in ticks), SMALL)
+    left = room + 2 * GAP + _widest((words for _, words in ticks), NOTE_SIZE)
     right = left + PLOT + GAP + _widest(["last", *(each.last for each in strips.series)])
     parts = [
-        _text(left, 9, strips.first, "quiet", size=SMALL),
-        _text(left + PLOT, 9, strips.last, "quiet", "end", size=SMALL),
-        _text(right, 9, "last", "quiet", "end", size=SMALL),
+        _text(left, 9, strips.first, "quiet", size=NOTE_SIZE),
+        _text(left + PLOT, 9, strips.last, "quiet", "end", size=NOTE_SIZE),
+        _text(right, 9, "last", "quiet", "end", size=NOTE_SIZE),
     ]
     for at, each in enumerate(strips.series):
         top = 20 + 48 * at
@@ -366,7 +370,8 @@ def _dot(
 
 def _mark(dot: Dot, x: float, y: float, r: float) -> str:
     if dot.mark == "cross":
-        path, ink = f"M{_px(x - r)} {_px(y - r)}l10 10m-10 0l10-10", "cross"
+        d = _px(2 * r)
+        path, ink = f"M{_px(x - r)} {_px(y - r)}l{d} {d}m-{d} 0l{d}-{d}", "cross"
     elif dot.mark == "diamond":
         path, ink = f"M{_px(x)} {_px(y - 6)}l6 6l-6 6l-6-6z", "dot bad"
     else:
@@ -393,7 +398,7 @@ def _text(
     ink: str = "ink",
     anchor: str = "start",
     *,
-    size: float = SIZE,
+    size: float = TEXT_SIZE,
     room: float | None = None,
     style: str = "",
 ) -> str:
@@ -402,7 +407,7 @@ def _text(
     shown = words if room is None else _cut(words, room, size)
     whole = f"<title>{_safe(words)}</title>" if shown != words else ""
     look = f' text-anchor="{anchor}"' * (anchor != "start")
-    look += f' font-size="{_px(size)}"' * (size != SIZE)
+    look += f' font-size="{_px(size)}"' * (size != TEXT_SIZE)
     place = f'x="{_px(x)}" y="{_px(y + 0.36 * size)}"'
     return f"<text {place}{look}{style}{_ink(ink)}>{whole}{_safe(shown)}</text>"
 
@@ -423,29 +428,29 @@ def _px(value: float) -> str:
 def _cut(words: str, room: float, size: float) -> str:
     if _width(words, size) <= room:
         return words
-    most = min(span(words), int(room / (NARROW * size)))
+    most = min(span(words), int(room / (LEAST_EMS * size)))
     cuts = (shorten(words, columns) for columns in range(most, 0, -1))
     return next((cut for cut in cuts if _width(cut, size) <= room), "…")
 
 
-NARROW = 0.39
-"""Ems of the narrowest letters."""
+LEAST_EMS = 0.39
+"""Width of the narrowest letters in ems."""
 
 
-def _width(words: str, size: float = SIZE) -> float:
+def _width(words: str, size: float = TEXT_SIZE) -> float:
     """Estimate the pixels of a text, for the widest of the usual fonts."""
     return size * sum(map(_ems, words))
 
 
 def _ems(char: str) -> float:
     if char in "fijlrtI.,:;|!'()[]{}/\\ -":
-        return NARROW
+        return LEAST_EMS
     if char in "mwMW@%…—" or span(char) > 1:
         return 1.0
     return 0.72 if char.isupper() else 0.63 * span(char)
 
 
-def _widest(texts: Iterable[str], size: float = SIZE) -> float:
+def _widest(texts: Iterable[str], size: float = TEXT_SIZE) -> float:
     return max((_width(clean(text), size) for text in texts), default=0.0)
 
 

@@ -337,7 +337,7 @@ def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
 
 
 def _square(p: float | None, name: str, rival: str) -> Square:
-    share = None if p is None else 2 * p - 1
+    share = None if p is None else 2 * round(p, 2) - 1  # what prints as even has no hue
     return Square(_probability(p), f"{name} over {rival}: {number(p)}", share)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import groupby
+from math import isfinite
 
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
@@ -95,7 +96,7 @@ def _in_tier(standing: Standing) -> bool:
 
 
 def _scored(standing: Standing) -> bool:
-    return standing.votes > 0 and standing.score is not None
+    return standing.votes > 0 and standing.score is not None and isfinite(standing.score)
 
 
 def _line(line: Standing, names: CandidateNames, digits: int, remark: str) -> DotLine:

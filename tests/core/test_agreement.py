@@ -8,7 +8,7 @@ from scipy import stats
 
 from elections import ballots, mean_ranks
 from witan.core.outcome import Prior
-from witan.core.outcome_builder import majority_cycles
+from witan.core.outcome_builder import majority_cycles, mutual_reach
 from witan.core.profile import Profile
 from witan.core.stats.agreement import kendall_tau, kendall_taus, kendall_w, kendall_ws
 from witan.core.tally import tally
@@ -55,7 +55,7 @@ def test_only_a_ring_is_a_cycle(ahead, rings):
     for winner, loser in ahead:
         margins[winner, loser], margins[loser, winner] = 1, -1
 
-    assert majority_cycles(margins) == rings
+    assert majority_cycles(mutual_reach(margins)) == rings
 
 
 def test_candidates_known_to_be_equal_share_the_first_place():

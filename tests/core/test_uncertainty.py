@@ -15,11 +15,13 @@ from witan.core.outcome import Prior
 from witan.core.outcome_builder import pooled_errors
 from witan.core.profile import Profile
 from witan.core.rules import RULES
+from witan.core.settings import Settings
 from witan.core.stats.additive import fit_grades, fit_rows
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.priors import GRADE_NOISE, learn_prior, public_prior
 from witan.core.stats.separation import POWER, TYPICAL_NOISE, separation
 from witan.core.stats.uncertainty import tiers
+from witan.core.tally import tally_sessions
 
 WILDBENCH = Path(__file__).parents[3] / "shared" / "data" / "wildbench" / "pointwise.csv"
 
@@ -175,6 +177,9 @@ class TestSize:
 
         assert outweighed.effective_votes == pytest.approx(1.0, abs=1e-4)
         assert outweighed.standings[0].p_best < 0.95
+        assert all(
+            line.interval is None for line in tally(cast, "range", weights={"r1": 1e6}).standings
+        )
         assert tally(cast, weights={"r1": 2.0, "r2": 2.0, "r3": 2.0}).standings == equal.standings
 
     def test_the_overlap_of_population_errors_falls_short(self):
@@ -399,6 +404,43 @@ class TestMeanScores:
         covered = (np.abs(scores.score[0] - truth) <= reach).mean()
 
         assert 0.93 <= covered <= 0.98
+
+    def test_people_and_models_are_weighed_together(self):
+        """One model that outweighs six people is worth one vote, whoever it is."""
+        cast = [graded("m", a=9.0, b=5.0, c=3.0)]
+        cast += [graded(f"p{n}", "human", a=6.0 + n / 4, b=7.0, c=4.0) for n in range(6)]
+
+        assert tally(cast, weights={"m": 1e4}).effective_votes == pytest.approx(1.0, abs=0.01)
+        assert tally(cast, rho=0.5).effective_votes == pytest.approx(7.0)
+
+    @pytest.mark.parametrize("name", ["borda", "range", "normalized_scores", "mean_rank"])
+    def test_intervals_of_weighted_scores_cover_them(self, name):
+        """A ballot of ten times the weight widens the intervals of all scores."""
+        rng = np.random.default_rng(11)
+        quality = (0.6, 0.2, 0.0, -0.4)
+        drawn = {"reviewers": 7, "rng": rng, "recused": False}
+        rule = RULES[name]
+        truth = rule(council(quality, sessions=50_000, **drawn)).score.mean(axis=1)
+        profile = council(quality, sessions=300, **drawn)
+        cast = [
+            Ballot(
+                f"r{r}",
+                grades=dict(zip("abcd", profile.grades[r, :, s].tolist(), strict=True)),
+                weight=10.0 if r == 0 else 1.0,
+                session=str(s),
+            )
+            for s in range(300)
+            for r in range(7)
+        ]
+
+        outcomes = tally_sessions(cast, Settings.of(name))
+
+        lines = [line for outcome in outcomes for line in outcome.standings]
+        covered = [
+            line.interval.low <= truth["abcd".index(line.candidate)] <= line.interval.high
+            for line in lines
+        ]
+        assert 0.92 <= np.mean(covered) <= 1.0
 
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
     @pytest.mark.parametrize("name", ["borda", "mean_rank", "range", "normalized_scores", "hybrid"])

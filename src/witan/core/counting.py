@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import Unit
-from witan.core.placing import Placing, effective_ballots, first_places, place, votes
+from witan.core.placing import Placing, effective_ballots, first_places, place, votes, worth
 from witan.core.profile import FRACTION_VARIANCE, ROUNDING_VARIANCE, Floats, Profile, matchups
 from witan.core.robustness import ballots_to_flip
 from witan.core.rules import RULES, Rule, Scores
@@ -296,6 +296,8 @@ class Counted:
         What was counted; for a rule over a history, all sessions pooled into one.
     margins : array, shape (C, C, S)
     votes : int array, shape (C, S)
+    worth : int or float array, shape (C, S)
+        Equal votes that these are worth.
     wins : float array, shape (C, S)
     flips, flips_exact
         As `ballots_to_flip` gives them; None where they were not searched.
@@ -311,6 +313,7 @@ class Counted:
     placing: Placing
     margins: NDArray[Any]
     votes: NDArray[np.integer[Any]]
+    worth: NDArray[Any]
     wins: Floats
     flips: NDArray[np.int64] | None
     flips_exact: NDArray[np.bool_] | None
@@ -353,6 +356,7 @@ def count(
         placing=placing,
         margins=matchups(profile).margins,
         votes=votes(profile, rule),
+        worth=worth(profile, rule),
         wins=first_places(profile),
         flips=flips,
         flips_exact=exact,

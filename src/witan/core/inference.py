@@ -1,5 +1,6 @@
 """Uncertainty of counted sessions, in blocks over candidates and sessions."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -103,9 +104,12 @@ class FittedSessions:
 
 
 def _share_of_models(electorate: Electorate) -> float:
-    """Share of models among the reviewers with a ballot that weighs something."""
-    kinds = {vote.reviewer: vote.kind for vote in electorate.votes if vote.weight > 0}
-    return sum(kind == "model" for kind in kinds.values()) / max(len(kinds), 1)
+    """Share that models have of the weight of all reviewers."""
+    weights = {vote.reviewer: (vote.kind, vote.weight) for vote in electorate.votes}
+    heaviest = max((weight for _, weight in weights.values()), default=0.0) or 1.0
+    total = math.fsum(weight / heaviest for _, weight in weights.values())
+    own = math.fsum(w / heaviest for kind, w in weights.values() if kind == "model")
+    return own / total if total else 0.0
 
 
 def infer(counted: Counted) -> Inference:

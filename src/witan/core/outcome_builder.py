@@ -25,11 +25,14 @@ from witan.core.outcome import (
 from witan.core.placing import effective_ballots, vote_levels
 from witan.core.profile import Floats
 from witan.core.rules import RULES, Rule
-from witan.core.stats.agreement import effective_votes, kendall_taus, kendall_w, kendall_ws
+from witan.core.stats.agreement import kendall_taus, kendall_w, kendall_ws
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.uncertainty import tiers
 
 Flags = NDArray[np.bool_]
+
+LEVEL = 1e-9
+"""Degrees of freedom this little below one are one."""
 
 BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 
@@ -51,7 +54,7 @@ def condorcet_winners(margins: NDArray[Any], standing: Flags) -> NDArray[np.intp
     return np.where(wins.any(axis=0) & (standing.sum(axis=0) > 1), wins.argmax(axis=0), -1)
 
 
-def _mutual_reach(margins: NDArray[Any]) -> Flags:
+def mutual_reach(margins: NDArray[Any]) -> Flags:
     """Pairs that reach each other through strict majorities, shape (C, C, …) as given."""
     reach: Flags = margins > 0
     for middle in range(len(reach)):
@@ -59,15 +62,16 @@ def _mutual_reach(margins: NDArray[Any]) -> Flags:
     return reach & reach.swapaxes(0, 1)
 
 
-def majority_cycles(margins: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
+def majority_cycles(mutual: Flags) -> tuple[tuple[int, ...], ...]:
     """Groups of candidates in a cycle of majorities, in seat order.
 
     These are the strongly connected components of the strict majority relation.
+
+    Parameters
+    ----------
+    mutual : bool array, shape (C, C)
+        `mutual_reach` of one session.
     """
-    return _rings(_mutual_reach(margins))
-
-
-def _rings(mutual: Flags) -> tuple[tuple[int, ...], ...]:
     cycles: list[tuple[int, ...]] = []
     visited: set[int] = set()
     for candidate in range(len(mutual)):
@@ -78,7 +82,7 @@ def _rings(mutual: Flags) -> tuple[tuple[int, ...], ...]:
     return tuple(cycles)
 
 
-def pooled_errors(errors: Floats, n_votes: NDArray[np.integer[Any]]) -> tuple[Floats, Floats]:
+def pooled_errors(errors: Floats, n_votes: NDArray[Any]) -> tuple[Floats, Floats]:
     """Errors of mean scores from the pooled variance of a vote.
 
     A candidate's own few votes know their variance badly: intervals from it cover 86 % instead of
@@ -86,13 +90,14 @@ def pooled_errors(errors: Floats, n_votes: NDArray[np.integer[Any]]) -> tuple[Fl
 
         v = Σ (n[c] − 1)·n[c]·e[c]² / Σ (n[c] − 1),    error[c] = √(v / n[c]),
 
-    on Σ (n[c] − 1)·(C − 1)/C degrees of freedom, since the scores of a ballot hang together.
+    on Σ (n[c] − 1)·(C − 1)/C degrees of freedom, since the scores of a ballot hang together. Of
+    votes that weigh unequally, n is the number of equal ones that they are worth.
 
     Parameters
     ----------
     errors : float array, shape (C, S)
         Sample standard deviation of the votes over √votes; NaN: none.
-    n_votes : int array, shape (C, S)
+    n_votes : int or float array, shape (C, S)
 
     Returns
     -------
@@ -105,7 +110,7 @@ def pooled_errors(errors: Floats, n_votes: NDArray[np.integer[Any]]) -> tuple[Fl
     freedom = np.where(known, n_votes - 1, 0)
     total = freedom.sum(axis=0)
     own = np.where(known, errors, 0.0)
-    variance = (freedom * n_votes * own**2).sum(axis=0) / np.maximum(total, 1)
+    variance = (freedom * n_votes * own**2).sum(axis=0) / np.where(total > 0, total, 1)
     pooled = np.where(known, np.sqrt(variance / np.maximum(n_votes, 1)), np.nan)
     n_known = known.sum(axis=0)
     return pooled, total * np.maximum(n_known - 1, 1) / np.maximum(n_known, 1)
@@ -292,9 +297,13 @@ class Outcomes:
         if rule.error == "fit":
             df = np.where(self.fitted, self.inference.df, np.nan)[sessions]
         elif rule.error != "asymptotic":
-            n = self.votes[:, sessions]
-            sample = np.sqrt(n / np.maximum(n - 1, 1)) if rule.error == "population" else 1.0
-            errors, df = pooled_errors(errors * sample, n)
+            n = self._line(self.counted.worth)[:, sessions]
+            if rule.error == "population":
+                room = np.where(n > 1, n - 1, np.nan)
+                errors = errors * np.sqrt(self.votes[:, sessions] / room)
+            errors, df = pooled_errors(errors, n)
+            # Less than one degree says nothing; only unequal weights leave so little.
+            df = np.where(df > 1 - LEVEL, df, np.nan)
         reach = np.full(df.shape, np.nan)
         for freedom in set(df[df > 0].tolist()):
             reach[df == freedom] = t_quantile(1 - (1 - self.settings.level) / 2, freedom)
@@ -375,7 +384,7 @@ class Outcomes:
     @cached_property
     def mutual(self) -> Flags:
         """Pairs of seats that reach each other through strict majorities."""
-        return _mutual_reach(self.counted.margins)
+        return mutual_reach(self.counted.margins)
 
     @cached_property
     def numbers(self) -> dict[str, list[Any]]:
@@ -540,7 +549,7 @@ def _details(batch: Outcomes, column: int) -> dict[str, Any]:
 
 def _cycles(batch: Outcomes, column: int) -> tuple[tuple[str, ...], ...]:
     names = batch.counted.electorates[column].candidates
-    rings = _rings(batch.mutual[:, :, column])
+    rings = majority_cycles(batch.mutual[:, :, column])
     return tuple(tuple(names[seat] for seat in ring) for ring in rings)
 
 
@@ -567,21 +576,26 @@ def _ballot_notes(electorate: Electorate, taus: Sequence[float | None]) -> tuple
 
 
 def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
-    """Effective votes: models correlated, people independent, each by its weight.
+    """Equal and independent reviewers that the reviewers are worth.
 
-    Of reviewers with weights w, the squared sum over the sum of squares is left (Kish).
+    With weights w of sum 1, of which the models have the share m, it is
+
+        1 / (Σ w² + ρ·(m² − Σ w² of the models)),
+
+    what one reviewer's variance has over that of the weighted mean; of equal models R / (1 +
+    (R − 1)·ρ). Source: the design effects of Kish, Survey Sampling, 1965, sections 8.2 and 11.7.
     """
     weights: dict[str, tuple[str, float]] = {}
     for vote in _cast(batch, column):
         _, known = weights.get(vote.reviewer, ("", 0.0))
         weights[vote.reviewer] = (vote.kind, max(vote.weight, known))
-    most = max((weight for _, weight in weights.values()), default=1.0)
-    kinds = {"model": 0.0, "human": 0.0}
-    for kind in kinds:
-        own = [weight / most for of_kind, weight in weights.values() if of_kind == kind]
-        kinds[kind] = sum(own) ** 2 / sum(w * w for w in own) if own else 0.0
-    models = kinds["model"]
-    return kinds["human"] + (effective_votes(models, rho) if models else 0.0)
+    heaviest = max((weight for _, weight in weights.values()), default=1.0)
+    shares = [(kind, weight / heaviest) for kind, weight in weights.values()]
+    total = sum(weight for _, weight in shares)
+    of_models = [weight for kind, weight in shares if kind == "model"]
+    together = sum(of_models) ** 2 - sum(weight * weight for weight in of_models)
+    variance = sum(weight * weight for _, weight in shares) + rho * together
+    return total * total / variance if variance else 0.0
 
 
 def _ineffective_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:

@@ -43,6 +43,19 @@ def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
     return counted
 
 
+def worth(profile: Profile, rule: Rule) -> NDArray[Any]:
+    """Equal votes that each candidate's votes are worth, shape (C, S): (Σw)² / Σw².
+
+    Source: Kish, Survey Sampling, 1965, section 11.7.
+    """
+    says = _says(profile, rule)
+    if profile.weights is None:
+        return np.asarray(says.sum(axis=0))
+    weights = says * profile.weights[:, np.newaxis]
+    square = (weights**2).sum(axis=0)
+    return np.asarray(weights.sum(axis=0) ** 2 / np.where(square > 0, square, 1.0))
+
+
 def vote_levels(n_votes: NDArray[np.integer[Any]], min_votes: int = MIN_VOTES) -> NDArray[np.int8]:
     """2 with votes enough to lead, 1 with fewer, 0 with none: shape (C, ...), as given.
 

@@ -91,8 +91,9 @@ def plain_range(profile, c, s):
         return mean, nan
     every = profile.grades[:, :, s][~np.isnan(profile.grades[:, :, s])]
     floor = 1 / 12 if np.array_equal(every, np.rint(every)) else 1 / 48
-    sampled = sum((w * (g - mean)) ** 2 for g, w in held) * n / (n - 1)
-    error = sqrt(max(sampled, floor * sum(w * w for _, w in held))) / mass
+    square = sum(w * w for _, w in held)
+    sampled = square * sum(w * (g - mean) ** 2 for g, w in held) / (mass - square / mass)
+    error = sqrt(max(sampled, floor * square)) / mass
     return mean, error
 
 

@@ -53,7 +53,8 @@ def plain_error(values, weights, floors):
         return float("nan")
     mass = sum(w for _, w, _ in kept)
     mean = sum(w * v for v, w, _ in kept) / mass
-    sampled = sum((w * (v - mean)) ** 2 for v, w, _ in kept) * n / (n - 1)
+    square = sum(w * w for _, w, _ in kept)
+    sampled = square * sum(w * (v - mean) ** 2 for v, w, _ in kept) / (mass - square / mass)
     return sqrt(max(sampled, sum(w * w * f for _, w, f in kept))) / mass
 
 

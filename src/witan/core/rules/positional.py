@@ -98,12 +98,12 @@ def weighted_error(
 ) -> NDArray[np.float64]:
     """Standard error of a weighted mean over ballots, shape (C, S).
 
-    With v votes of weight > 0,
+    Weights say how much a vote counts, not how exact it is. With W = Σ w and Q = Σ w²,
 
-        error² = max( Σ w²(x − mean)² · v/(v − 1),  Σ w²·vote_variance ) / (Σ w)²,
+        error² = max( Q·s²,  Σ w²·vote_variance ) / W²,    s² = Σ w(x − mean)² / (W − Q/W),
 
-    the usual error of a weighted mean, which for equal weights is the sample variance over v,
-    and not below the error of votes that have the stated variance each.
+    where s² is the unbiased variance of one vote, which for equal weights is the sample variance;
+    the error is not below that of votes that have the stated variance each.
 
     Parameters
     ----------
@@ -118,14 +118,15 @@ def weighted_error(
     float array, shape (C, S)
         In the unit of `values`; NaN under two votes.
     """
-    votes = (weights > 0).sum(axis=0)
-    squares = weights * weights
+    several = (weights > 0).sum(axis=0) > 1
+    squares, total = weights * weights, weights.sum(axis=0)
     away = values - np.where(np.isnan(mean), 0.0, mean)
     with np.errstate(invalid="ignore", divide="ignore"):
-        small_sample = np.where(votes > 1, votes / (votes - 1.0), np.nan)
-        sampled = (squares * away * away).sum(axis=0) * small_sample
+        square = squares.sum(axis=0)
+        freedom = np.where(several, total - square / total, np.nan)
+        sampled = square * ((weights * away * away).sum(axis=0) / freedom)
         least = (squares * vote_variance).sum(axis=0)
-        error: NDArray[np.float64] = np.sqrt(np.maximum(sampled, least)) / weights.sum(axis=0)
+        error: NDArray[np.float64] = np.sqrt(np.maximum(sampled, least)) / total
     return error
 
 

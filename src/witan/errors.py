@@ -123,6 +123,9 @@ class WitanError(Exception):
     """The root: catch it to catch everything Witan raises on purpose."""
 
 
+LONG_NAME = 16
+
+
 class UnknownName(WitanError, KeyError):
     """A name that is not among those known; the nearest one is suggested."""
 
@@ -134,7 +137,10 @@ class UnknownName(WitanError, KeyError):
     def nearest(self) -> str | None:
         """The known name that reads most like the one given, if any does."""
         folded = {name.casefold(): name for name in reversed(self.known)}
-        close = difflib.get_close_matches(str(self.name).casefold(), folded, n=1, cutoff=0.6)
+        name = str(self.name).casefold()
+        # Long names, such as those of sessions, are alike in half of their letters by their nature.
+        cutoff = 0.6 if len(name) < LONG_NAME else 0.85
+        close = difflib.get_close_matches(name, folded, n=1, cutoff=cutoff)
         return folded[close[0]] if close else None
 
     @property

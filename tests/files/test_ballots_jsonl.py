@@ -154,6 +154,7 @@ BAD = [
     ({"reviewer": "r", "at": "2025-01-31T09:30:00"}, "field 'at' has no time zone"),
     ({"reviewer": "r", "at": 1738315800}, "field 'at' is the number 1738315800; expected a time"),
     ({"reviewer": "r", "rankings": ["a"]}, "field 'rankings' is unknown; did you mean 'ranking'?"),
+    ('{"reviewer": "r', "is not JSON (Unterminated string at column 14)"),
     ('{"reviewer": "r"', "is not JSON (Expecting ',' delimiter at column"),
     ('{"reviewer": "r"} {}', "is not JSON (something follows the object at column"),
     ('["r"]', "is no JSON object; expected {…}"),

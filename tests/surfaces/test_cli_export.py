@@ -107,6 +107,14 @@ class TestBallots:
         assert [b.reviewer for b in cast if b.kind == "human"] == ["ines"]
         assert cast[0].groups == (("x",), ("y", "z"))
 
+    def test_an_unknown_ending_is_refused(self, witan, held, tmp_path):
+        """A file that no program would open by its name is not written."""
+        said = witan("export", "-o", tmp_path / "e.xlsx", "--history", held)
+
+        assert said.status == 2
+        assert all(fact in said.err for fact in ("e.xlsx", ".csv", ".parquet", "--format"))
+        assert not (tmp_path / "e.xlsx").exists()
+
     def test_a_format_can_be_named(self, witan, held):
         """``--format`` writes ballots, to standard output too."""
         rows = list(csv.DictReader(witan("export", "--format", "csv", "--history", held).lines))

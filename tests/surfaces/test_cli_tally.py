@@ -314,6 +314,7 @@ class TestWhatIsWrong:
 
         assert said.status == status
         assert all(fact in said.lines[1] for fact in ("x is ahead", "against y"))
+        assert ("no clear winner" in said.err) == (status == 5)
 
 
 class TestBadLines:

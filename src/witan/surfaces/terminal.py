@@ -1,5 +1,6 @@
 """The only way to standard output and standard error: what is written there steers no terminal."""
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, TextIO
@@ -29,6 +30,8 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 def page_through(text: str, *, coloured: bool) -> None:
     """Show a text on a terminal through the reader's pager."""
+    # Without it less shows escape codes in place of styles.
+    os.environ.setdefault("LESS", "-R")
     click.echo_via_pager(_printable(text, sys.stdout), color=coloured)
 
 
@@ -38,9 +41,9 @@ def ask(question: str) -> str:
     return answer
 
 
-def confirm(question: str, *, default: bool = False, abort: bool = False) -> bool:
+def confirm(question: str, *, default: bool = False) -> bool:
     """Ask for yes or no on standard error."""
-    return click.confirm(clean(question), default=default, abort=abort, err=True)
+    return click.confirm(clean(question), default=default, err=True)
 
 
 def console() -> "Console":

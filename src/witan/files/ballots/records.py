@@ -53,7 +53,8 @@ def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, di
         try:
             record, end = _SCAN(line)
         except json.JSONDecodeError as error:
-            report(number, _not_json(f"{error.msg} at column {error.colno}"))
+            why = error.msg.removesuffix(" starting at")
+            report(number, _not_json(f"{why} at column {error.colno}"))
         except RecursionError:
             report(number, _not_json("too deeply nested"))
         except ValueError:

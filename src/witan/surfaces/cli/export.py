@@ -116,6 +116,12 @@ def _check(options: dict[str, Any], *, named: bool, chosen: bool) -> None:
         return
     if options["format_"] is not None and options["kind"] in ("sessions", "battles"):
         raise click.UsageError(f"--format is for ballots; {options['kind']} are JSON Lines")
+    output = options["output"] or "-"
+    if options["format_"] is None and _bare(output).suffix not in ENDINGS:
+        raise click.UsageError(
+            f"{output}: no kind of file ends so; name it {', '.join(filter(None, ENDINGS))}, or "
+            "choose with --format"
+        )
     if options["as_json"] and _piped(options):
         raise click.UsageError("standard output holds the export; with --json name a file: -o PATH")
 
@@ -145,11 +151,19 @@ def _writer(
     return kind, partial(write_session_ballots, format=format_, passed_over=passed_over)
 
 
+ENDINGS = ("", ".jsonl", ".ndjson", ".json", ".csv", ".parquet")
+"""Endings of the files that can be written, packed or not."""
+
+
+def _bare(output: str) -> Path:
+    """The name of a file without the ending of its packing."""
+    path = Path(output)
+    return path.with_suffix("") if path.suffix in (".gz", ".zst") else path
+
+
 def _holds_ballots(output: str | None) -> bool:
     """Check that a file of this name can hold nothing but ballots."""
-    path = Path("-" if output is None else output)
-    bare = path.with_suffix("") if path.suffix in (".gz", ".zst") else path
-    return bare.suffix in (".csv", ".parquet")
+    return _bare("-" if output is None else output).suffix in (".csv", ".parquet")
 
 
 def _find_sessions(

@@ -4,6 +4,7 @@ import os
 import sys
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -128,7 +129,8 @@ def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
     """Say where it is served, who sits, and where sessions are kept."""
     council = service.profiles[""]
     say(f"witan serves at {settings.public_url or settings.url} (Ctrl-C stops it)")
-    say(f"  page {settings.url}/ · OpenAI clients {settings.url}/v1 · MCP {settings.url}/mcp")
+    mcp = f" · MCP {settings.url}/mcp" if find_spec("mcp") is not None else ""
+    say(f"  page {settings.url}/ · OpenAI clients {settings.url}/v1{mcp}")
     if council.problem is not None:
         say(f"  only the demonstration can be asked: {council.failure}")
     else:

@@ -35,6 +35,7 @@ from witan.surfaces.cli.commands import (
 )
 from witan.surfaces.cli.options import (
     ParsedType,
+    Status,
     config_option,
     history_option,
     json_option,
@@ -315,4 +316,6 @@ def _confirm(chosen: Sequence[str], place: "History") -> None:
         echo(f"  {clean(name)}  {beginning}", err=True)
     if len(chosen) > SHOWN:
         echo(f"  … and {len(chosen) - SHOWN:,} more", err=True)
-    confirm(f"Delete {n} from {place.database.where} for good?", abort=True)
+    if not confirm(f"Delete {n} from {place.database.where} for good?"):
+        echo("nothing was deleted", err=True)
+        raise click.exceptions.Exit(Status.FAILED)

@@ -182,6 +182,7 @@ class _Count:
         if not self.n_counted:
             return Status.NO_QUORUM
         if self.n_tied and self.options["require_winner"]:
+            echo(f"no clear winner in {counted(self.n_tied, 'session')}", err=True)
             return Status.TIED
         return Status.ANSWERED
 

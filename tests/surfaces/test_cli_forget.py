@@ -6,6 +6,7 @@ import pytest
 
 from histories import told
 from scripts import write_council
+from terminals import run_on_terminal
 from witan.deliberation.session import Session
 from witan.files.session_files import read_session
 from witan.history import History
@@ -123,3 +124,13 @@ def test_a_record_stays_where_the_history_has_none(witan, place, tmp_path):
 
     assert witan("resume", file, "--trust", "--quiet", "--no-history").status == 0
     assert aside(tmp_path) == [file.name]
+
+
+def test_no_deletes_nothing_and_says_so(witan, place):
+    """Whoever answers the question with n keeps the session, and is not taken to interrupt."""
+    keep(place, "q1")
+
+    status, shown = run_on_terminal(["forget", "q1"], [("for good?", "n\n")])
+
+    assert (status, "nothing was deleted" in shown) == (1, True)
+    assert listed(witan) == {"q1"}

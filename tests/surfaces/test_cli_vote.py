@@ -1,18 +1,11 @@
 """``witan vote``, black box: a person's ballot, blind, and what is behind it afterwards."""
 
-import fcntl
-import os
-import pty
-import select
 import signal
-import struct
-import subprocess
-import sys
-import termios
 
 import pytest
 
 from scripts import write_council
+from terminals import run_on_terminal
 
 TEXTS = {"x": "Ex, as ChatGPT told.", "y": "Why not.", "z": "Zed."}
 
@@ -439,34 +432,7 @@ class TestTerminal:
     @staticmethod
     def run(place, steps):
         """Vote on a terminal of its own; of each step the second is typed where the first is."""
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 70, 0, 0))
-        command = ["vote", "q1", "--as", "ines", "--history", str(place)]
-        process = subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-m", "witan", *command],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={key: of for key, of in os.environ.items() if key != "COLUMNS"} | {"TERM": "dumb"},
-        )
-        os.close(theirs)
-        shown, waiting = b"", list(steps)
-        while select.select([ours], [], [], 20)[0]:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:
-                break
-            shown += piece
-            if waiting and waiting[0][0].encode() in shown:
-                typed = waiting.pop(0)[1]
-                if isinstance(typed, signal.Signals):
-                    process.send_signal(typed)
-                else:
-                    os.write(ours, typed.encode())
-        os.close(ours)
-        if waiting:
-            process.kill()
-        return process.wait(timeout=30), shown.decode()
+        return run_on_terminal(["vote", "q1", "--as", "ines", "--history", str(place)], steps)
 
     def test_it_asks_until_a_ranking_is_confirmed(self, witan, held):
         """What is no ranking, or not meant, is asked for again; then it is stored and revealed."""

@@ -1,0 +1,45 @@
+"""Commands on a terminal of their own, with somebody who types."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterable, Sequence
+
+
+def run_on_terminal(
+    command: Sequence[str], steps: Iterable[tuple[str, str | signal.Signals]]
+) -> tuple[int, str]:
+    """Run ``witan`` on a terminal; of each step the second is typed where the first is shown."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 70, 0, 0))
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-m", "witan", *command],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={key: of for key, of in os.environ.items() if key != "COLUMNS"} | {"TERM": "dumb"},
+    )
+    os.close(theirs)
+    shown, waiting = b"", list(steps)
+    while select.select([ours], [], [], 20)[0]:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        shown += piece
+        if waiting and waiting[0][0].encode() in shown:
+            typed = waiting.pop(0)[1]
+            if isinstance(typed, signal.Signals):
+                process.send_signal(typed)
+            else:
+                os.write(ours, typed.encode())
+    os.close(ours)
+    if waiting:
+        process.kill()
+    return process.wait(timeout=30), shown.decode()

@@ -118,11 +118,27 @@ def history_place(config: "Config") -> str:
 
 
 def history_exists(place: str) -> bool:
-    """Check for a file at the place of a history; a server is assumed to exist."""
+    """Check for a file at the place of a history; a server is assumed to exist.
+
+    Raises
+    ------
+    HistoryError
+        If a folder on the way may not be looked into.
+    """
     from witan.history import parse_location
 
     file = parse_location(place)
-    return isinstance(file, str) or is_path(file)
+    if isinstance(file, str):
+        return True
+    try:
+        return file.exists()
+    except PermissionError:
+        problem = "cannot be read: permission denied"
+        raise HistoryError(
+            place, problem, "have its owner let you read it, or name another place"
+        ) from None
+    except (OSError, ValueError):  # too long for a file's name, for one
+        return False
 
 
 def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = False) -> "History":

@@ -202,7 +202,7 @@ class TestPairs:
 
 
 class TestUnknownTables:
-    """The nearest shape is named, and which column it lacks."""
+    """The nearest shape is named, which columns it lacks, and which are not read."""
 
     @pytest.mark.parametrize(
         ("text", "nearest", "way_on"),
@@ -210,19 +210,21 @@ class TestUnknownTables:
             (
                 "q,who,left,right,better\n1,gpt,x,y,x\n1,grok,x,y,y\n",
                 "nearest is csv-pairs, one comparison a row, with first in 'left' and second in "
-                "'right', but no column for outcome",
-                "add a column for outcome (outcome, winner, preference), or name it with columns "
-                "outcome=HEADER",
+                "'right', but no column for reviewer and outcome; not read: q, who, better",
+                "add a column for reviewer (reviewer, judge, voter) and outcome (outcome, winner, "
+                "preference), or name those it has with columns reviewer=HEADER, outcome=HEADER, "
+                "session=HEADER (session if the table holds several questions)",
             ),
             (
                 "prompt_id,model,by,score\n1,x,ann,3\n1,y,ann,5\n",
-                "with candidate in 'model' and grade in 'score', but no column for reviewer",
-                "columns reviewer=HEADER",
+                "with candidate in 'model' and grade in 'score', but no column for reviewer; "
+                "not read: by",
+                "or name those it has with columns reviewer=HEADER",
             ),
             (
                 "name,age\nann,7\n",
                 "its columns are name, age",
-                "columns reviewer=HEADER, candidate=HEADER",
+                "columns reviewer=HEADER, candidate=HEADER, grade=HEADER, session=HEADER (session",
             ),
         ],
     )
@@ -233,6 +235,42 @@ class TestUnknownTables:
 
         assert nearest in str(caught.value)
         assert way_on in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("text", "meant"),
+        [
+            (
+                "q,critic,left,right,better\n1,gpt,x,y,x\n1,grok,x,y,y\n2,gpt,x,y,x\n",
+                {"reviewer": "critic", "outcome": "better", "session": "q"},
+            ),
+            (
+                "q,left,right,better\n1,x,y,x\n1,x,y,x\n2,x,y,y\n",
+                {"outcome": "better", "session": "q"},
+            ),
+            ("id,critic,left,right,score\n1,gpt,x,y,x\n2,gpt,x,y,y\n",
+             {"reviewer": "critic", "outcome": "score"}),
+            ("id,by,model,score\n1,ann,x,3\n1,ann,y,5\n2,ann,x,4\n2,ann,y,1\n",
+             {"reviewer": "by", "session": "id"}),
+            ("round,by,model,rank\n1,ann,x,1\n1,ann,y,2\n2,ann,x,1\n2,ann,y,2\n",
+             {"reviewer": "by", "session": "round"}),
+            ("item,by,model,score\n1,ann,x,3\n1,ann,y,5\n2,ann,x,4\n2,ann,y,1\n",
+             {"reviewer": "by"}),
+            ("prompt,by,model,score\n1,ann,x,3\n1,ann,y,5\n2,ann,x,4\n2,ann,y,1\n",
+             {"reviewer": "by"}),
+            ("round,critic,subject,stars\n1,gpt,x,3\n1,gpt,y,5\n2,gpt,x,4\n2,gpt,y,1\n",
+             {"reviewer": "critic", "candidate": "subject", "grade": "stars", "session": "round"}),
+        ],
+    )  # fmt: skip
+    def test_the_remedy_reads_the_file_question_by_question(self, text, meant):
+        """Whoever names all that it asks for and the table has gets a session per question."""
+        with pytest.raises(BallotFileError) as caught:
+            list(read_imports(stream(text)))
+
+        wanted = caught.value.remedy.ways[-1].arguments["columns"]
+        assert meant.keys() <= wanted.keys() <= {*meant, "reviewer"}
+        sessions = list(read_imports(stream(text), columns=meant))
+        assert len(sessions) == 2
+        assert all(one.ballots for one in sessions)
 
     def test_a_file_without_a_judge_is_read(self):
         """Where no column can name who judged, the file stands for it."""

@@ -226,7 +226,7 @@ class TestWords:
          ("tally?sessions=third", SEVERAL, "unknown session of the ballots 'third'; known: first"),
          ("tally?sessions=q1", '{"reviewer": 1}\n', "no ballot could be read: the ballots:1: "),
          ("tally", '{"x": 1}\n', "its columns are x; expected csv"),
-         ("tally", "a,b,c\n1,2,3\n", "or name it with columns outcome=HEADER"),
+         ("tally", "a,b,c\n1,2,3\n", "columns reviewer=HEADER, outcome=HEADER, session="),
          ("tally?columns=ranks", SEVERAL, "columns cannot be 'ranks'; expected the form FIELD"),
          ("tally?columns=mood=x", "a,b,c\n1,2,3\n", "mood"),
          ("tally", "", "no ballot was sent"),

@@ -197,7 +197,7 @@ class TestErrors:
             ("tally", {"ballots": BALLOTS, "rule": "bordas"}, "did you mean 'borda'"),
             ("recount", {"session": "last", "without": ["zoe"]}, "zoe"),
             ("sessions", {"since": "soon"}, "since"),
-            ("tally", {"ballots": "a,b,c\n1,2,3\n"}, "columns outcome=HEADER"),
+            ("tally", {"ballots": "a,b,c\n1,2,3\n"}, "columns reviewer=HEADER, outcome=HEADER"),
             ("tally", {"ballots": BALLOTS, "options": {"columns": ["x"]}}, "options.columns: "),
             ("tally", {"ballots": BALLOTS, "options": {"level": 2}}, "options.level: "),
             (

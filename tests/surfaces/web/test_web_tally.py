@@ -253,7 +253,7 @@ class TestCounting:
 
         assert sent.status_code == 422
         told = sent.json()["detail"]
-        assert "or name it with columns outcome=HEADER" in told
+        assert "columns reviewer=HEADER, outcome=HEADER, session=HEADER" in told
         assert "--" not in told
 
     def test_of_many_sessions_there_is_a_list_of_leaders(self, browser):

@@ -56,7 +56,7 @@ from witan.files.ballots.tables import (
 
 _SHAPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "csv": ("a reviewer's word on one candidate a row", ("reviewer", "candidate", "grade")),
-    "csv-pairs": ("one comparison a row", ("first", "second", "outcome")),
+    "csv-pairs": ("one comparison a row", ("reviewer", "first", "second", "outcome")),
 }
 """By format what a row is, and which columns it needs."""
 
@@ -78,21 +78,42 @@ def unknown_table(path: str, names: Sequence[str], columns: Mapping[str, str]) -
     }
     nearest = max(known, key=lambda shape: len(known[shape]))
     purpose, fields = _SHAPES[nearest]
-    missing = [field for field in fields if field not in header] or ["session"]
+    judged = {"grade"} if "rank" in header or has_criteria(header) else set()
+    missing = [field for field in fields if field not in header and field not in judged]
     listing = ", ".join(name for name in names[:12] if name)
     problem = f"is no table that is recognised; its columns are {listing}; "
     present = " and ".join(f"{field} in {header.column(field)!r}" for field in known[nearest])
     problem += f"nearest is {nearest}, {purpose}, with {present}" if present else (
         f"expected {nearest}, {purpose}"
     )  # fmt: skip
+    problem += f", but no column for {' and '.join(missing)}"
+    if unread := ", ".join(_unread(header, nearest)[:12]):
+        problem += f"; not read: {unread}"
     wanted = [f"{field} ({', '.join(ALIASES[field][:3])})" for field in missing]
+    has_sessions = bool(_session_places(header, nearest))
+    named = dict.fromkeys(missing if has_sessions else (*missing, "session"), "HEADER")
+    after = "" if has_sessions else " (session if the table holds several questions)"
     remedy = Remedy(
         f"add a column for {' and '.join(wanted)}",
-        Way("name it with ", {"columns": dict.fromkeys(missing, "HEADER")}),
+        Way("name those it has with ", {"columns": named}, after=after),
     )
-    return BallotFileError(
-        path, f"{problem}, but no column for {' and '.join(missing)}", remedy=remedy
-    )
+    return BallotFileError(path, problem, remedy=remedy)
+
+
+def _unread(header: Header, shape: str) -> list[str]:
+    """Columns of no known field or criterion."""
+    criteria, guessed = header.criteria()
+    read = header.places(ALIASES) | _session_places(header, shape)
+    read |= set() if guessed else {place for _, place in criteria}
+    return [name for place, name in enumerate(header.names) if name and place not in read]
+
+
+def _session_places(header: Header, shape: str) -> set[int]:
+    """Columns that part sessions; of pairs, a running number does."""
+    places = header.places(("session", "question"))
+    if shape == "csv-pairs" and (number := header.place("id", "index")) is not None:
+        places.add(number)
+    return places
 
 
 SESSION_MARKS = ("witan_session", "witan_imported")

@@ -17,6 +17,8 @@ from witan.surfaces.cli.app import main
 
 PRD = Path(__file__).resolve().parents[3] / "shared" / "data" / "prd_vicuna80"
 
+JUDGES = ("gpt35", "gpt4", "claude", "vicuna-13b", "bard")
+
 FULL = ("ash", "elm", "oak")
 
 
@@ -88,6 +90,25 @@ def concerns(said, reviewer):
 
 class TestRealCouncil:
     """What ``data/README.md`` knows of the forty questions is what the audit shows."""
+
+    def test_figures_are_those_of_the_data(self, found, lines):
+        """Own answers, order, the first shown, length and effective votes, all summed by SQL."""
+
+        def values(measure):
+            return {name: line[measure]["value"] for name, line in lines.items() if name in JUDGES}
+
+        assert values("self_preference") == pytest.approx(
+            dict(zip(JUDGES, (-0.06, 0.13, -0.01, 0.05, 0.07), strict=True)), abs=0.02
+        )
+        assert values("order_consistency") == pytest.approx(
+            dict(zip(JUDGES, (0.70, 0.66, 0.56, 0.36, 0.36), strict=True)), abs=0.006
+        )
+        assert values("first_shown") == pytest.approx(
+            dict(zip(JUDGES, (0.50, 0.63, 0.38, 0.44, 0.80), strict=True)), abs=0.04
+        )
+        assert found["panel"]["effective_votes"]["value"] == pytest.approx(1.9, abs=0.15)
+        longer = found["people"]["length"]["longer_wins"]
+        assert (longer["n"], longer["value"]) == (795, pytest.approx(0.74, abs=0.005))
 
     def test_the_preference_of_gpt4_stands_out(self, found):
         """Its interval is above 0, that of claude is not."""

@@ -246,6 +246,24 @@ class TestCounting:
         assert "**Outcome · q1**" in text_of(result)
         assert "90% interval" in text_of(other)
 
+    @pytest.mark.parametrize("write", [dict, json.dumps], ids=["an object", "a text"])
+    async def test_columns_are_named_within_the_options(self, client, write):
+        """A table inside of the options, which come as an object or as text."""
+        csv = "q,critic,reply,rank\n1,ada,x,1\n1,ada,y,2\n2,ada,y,1\n2,ada,x,2\n"
+        columns = {"session": "q", "reviewer": "critic", "candidate": "reply"}
+        arguments = {"ballots": csv, "options": write({"columns": columns})}
+        result = await client.call_tool("tally", arguments)
+
+        counted = result.structured_content["sessions"]
+        assert [(one["session"], one["leaders"]) for one in counted] == [("1", ["x"]), ("2", ["y"])]
+
+    async def test_an_imported_session_is_recounted(self, client):
+        """It has ballots and no record."""
+        arguments = {"session": "lesson 3", "rule": "borda"}
+        result = await client.call_tool("recount", arguments)
+
+        assert result.structured_content["rule"] == "borda"
+
     async def test_a_line_that_cannot_be_read_is_told(self, client):
         """Beside what could be counted."""
         result = await client.call_tool("tally", {"ballots": BALLOTS + "\n{}\nnonsense\n"})

@@ -107,6 +107,13 @@ class TestSettings:
         assert options - elsewhere <= named
         assert {label.attrs["for"] for label in root.all("label")} == named
 
+    def test_the_scale_of_grades_is_noted(self, browser):
+        """Grades within 0 and 1 are read as such, and whoever reads the page learns it."""
+        graded = [{"reviewer": f"r{k}", "grades": {"oak": 0.9, "elm": k / 10}} for k in (3, 4)]
+        root = counted(browser, "\n".join(map(json.dumps, graded)))
+
+        assert "grades are read as 0-1" in root.one("main").text
+
     def test_settings_hold_and_stay_in_the_form(self, browser):
         """Those of reading, of counting, and of telling apart."""
         rows = ["session,judge,candidate,rank"]

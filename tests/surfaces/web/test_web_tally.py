@@ -124,7 +124,7 @@ class TestSettings:
             "format": "csv",
             "columns": "reviewer=judge",
             "sessions": "q2",
-            "weights": "cyd=5",
+            "weights": "cyd=3",
             "level": "0.9",
             "ties": "intervals",
             "rho": "none",

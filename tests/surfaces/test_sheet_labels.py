@@ -13,7 +13,7 @@ from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.report.naming import Naming
+from witan.surfaces.report.names import SeatNames
 from witan.surfaces.web.rendering import render_session
 
 LABEL = re.compile(r"(?<![\w'’])[A-Z](?![\w'’])")
@@ -105,7 +105,7 @@ class TestNewSessions:
     def test_the_page_has_its_own_labels_until_the_reveal(self, saved):
         """Before the reveal the page says its own labels of the same answers, then their names."""
         session = session_from_json(saved.read_text(encoding="utf-8"))
-        labels = Naming.of(session, veiled=True).labels
+        labels = SeatNames.of(session, veiled=True).labels
 
         veiled = parsed(render_session(session)).text
         revealed = parsed(render_session(session, revealed=True)).text

@@ -19,7 +19,7 @@ from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
 from witan.service.sessions import DEMO, CouncilProfile
 from witan.service.trust import session_trust
-from witan.surfaces.report.naming import Naming, find_seat
+from witan.surfaces.report.names import SeatNames, find_seat
 from witan.surfaces.report.outcome import agreement
 from witan.surfaces.web.rendering import Site, render_problem, render_session
 
@@ -388,7 +388,7 @@ class TestConcord:
             story.casts(f"{seat}: {' > '.join(order.replace(seat, ''))}")
         session = Session.of(story.closed())
         assert session.outcome is not None
-        found = agreement(session.outcome, Naming.of(session, veiled=False))
+        found = agreement(session.outcome, SeatNames.of(session, veiled=False))
 
         open_pairs = {frozenset(pair) for pair in session.outcome.unresolved}
         tiers = {line.candidate: line.tier for line in session.outcome.standings}

@@ -17,7 +17,7 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.sessions.stream import Stream
-from witan.surfaces.report.naming import Naming
+from witan.surfaces.report.names import SeatNames
 from witan.surfaces.web.live import Feed, LivePage
 from witan.surfaces.web.rendering import export_html, render_live, render_session
 
@@ -53,7 +53,7 @@ def told(seats: tuple[str, ...], seed: int) -> list[e.Event]:
 
 
 def labels_of(events: list[e.Event]) -> dict[str, str]:
-    return dict(Naming.of(Session.of(events), veiled=True).labels)
+    return dict(SeatNames.of(Session.of(events), veiled=True).labels)
 
 
 @pytest.fixture(scope="module")

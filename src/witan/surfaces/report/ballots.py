@@ -11,7 +11,7 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Authorship, Session
 from witan.service.text import counted, listed, number
 from witan.surfaces.report.document import BallotCell, BallotMatrix, Link, ReviewRow, ReviewState
-from witan.surfaces.report.naming import Naming
+from witan.surfaces.report.names import SeatNames
 
 READINGS = {
     "schema": "The reply is as the schema asks.",
@@ -31,7 +31,7 @@ class _ReviewerEvents:
 
 
 def ballot_matrix(
-    session: Session, names: Naming, *, without: tuple[str, ...] = (), closed: bool = True
+    session: Session, names: SeatNames, *, without: tuple[str, ...] = (), closed: bool = True
 ) -> BallotMatrix:
     """Write the ballots of a session as far as it came; unless `closed`, more may come."""
     events = _fold_events(session)
@@ -78,7 +78,7 @@ def _state(session: Session, ballot: Ballot, *, pending: bool) -> ReviewState:
     return "out" if ballot.reviewer in session.outstanding else "abstained"
 
 
-def _recount_link(session: Session, reviewer: str, names: Naming) -> Link:
+def _recount_link(session: Session, reviewer: str, names: SeatNames) -> Link:
     reveal = {} if names.veiled else {"reveal": "1"}
     return Link("show", {"session": session.id, **reveal, "without": names.value(reviewer)})
 
@@ -113,7 +113,7 @@ def _cells(
     ballot: Ballot,
     groups: tuple[tuple[str, ...], ...],
     own: tuple[str, ...],
-    names: Naming,
+    names: SeatNames,
 ) -> Iterator[BallotCell]:
     ranks: dict[str, tuple[int, bool]] = {}
     for group in groups:
@@ -170,7 +170,7 @@ def _facts(seen: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
         yield f"Kendall's τ with the ranking is {number(note.tau)} (1 the same, −1 the reverse)."
 
 
-def _sheets(seen: _ReviewerEvents, names: Naming) -> Iterator[tuple[tuple[str, str], ...]]:
+def _sheets(seen: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[tuple[str, str], ...]]:
     last = max((event.round for event in seen.sheets), default=1)
     for event in seen.sheets:
         if event.round == last:
@@ -178,7 +178,7 @@ def _sheets(seen: _ReviewerEvents, names: Naming) -> Iterator[tuple[tuple[str, s
             yield tuple((label, names.name(each)) for label, each in pairs)
 
 
-def _replies(seen: _ReviewerEvents, names: Naming) -> Iterator[tuple[str, str]]:
+def _replies(seen: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[str, str]]:
     for each in seen.repairs:
         yield "First reply, which could not be read", names.quote(each.reply)
     last = seen.cast or seen.abstained

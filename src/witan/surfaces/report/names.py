@@ -1,9 +1,26 @@
-"""Names of candidates and reviewers in a report, which a page may hide."""
+"""Names of candidates, reviewers and seats in a report; labels until the reveal."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeVar
 
+from witan.core.blinding import label_map
 from witan.core.outcome import Outcome
+from witan.service.text import MANY_NAMES, listed
+
+if TYPE_CHECKING:
+    from witan.deliberation.events import SessionOpened
+    from witan.deliberation.session import Session
+
+_Cell = TypeVar("_Cell")
+_Text = TypeVar("_Text", str, tuple[str, str])
+
+CHAIRMAN = "the chairman"
+
+AWAITED, AWAITED_CHARS = 3, 40
+"""Words at the end of a text under way that are not shown yet, and of how many letters at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +54,202 @@ class CandidateNames:
 
 
 BY_NAME = CandidateNames({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeatNames(CandidateNames):
+    """Names of the seats of a session, or their labels.
+
+    Parameters
+    ----------
+    labels
+        Seat to label: those of the final answer, which stay the same all over the page.
+    others
+        Whoever holds no seat, to what is said instead while names are hidden.
+    places
+        Seat to its number, from 0 in the order of the page: that of the labels while names are
+        hidden, else that of the seats. Anchors are made of it.
+    """
+
+    labels: Mapping[str, str]
+    others: Mapping[str, str]
+    opened: "SessionOpened | None" = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, session: "Session", *, veiled: bool) -> "SeatNames":
+        """Return the names of a session as far as it came."""
+        opened = session.opened
+        seats = [seat.name for seat in opened.seats]
+        labels = _labels(session, seats)
+        jurors = [seat.name for seat in opened.jury if seat.name not in labels]
+        # Drawn as labels are: a juror's own answer is hatched, and would tell whose it is.
+        numbers = enumerate(_draw_labels(session, jurors), start=1)
+        others = {name: f"juror {number}" for number, name in numbers}
+        for seat in opened.chairmen:
+            if seat.name not in labels:
+                others.setdefault(seat.name, CHAIRMAN)
+        shown = sorted(seats, key=labels.__getitem__) if veiled else seats
+        return cls(
+            {name: at for at, name in enumerate(shown)},
+            veiled=veiled,
+            labels=labels,
+            others=others,
+            opened=opened,
+        )
+
+    def name(self, who: str) -> str:
+        """Return a seat, or whoever holds none, in one word or two."""
+        if not self.veiled:
+            return who
+        return self.labels.get(who) or self.others.get(who, "another")
+
+    def value(self, seat: str) -> str:
+        """Value of a seat in forms and addresses; its label until the reveal."""
+        return f"#{self.name(seat)}" if self.veiled else seat
+
+    def order_outcome(self, outcome: Outcome) -> Outcome:
+        """Order equal standings of an outcome as the page does.
+
+        While names are hidden the order of the seats, which an outcome keeps there, would tell
+        whose label is whose.
+        """
+        if not self.veiled:
+            return outcome
+        lines = outcome.standings
+        ranked = groupby(range(len(lines)), key=lambda at: lines[at].rank)
+        rows = [
+            at
+            for _, equal in ranked
+            for at in sorted(equal, key=lambda at: self.name(lines[at].candidate))
+        ]
+        row = {lines[at].candidate: number for number, at in enumerate(rows)}
+        pairs = [(a, b) if row[a] < row[b] else (b, a) for a, b in outcome.unresolved]
+        notes = [
+            replace(note, ranking=tuple(map(self.order, note.ranking)))
+            for note in sorted(outcome.ballots, key=lambda note: self.name(note.reviewer))
+        ]
+        return replace(
+            outcome,
+            standings=tuple(lines[at] for at in rows),
+            p_beats=_permuted(outcome.p_beats, rows),
+            margins=_permuted(outcome.margins, rows),
+            unresolved=tuple(sorted(pairs, key=lambda pair: (row[pair[0]], row[pair[1]]))),
+            disputed_by=self.order(outcome.disputed_by),
+            cycles=tuple(map(self.order, outcome.cycles)),
+            ballots=tuple(notes),
+        )
+
+    def order(self, seats: Iterable[str]) -> tuple[str, ...]:
+        """Seats of no order of their own: by their labels while names are hidden, else as given."""
+        return tuple(sorted(seats, key=self.name) if self.veiled else seats)
+
+    def sort(self, texts: Sequence[_Text]) -> Sequence[_Text]:
+        """Sort texts of seats while names are hidden; else they stay as given."""
+        return sorted(texts) if self.veiled else texts
+
+    def name_list(self, seats: Iterable[str], *, most: int = MANY_NAMES) -> str:
+        """Seats as a list of words; while names are hidden, in the order of the labels."""
+        return listed([*map(self.name, self.order(seats))], most=most)
+
+    def sentence(self, sentence: str) -> str:
+        """Write names in a sentence of ours, or lists of them."""
+        if not self.veiled:
+            return sentence
+        one = self._one()
+        # Whoever knows who the chairman is would know whose label that is.
+        masked = re.sub(rf"(?:the )?chairman {one}", CHAIRMAN, sentence)
+        run = re.compile(rf"(?<![\w-]){one}(?:, {one})*(?: and {one})?")
+        masked = run.sub(lambda found: self.name_list(re.findall(one, found[0])), masked)
+        return self._mask(masked)
+
+    def quote(self, text: str) -> str:
+        """Mask names of authors in a model's text until the reveal."""
+        return self._mask(text) if self.veiled else text
+
+    def quote_notes(self, text: str) -> str:
+        """Rewrite bracketed candidates of a reviewer's notes as labels."""
+        if not self.veiled:
+            return text
+        one = self._one()
+        named = re.compile(rf"\[{one}(?: ?[,;&/] ?{one})*\]")
+        return self.quote(
+            named.sub(lambda found: re.sub(one, lambda each: self.name(each[0]), found[0]), text)
+        )
+
+    def quote_partial(self, text: str) -> str:
+        """Mask a text under way; while names are hidden its end waits.
+
+        A name is known as one, or as none, by the words after it.
+        """
+        if not self.veiled:
+            return text
+        words = text.rsplit(None, AWAITED)
+        known = len(words[0]) if len(words) > AWAITED else 0
+        return self.quote(text[: max(known, len(text) - AWAITED_CHARS)])
+
+    def _one(self) -> str:
+        """Return the pattern of one name."""
+        names = sorted({*self.labels, *self.others}, key=len, reverse=True)
+        return rf"(?:{'|'.join(map(re.escape, names))})(?![\w-])"
+
+    def _mask(self, text: str) -> str:
+        # Ballots are counted without a session, and without the time its modules take to load.
+        from witan.deliberation.texts import mask, masked_names
+
+        models = tuple(masked_names((*self._council.seats, *self._council.called)))
+        return mask(text, self._council.question, models)
+
+    @property
+    def _council(self) -> "SessionOpened":
+        assert self.opened is not None  # noqa: S101 - only seats are hidden
+        return self.opened
+
+
+def find_seat(session: "Session", value: str) -> str:
+    """Find the seat of a form's or address's value, hidden or not.
+
+    What is neither is returned as it is, for whoever looks it up to refuse.
+    """
+    everyone = _everyone(session.opened)
+    if value in everyone:
+        return value
+    naming = SeatNames.of(session, veiled=True)
+    return {naming.value(seat): seat for seat in everyone}.get(value, value)
+
+
+def _everyone(opened: "SessionOpened") -> list[str]:
+    return list(dict.fromkeys(seat.name for seat in (*opened.seats, *opened.jury)))
+
+
+def _labels(session: "Session", seats: list[str]) -> dict[str, str]:
+    """Seat to label: as the chairman has them, or will have them; then the seats that it has not.
+
+    Those are drawn too, as the order of the seats would tell who is who.
+    """
+    over = any(not ballot.abstained for ballot in session.ballots)
+    shown = [name for name in session.answers if name not in session.failed] if over else seats
+    labels = _draw_labels(session, shown)
+    cited = {} if session.synthesis is None else session.synthesis.labels
+    if any(labels.get(seat) != label for label, seat in cited.items()):
+        labels = {seat: label for label, seat in cited.items()}
+    rest = [name for name in seats if name not in labels]
+    letters = [
+        each for each in _draw_labels(session, seats).values() if each not in labels.values()
+    ]
+    return labels | dict(zip(_draw_labels(session, rest), letters, strict=False))
+
+
+def _draw_labels(session: "Session", seats: list[str]) -> dict[str, str]:
+    from witan.deliberation.calls import SYNTHESIS_LABELS
+
+    sheet = label_map("chairman", seats, (session.opened.seed, SYNTHESIS_LABELS))
+    return dict(zip(sheet.candidates, sheet.labels, strict=True))
+
+
+def _permuted(
+    square: tuple[tuple[_Cell, ...], ...], rows: Sequence[int]
+) -> tuple[tuple[_Cell, ...], ...]:
+    """Rows and columns in another order; what is no square of them stays."""
+    if len(square) != len(rows):
+        return square
+    return tuple(tuple(square[i][j] for j in rows) for i in rows)

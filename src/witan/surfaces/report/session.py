@@ -30,8 +30,7 @@ from witan.surfaces.report.document import (
     quote_notes,
     table_of,
 )
-from witan.surfaces.report.names import CandidateNames
-from witan.surfaces.report.naming import CHAIRMAN, Naming
+from witan.surfaces.report.names import CHAIRMAN, CandidateNames, SeatNames
 from witan.surfaces.report.outcome import agreement, order_note, ranking_blocks
 from witan.surfaces.report.sessions import relation_text
 
@@ -44,7 +43,7 @@ VOTES_SHOWN = 20
 
 def session_report(
     result: "Session | CouncilSession",
-    names: Naming | None = None,
+    names: SeatNames | None = None,
     *,
     recounted: Outcome | None = None,
     without: tuple[str, ...] = (),
@@ -60,7 +59,7 @@ def session_report(
     """
     beside = None if isinstance(result, Session) else result
     session = result if isinstance(result, Session) else result.session
-    names = names or Naming.of(session, veiled=False)
+    names = names or SeatNames.of(session, veiled=False)
     before, again = None, ""
     if recounted is not None:  # one count all over the report
         before, session = session.outcome, replace(session, outcome=recounted)
@@ -101,7 +100,7 @@ def section_heading(noun: str, key: str, *, simulated: bool) -> Heading:
     return Heading(f"Simulated {noun}" if simulated else noun.capitalize(), key)
 
 
-def _opening(session: Session, children: Mapping[str, str], names: Naming) -> Iterator[Block]:
+def _opening(session: Session, children: Mapping[str, str], names: SeatNames) -> Iterator[Block]:
     opened = session.opened
     yield Quote(session.question)
     if opened.files:
@@ -124,13 +123,13 @@ def _opening(session: Session, children: Mapping[str, str], names: Naming) -> It
         yield Note(note, "warning")
 
 
-def _source(seat: Seat, names: Naming, form: str = "{}") -> str:
+def _source(seat: Seat, names: SeatNames, form: str = "{}") -> str:
     """Return the model of a seat, where its name does not say so."""
     differs = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
     return form.format(seat.source) if differs and not names.veiled else ""
 
 
-def _answers(session: Session, names: Naming, *, closed: bool) -> Iterator[Block]:
+def _answers(session: Session, names: SeatNames, *, closed: bool) -> Iterator[Block]:
     yield section_heading("answers", "answers", simulated=session.simulated)
     seats = {seat.name: seat for seat in session.opened.seats}
     for name in names.order(session.answers):
@@ -155,7 +154,7 @@ def _answers(session: Session, names: Naming, *, closed: bool) -> Iterator[Block
             yield AnswerText("", "", author=seat, reason=why)
 
 
-def _rank(outcome: Outcome | None, name: str, names: Naming) -> Iterator[str]:
+def _rank(outcome: Outcome | None, name: str, names: SeatNames) -> Iterator[str]:
     outcome = None if outcome is None else names.order_outcome(outcome)
     for line in () if outcome is None else outcome.standings:
         if line.candidate == name and line.votes:
@@ -166,7 +165,7 @@ def _rank(outcome: Outcome | None, name: str, names: Naming) -> Iterator[str]:
 
 
 def _ballots(
-    session: Session, names: Naming, without: tuple[str, ...], *, closed: bool
+    session: Session, names: SeatNames, without: tuple[str, ...], *, closed: bool
 ) -> Iterator[Block]:
     yield section_heading("ballots", "ballots", simulated=session.simulated)
     if session.answers:
@@ -215,7 +214,7 @@ def _no_outcome(session: Session) -> Sentence:
     return Sentence("There is no outcome: fewer ballots were cast than the quorum asks for.")
 
 
-def _final_answer(session: Session, names: Naming, *, recounted: bool) -> Iterator[Block]:
+def _final_answer(session: Session, names: SeatNames, *, recounted: bool) -> Iterator[Block]:
     yield section_heading("final answer", "verdict", simulated=session.simulated)
     if session.synthesis is not None:
         for chairman, why in session.synthesis.failed.items():
@@ -224,7 +223,9 @@ def _final_answer(session: Session, names: Naming, *, recounted: bool) -> Iterat
     yield Sentence("There is no final answer.") if final is None else final
 
 
-def final_answer(session: Session, names: Naming, *, recounted: bool = False) -> FinalAnswer | None:
+def final_answer(
+    session: Session, names: SeatNames, *, recounted: bool = False
+) -> FinalAnswer | None:
     """Return the final answer; without one, the only answer there is; None: neither.
 
     Parameters
@@ -253,11 +254,11 @@ def final_answer(session: Session, names: Naming, *, recounted: bool = False) ->
 
 def legend_text(session: Session) -> str:
     """List the member behind each label; empty if the final answer has no label."""
-    final = final_answer(session, Naming.of(session, veiled=False))
+    final = final_answer(session, SeatNames.of(session, veiled=False))
     return "" if final is None else final.legend
 
 
-def _seats(session: Session, names: Naming) -> Iterator[Block]:
+def _seats(session: Session, names: SeatNames) -> Iterator[Block]:
     yield section_heading("seats", "seats", simulated=session.simulated)
     board = reduce(Board.after, session.events, Board()).settled()
     lines = {line.name: line for line in board.seats}
@@ -313,20 +314,20 @@ def _sharing(outcome: Outcome) -> str:
     return f"{how} a shared error of {number(outcome.rho)}"
 
 
-def _missing(session: Session, names: Naming) -> Iterator[Block]:
+def _missing(session: Session, names: SeatNames) -> Iterator[Block]:
     if session.status != "complete":
         yield Heading(f"This session is {session.status}", "missing")
         for each in names.sort([*map(names.sentence, session.missing)]):
             yield Note(each, "reason")
 
 
-def recount_text(outcome: Outcome, without: Sequence[str], names: Naming) -> str:
+def recount_text(outcome: Outcome, without: Sequence[str], names: SeatNames) -> str:
     """Say how ballots are counted again."""
     left_out = f", without {names.name_list(without)}" if without else ""
     return f"counted again by {outcome.rule}{left_out}"
 
 
-def _trust(session: Session, names: Naming, again: str) -> Iterator[Block]:
+def _trust(session: Session, names: SeatNames, again: str) -> Iterator[Block]:
     line = session_trust(session).removesuffix(f": {'; '.join(session.missing)}")
     yield Heading("Trust", "trust")
     parts = names.sentence(line).split(" · ")

@@ -24,7 +24,7 @@ from witan.service.text import clean, counted, readable
 from witan.surfaces.live_board import Board, LiveLine
 from witan.surfaces.report.ballots import ballot_matrix
 from witan.surfaces.report.document import BallotMatrix
-from witan.surfaces.report.naming import CHAIRMAN, Naming
+from witan.surfaces.report.names import CHAIRMAN, SeatNames
 from witan.surfaces.report.outcome import ranking_blocks
 from witan.surfaces.web.escaping import to_html
 from witan.surfaces.web.markdown import rendered
@@ -119,7 +119,7 @@ class LivePage:
         self._n_counts = 0
         self._visible: dict[str, str | None] = {}
         self._states: dict[str, object] = {}
-        self._naming: Naming | None = None
+        self._naming: SeatNames | None = None
         self.seq = 0
         for event in events:
             self.take(event)
@@ -192,10 +192,10 @@ class LivePage:
         return Session.of(self._events)
 
     @property
-    def naming(self) -> Naming:
+    def naming(self) -> SeatNames:
         """The current names of the seats."""
         if self._naming is None:
-            self._naming = Naming.of(self.session, veiled=not self._revealed)
+            self._naming = SeatNames.of(self.session, veiled=not self._revealed)
         return self._naming
 
     @property

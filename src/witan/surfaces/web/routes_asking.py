@@ -32,7 +32,7 @@ from witan.service.text import clean, listed
 from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
-from witan.surfaces.report.naming import find_seat
+from witan.surfaces.report.names import find_seat
 from witan.surfaces.report.plan import plan_report
 from witan.surfaces.web.forms import Filled, Form, council_sections, read_form
 from witan.surfaces.web.rendering import Choice, render, render_ask

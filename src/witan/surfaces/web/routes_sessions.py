@@ -29,7 +29,7 @@ from witan.service.stored_sessions import SessionStore
 from witan.surfaces.http.endpoints import ClientOf, ServiceOf
 from witan.surfaces.http.events import AFTER, stream_response
 from witan.surfaces.http.problems import status_of, word_error
-from witan.surfaces.report.naming import find_seat
+from witan.surfaces.report.names import find_seat
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.live import LIVE_SECONDS, LivePage, follow_live, last_patch
 from witan.surfaces.web.rendering import (

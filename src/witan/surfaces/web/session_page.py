@@ -15,7 +15,7 @@ from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.text import clean
 from witan.surfaces.report.document import Block, Quote, Report
 from witan.surfaces.report.imported import imported_report
-from witan.surfaces.report.naming import Naming
+from witan.surfaces.report.names import SeatNames
 from witan.surfaces.report.session import recount_text, session_report
 from witan.surfaces.report.sessions import question_beginning
 
@@ -122,7 +122,7 @@ def session_page(
         return _imported_page(result, recounted, without)
     record = CouncilSession(result) if isinstance(result, Session) else result
     session = record.session
-    names = Naming.of(session, veiled=not revealed)
+    names = SeatNames.of(session, veiled=not revealed)
     outcome = session.outcome if recounted is None else recounted
     return SessionPage(
         session_report(record, names, recounted=recounted, without=without),
@@ -164,7 +164,7 @@ def _imported_page(
 
 
 def _compare(
-    before: Outcome | None, after: Outcome, without: Sequence[str], names: Naming
+    before: Outcome | None, after: Outcome, without: Sequence[str], names: SeatNames
 ) -> RecountNote:
     how, now = recount_text(after, without, names), _leading(after, names)
     if before is not None and set(before.leaders) == set(after.leaders):
@@ -174,7 +174,7 @@ def _compare(
     )
 
 
-def _leading(outcome: Outcome | None, names: Naming) -> str:
+def _leading(outcome: Outcome | None, names: SeatNames) -> str:
     if outcome is None or not outcome.leaders:
         return "nobody leads"
     leaders = names.name_list(outcome.leaders)
@@ -192,7 +192,7 @@ def session_rules() -> tuple[str, ...]:
     return tuple(sorted(name for name in RULES if RULES[name].needs != "history"))
 
 
-def _failed_seats(session: Session, names: Naming) -> tuple[tuple[str, str], ...]:
+def _failed_seats(session: Session, names: SeatNames) -> tuple[tuple[str, str], ...]:
     """Seats that did not answer, and reviewers that cast no ballot though they were awaited."""
     silent = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
     failed = dict.fromkeys((*session.unanswered, *silent))

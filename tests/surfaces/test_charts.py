@@ -201,15 +201,36 @@ class TestStandings:
 
     def test_a_tier_of_several_is_boxed_and_labelled(self):
         """Only a box that holds more than one line says that they are too close to call."""
-        root = file_of(
-            standings_chart(outcome(standing("a"), standing("b", 2), standing("c", 3, 0.1, tier=2)))
-        )
+        lines = (standing("a"), standing("b", 2), standing("c", 3, 0.1, tier=2))
+        root = file_of(standings_chart(outcome(*lines, unresolved=(("a", "b"),))))
 
         shared, single = root.all("rect", class_="box")
         tops = {each.text: float(each.attrs["y"]) for each in root.all("text")}
         assert bottom(shared) < float(single.attrs["y"]) < tops["c"] < bottom(single)
         assert tops["a"] < tops["b"] < bottom(shared)
         assert texts(root).count("too close to call") == 1
+
+    @pytest.mark.parametrize(
+        ("unresolved", "label"),
+        [
+            ([("a", "b"), ("b", "c"), ("a", "c")], "too close to call"),
+            ([("a", "b"), ("b", "c")], "some pairs too close to call"),
+        ],
+        ids=["all", "some"],
+    )
+    def test_a_box_claims_no_more_than_its_pairs(self, unresolved, label):
+        """Where the first and the last of a box are separated, only some pairs are close."""
+        lines = (standing("a"), standing("b", 2), standing("c", 3))
+        root = file_of(standings_chart(outcome(*lines, unresolved=tuple(unresolved))))
+
+        labels = {"too close to call", "some pairs too close to call"}
+        assert [text for text in texts(root) if text in labels] == [label]
+
+    def test_a_box_without_an_unresolved_pair_claims_nothing(self):
+        """A rule that says nothing of chance calls nobody close."""
+        root = file_of(standings_chart(outcome(standing("a"), standing("b", 2))))
+
+        assert "too close to call" not in texts(root)
 
     def test_a_candidate_without_votes_is_listed_without_a_dot(self):
         """Borda's 0 for a candidate nobody ranked is no measurement, so it is not drawn."""

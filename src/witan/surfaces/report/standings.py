@@ -1,7 +1,7 @@
 """Charts of an outcome: its standings, and who beats whom."""
 
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import combinations, groupby
 from math import isfinite
 
 from witan.core.outcome import Outcome, Standing
@@ -76,7 +76,7 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
     digits = decimals([line.score for line in outcome.standings])
     for (in_play, _), tier in groupby(outcome.standings, key=lambda s: (_in_tier(s), s.tier)):
         members = list(tier)
-        label = "too close to call" if in_play and len(members) > 1 else ""
+        label = _box_label(outcome, members) if in_play else ""
         lines = []
         for each in members:
             was = ranks.get(each.candidate, each.rank)
@@ -88,6 +88,16 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
             ]
             lines.append(_line(each, names, digits, "; ".join(remarks)))
         yield Band(tuple(lines), label, in_play)
+
+
+def _box_label(outcome: Outcome, members: Sequence[Standing]) -> str:
+    """Say whether all pairs of a tier are too close to call, or some."""
+    unresolved = {*map(frozenset, outcome.unresolved)}
+    pairs = combinations([each.candidate for each in members], 2)
+    close = [frozenset(pair) in unresolved for pair in pairs]
+    if not any(close):
+        return ""
+    return "too close to call" if all(close) else "some pairs too close to call"
 
 
 def _in_tier(standing: Standing) -> bool:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 DISSENTS = PAIRS = 8
 """Reviewers and pairs that have a sentence each; of more, their number is said."""
 
+HALF_AGREED = 0.5
+"""Kendall's W from which ballots agree rather than contest."""
+
 
 def outcome_report(result: "Outcome | RecountResult", *, simulated: bool | None = None) -> Report:
     """Write the report of an outcome.
@@ -181,8 +184,12 @@ def _agreed(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     winner = outcome.condorcet_winner
     if winner is not None and winner in outcome.leaders:
         yield f"{names.name(winner)} beats every rival head to head."
-    if outcome.kendall_w is not None:
-        yield f"Kendall's W of the ballots is {number(outcome.kendall_w)} (0 no agreement, 1 full)."
+    if outcome.kendall_w is not None and outcome.kendall_w >= HALF_AGREED:
+        yield _kendall_w(outcome.kendall_w)
+
+
+def _kendall_w(value: float) -> str:
+    return f"Kendall's W of the ballots is {number(value)} (0 no agreement, 1 full)."
 
 
 def _separated(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
@@ -218,6 +225,8 @@ def _contested(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
         yield f"{ring} form a preference cycle: no order agrees with every majority."
     if outcome.tie_broken_by is not None:
         yield f"Equal scores were separated by {outcome.tie_broken_by}."
+    if outcome.kendall_w is not None and outcome.kendall_w < HALF_AGREED:
+        yield _kendall_w(outcome.kendall_w)
     yield from _dissents(outcome, names)
     yield from _pairs(outcome, names)
 
@@ -253,7 +262,9 @@ def _pairs(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
         if first in rows and second in rows and outcome.p_beats:
             chance = outcome.p_beats[rows[first]][rows[second]]
         upper, lower = names.name(first), names.name(second)
-        likely = "" if chance is None else f": {upper} above in {p_best_text(chance)} of such draws"
+        likely = (
+            "" if chance is None else f": {upper} is above with probability {p_best_text(chance)}"
+        )
         yield f"{upper} and {lower} are too close to call{likely}."
     if (more := len(outcome.unresolved) - PAIRS) > 0:
         yield f"{counted(more, 'more pair')} in one tier or between two are too close to call."

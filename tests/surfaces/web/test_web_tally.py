@@ -172,6 +172,14 @@ class TestSettings:
 class TestOtherReports:
     """The same ballots under every rule, and step by step."""
 
+    def test_what_an_explanation_may_have_to_be_told_is_in_sight(self, browser):
+        """Of several sessions one is explained: its field stands beside the ballots."""
+        root = parsed(browser.get("/explain").text)
+        hidden = {each.attrs["id"] for each in root.one("details", class_="more").all("input")}
+
+        assert root.one("input", id="session")
+        assert "session" not in hidden
+
     @pytest.mark.parametrize("name", ["compare", "explain"])
     def test_the_form_has_every_parameter_of_the_operation(self, browser, name):
         """Each once, with a label."""

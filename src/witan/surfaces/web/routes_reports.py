@@ -250,15 +250,18 @@ def _query(request: Request) -> list[tuple[str, str]]:
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
+FIRST_FIELDS = ("rule", "rules", "session")
+"""Parameters that stand beside the ballots, as a count may have to be told them."""
+
+
 def add_counting_page(operation: Operation[Any, Any], title: str, button: str) -> None:
     """Add the page of an operation on ballots."""
 
     def write(request: Request, values: Mapping[str, str] = NOTHING, **shown: Any) -> str:
-        fields = sorted(
-            form_fields(operation.parameters, values, without=["ballots"]),
-            key=lambda each: each.name not in ("rule", "rules"),
-        )
-        changed = any(values.get(each.name, "").strip() for each in fields[1:])
+        fields = form_fields(operation.parameters, values, without=["ballots"])
+        chosen = [each for each in fields if each.name in FIRST_FIELDS]
+        others = [each for each in fields if each.name not in FIRST_FIELDS]
+        changed = any(values.get(each.name, "").strip() for each in others)
         return render(
             "counting.html",
             site=site_of(request),
@@ -266,8 +269,8 @@ def add_counting_page(operation: Operation[Any, Any], title: str, button: str) -
             title=title,
             button=button,
             text=values.get("ballots", ""),
-            rule=fields[0],
-            fields=fields[1:],
+            chosen=chosen,
+            fields=others,
             changed=changed,
             **{"view": None, "problem": "", **shown},
         )

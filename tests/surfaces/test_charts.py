@@ -226,11 +226,13 @@ class TestStandings:
         labels = {"too close to call", "some pairs too close to call"}
         assert [text for text in texts(root) if text in labels] == [label]
 
-    def test_a_box_without_an_unresolved_pair_claims_nothing(self):
-        """A rule that says nothing of chance calls nobody close."""
-        root = file_of(standings_chart(outcome(standing("a"), standing("b", 2))))
+    def test_a_rule_that_says_nothing_of_chance_has_no_boxes(self):
+        """Elo calls nobody too close, and separates nobody."""
+        lines = (standing("a", half=None), standing("b", 2, half=None))
+        root = file_of(standings_chart(outcome(*lines, rule="elo", unresolved=(("a", "b"),))))
 
-        assert "too close to call" not in texts(root)
+        assert root.all("rect", class_="box") == []
+        assert "too close" not in " ".join(texts(root))
 
     def test_a_candidate_without_votes_is_listed_without_a_dot(self):
         """Borda's 0 for a candidate nobody ranked is no measurement, so it is not drawn."""

@@ -307,6 +307,13 @@ class TestWhatIsWrong:
         assert said.status == 2
         assert "it needs grades" in said.err
 
+    def test_a_rule_that_says_nothing_of_chance_calls_nobody_close(self, witan, council):
+        """Elo says so once in the headline and once in the trust line."""
+        said = witan("tally", council, "--rule", "elo")
+
+        assert said.out.count("says nothing of chance") == 2
+        assert "too close to call" not in said.out
+
     @pytest.mark.parametrize(("options", "status"), [([], 0), (["--require-winner"], 5)])
     def test_a_tie_is_an_error_only_if_a_winner_is_required(self, witan, council, options, status):
         """Since x is too close to call against y, it is 5 with --require-winner, 0 without."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from witan.core.outcome import Outcome
+from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, counted, listed, number
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def _tied(outcome: Outcome) -> str:
     tied = outcome.tied_for_best
     if not tied:
         return "nobody has a vote"
+    if ignores_chance(outcome):
+        return f"{outcome.rule} says nothing of chance"
     if outcome.disputed_by:
         return f"the fit places {listed(outcome.disputed_by)} above {listed(outcome.leaders)}"
     if len(tied) > 1:
@@ -104,6 +107,11 @@ def _tied(outcome: Outcome) -> str:
     if outcome.clear_leader is None:
         return ""
     return f"{outcome.clear_leader} leads clearly at {outcome.level * 100:g}% confidence"
+
+
+def ignores_chance(outcome: Outcome) -> bool:
+    """Tell whether the rule rates candidates without asking what chance may do."""
+    return outcome.rule in RULES and RULES[outcome.rule].needs == "history"
 
 
 def _flips_sentence(outcome: Outcome) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, counted, decimals, interval_text, listed, number
-from witan.service.trust import p_best_text, trust_line
+from witan.service.trust import ignores_chance, p_best_text, trust_line
 from witan.surfaces.report.document import (
     Block,
     Chart,
@@ -228,7 +228,8 @@ def _contested(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     if outcome.kendall_w is not None and outcome.kendall_w < HALF_AGREED:
         yield _kendall_w(outcome.kendall_w)
     yield from _dissents(outcome, names)
-    yield from _pairs(outcome, names)
+    if not ignores_chance(outcome):
+        yield from _pairs(outcome, names)
 
 
 def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:

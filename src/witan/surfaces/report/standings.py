@@ -7,7 +7,7 @@ from math import isfinite
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, counted, decimals, listed, number
-from witan.service.trust import p_best_text
+from witan.service.trust import ignores_chance, p_best_text
 from witan.surfaces.report.chart import (
     SCORES,
     Axis,
@@ -22,6 +22,8 @@ from witan.surfaces.report.chart import (
 )
 from witan.surfaces.report.document import Chart
 from witan.surfaces.report.names import BY_NAME, CandidateNames
+
+BOXES = "Boxes are separated; inside one, some pairs are too close to call."
 
 
 def standings_chart(
@@ -50,7 +52,7 @@ def standings_chart(
     return Chart(
         DotPlot((axis,), ("score", "P(best)", "votes"), tuple(_tiers(outcome, names, before))),
         f"Ranking by {outcome.rule}",
-        f"{bars} Boxes are separated; inside one, some pairs are too close to call.",
+        bars if ignores_chance(outcome) else f"{bars} {BOXES}",
         names.sentence(outcome.interpretation),
         tuple(_circumstances(outcome)),
     )
@@ -74,9 +76,10 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
     # Whom nobody is compared with leads nobody.
     leader = outcome.clear_leader if several else None
     digits = decimals([line.score for line in outcome.standings])
+    boxed = not ignores_chance(outcome)
     for (in_play, _), tier in groupby(outcome.standings, key=lambda s: (_in_tier(s), s.tier)):
         members = list(tier)
-        label = _box_label(outcome, members) if in_play else ""
+        label = _box_label(outcome, members) if boxed and in_play else ""
         lines = []
         for each in members:
             was = ranks.get(each.candidate, each.rank)
@@ -87,7 +90,7 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
                 *["no votes" if each.votes == 0 else "no score"] * (not _scored(each)),
             ]
             lines.append(_line(each, names, digits, "; ".join(remarks)))
-        yield Band(tuple(lines), label, in_play)
+        yield Band(tuple(lines), label, boxed and in_play)
 
 
 def _box_label(outcome: Outcome, members: Sequence[Standing]) -> str:

@@ -254,8 +254,8 @@ class TooLarge(WitanError, ValueError):
         super().__init__(what, size, limit, remedy)
 
     def __str__(self) -> str:
-        told = f"{self.size:,} {self.what} are more than the {self.limit:,} that can be counted"
-        return f"{told}; {self.remedy}" if self.remedy else told
+        message = f"{self.size:,} {self.what} are more than the {self.limit:,} that can be counted"
+        return f"{message}; {self.remedy}" if self.remedy else message
 
 
 class BallotFileError(WitanError, ValueError):

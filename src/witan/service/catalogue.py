@@ -221,5 +221,5 @@ def find_operation(name: str) -> Operation[Any, Any]:
     """Import the operation of that name."""
     row = CATALOGUE[name]
     module = import_module(f"witan.service.operations.{row.module}")
-    found: Operation[Any, Any] = getattr(module, name)
-    return found
+    operation: Operation[Any, Any] = getattr(module, name)
+    return operation

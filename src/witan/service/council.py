@@ -453,15 +453,15 @@ def seat_council(
     arranged = procedure_of(config) if procedure is None else procedure
     written = config
     config = with_list_prices(config, environment)
-    found = find_seats(config, environment)
+    discovered = find_seats(config, environment)
     with locate_error(config) if procedure is None else nullcontext():
         council = Council(
-            found.seats,
+            discovered.seats,
             _reprice(chairmen, written.chairmen, config.chairmen),
             jury=_reprice(jury, written.jury, config.jury),
             environment=environment,
             procedure=arranged,
-            notes=(*found.notes, *_unseated_notes(config)),
+            notes=(*discovered.notes, *_unseated_notes(config)),
             history=history,
             aliases=config.aliases,
             teacher=teacher,
@@ -516,16 +516,16 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
             "add another there, or none: then the members review each other",
         )
     if config.members:
-        found = DiscoveredCouncil(config.members, shared_votes(config.jury or config.members))
+        discovered = DiscoveredCouncil(config.members, shared_votes(config.jury or config.members))
     else:
-        found = _run(partial(find_council, environment, reached=config.reached))
+        discovered = _run(partial(find_council, environment, reached=config.reached))
         if config.jury:
             names = [juror.name for juror in config.jury]
-            apart = name_seats([replace(seat, name="") for seat in found.seats], names)
-            found = replace(found, seats=apart)
-        found = replace(found, seats=config.priced(found.seats, found=True))
-    config.check_prices((*found.seats, *config.jury, *config.chairmen))
-    return found
+            apart = name_seats([replace(seat, name="") for seat in discovered.seats], names)
+            discovered = replace(discovered, seats=apart)
+        discovered = replace(discovered, seats=config.priced(discovered.seats, found=True))
+    config.check_prices((*discovered.seats, *config.jury, *config.chairmen))
+    return discovered
 
 
 def without_keys(

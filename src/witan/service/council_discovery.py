@@ -225,7 +225,7 @@ async def find_sources(
     -------
     Each one's models, the one to seat first first; and why others have none, a sentence each.
     """
-    asked = [
+    lookups = [
         a for p in providers.values() if (a := _make_request(p, environment, reached)) is not None
     ]
     unmoved = {kind: url for kind, url in servers.items() if kind not in reached}
@@ -233,9 +233,9 @@ async def find_sources(
     silent: list[str] = []
     passed: list[str] = []
     async with Connections() as connections:
-        lists = {a.provider.name: _unseatable(a, environment, connections) for a in asked}
+        lists = {a.provider.name: _unseatable(a, environment, connections) for a in lookups}
         async with anyio.create_task_group() as group:
-            for each in (a for a in asked if not lists[a.provider.name]):
+            for each in (a for a in lookups if not lists[a.provider.name]):
                 group.start_soon(_ask, each, connections, lists, silent, passed)
             local = await find_local_servers(here)
     sources = [models for models in lists.values() if isinstance(models, tuple) and models]
@@ -255,17 +255,17 @@ async def price_by_lists(
     Each list is asked for once. A seat keeps its unknown price where its provider has no key here,
     answers with no list, or states no price.
     """
-    asked: dict[tuple[str, str | None, str | None], _Asked] = {}
+    lookups: dict[tuple[str, str | None, str | None], _Asked] = {}
     for spec in filter(partial(lacks_price, environment=environment), specs):
         place = Reach(spec.url, spec.key_variable)
-        found = _make_request(PROVIDERS[spec.provider], environment, {spec.provider: place})
-        if found is not None and found.listing is not None:
-            asked[_endpoint(spec)] = found
-    if not asked:
+        lookup = _make_request(PROVIDERS[spec.provider], environment, {spec.provider: place})
+        if lookup is not None and lookup.listing is not None:
+            lookups[_endpoint(spec)] = lookup
+    if not lookups:
         return tuple(specs)
     prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]] = {}
     async with Connections() as connections, anyio.create_task_group() as group:
-        for endpoint, each in asked.items():
+        for endpoint, each in lookups.items():
             group.start_soon(_look_up, endpoint, each, connections, prices)
     return tuple(
         replace(spec, price=prices.get(_endpoint(spec), NO_PRICES).get(spec.model))
@@ -305,20 +305,20 @@ def _endpoint(spec: SeatSpec) -> tuple[str, str | None, str | None]:
 
 async def _look_up(
     endpoint: tuple[str, str | None, str | None],
-    asked: _Asked,
+    lookup: _Asked,
     connections: Connections,
     prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]],
 ) -> None:
     """Note the prices in one provider's list; none where it cannot be had in time."""
-    key = None if asked.key is None else asked.key[1]
+    key = None if lookup.key is None else lookup.key[1]
     with anyio.move_on_after(LOOK_SECONDS), suppress(ModelError):
         models = await list_models(
-            asked.provider.name,
-            asked.listing or "",
+            lookup.provider.name,
+            lookup.listing or "",
             key,
             connections,
-            key_header=asked.provider.key_header,
-            folder=asked.provider.models_folder,
+            key_header=lookup.provider.key_header,
+            folder=lookup.provider.models_folder,
         )
         prices[endpoint] = {m.id.strip(): m.price for m in models if m.price is not None}
 
@@ -357,14 +357,14 @@ def _make_request(
 
 
 def _unseatable(
-    asked: _Asked, environment: Mapping[str, str], connections: Connections
+    lookup: _Asked, environment: Mapping[str, str], connections: Connections
 ) -> Source | str:
     """Return the reason why no model of a provider can be seated; without one no model yet."""
-    name = asked.provider.name
-    if asked.listing is None:
-        return f"{name} is passed over: {asked.problem}"
+    name = lookup.provider.name
+    if lookup.listing is None:
+        return f"{name} is passed over: {lookup.problem}"
     try:
-        [spec] = _seats(asked.seat, ["any"])
+        [spec] = _seats(lookup.seat, ["any"])
         seat(replace(spec, name=name), environment, connections)
     except (ConfigError, MissingExtra) as error:
         return f"{name} is passed over: {error}"
@@ -372,36 +372,36 @@ def _unseatable(
 
 
 async def _ask(
-    asked: _Asked,
+    lookup: _Asked,
     connections: Connections,
     lists: dict[str, Source | str],
     silent: list[str],
     passed: list[str],
 ) -> None:
     """Note a provider's chat models, the one to seat first first, or why there are none."""
-    name = asked.provider.name
+    name = lookup.provider.name
     lists[name] = f"{name} did not list its models within {LOOK_SECONDS:g} s"
     with anyio.move_on_after(LOOK_SECONDS):
         try:
             models = await list_models(
                 name,
-                asked.listing or "",
-                None if asked.key is None else asked.key[1],
+                lookup.listing or "",
+                None if lookup.key is None else lookup.key[1],
                 connections,
-                key_header=asked.provider.key_header,
-                folder=asked.provider.models_folder,
+                key_header=lookup.provider.key_header,
+                folder=lookup.provider.models_folder,
             )
         except ModelError as error:
-            origin = "" if asked.key is None else f" (key from {asked.key[0]})"
+            origin = "" if lookup.key is None else f" (key from {lookup.key[0]})"
             lists[name] = f"{error}{origin}"
             return
         silent += [f"{name}:{model.id}" for model in models if not model.chats]
-        chosen = choose(name, models, free=asked.free)
+        chosen = choose(name, models, free=lookup.free)
         passed += chosen.notes(name)
         lists[name] = tuple(
             replace(seat, price=price)
             for model, price in chosen.models
-            for seat in _seats(asked.seat, [model])
+            for seat in _seats(lookup.seat, [model])
         )
 
 

@@ -57,10 +57,10 @@ class ServedSessions:
     def describe(self, session: Session) -> CouncilSession:
         """Add votes, descendants, and whether the session runs here."""
         running = self.service.running(session.id)
-        found = describe_session(self.service.history, session)
+        record = describe_session(self.service.history, session)
         if running is None:
-            return found
-        return replace(found, under_way=running.under_way, record_problem=running.problem)
+            return record
+        return replace(record, under_way=running.under_way, record_problem=running.problem)
 
     def whole_name(self, name: str) -> str:
         """Complete the name of a session, running or stored."""

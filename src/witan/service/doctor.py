@@ -199,9 +199,9 @@ async def diagnose(
             remedy = "without --offline, one is looked for in keys and servers"
             raise NoCouncil("no council is configured", remedy)
         else:
-            found = await find_council(environment, servers, reached=config.reached)
-            members = found.seats
-            notes += found.notes
+            discovered = await find_council(environment, servers, reached=config.reached)
+            members = discovered.seats
+            notes += discovered.notes
     except (ConfigError, NoCouncil) as error:
         problems.append(str(error))
         notes += [] if offline else [searched(servers, config.reached)]
@@ -480,12 +480,12 @@ class _Seats:
 
     def _address(self, spec: SeatSpec) -> dict[str, str]:
         """Return the address at which a seat is called, and its origin."""
-        found = address(spec, self._environment)
+        place = address(spec, self._environment)
         provider = PROVIDERS.get(spec.provider)
-        url = found.url or (None if provider is None else provider.address)
+        url = place.url or (None if provider is None else provider.address)
         if url is None:
             return {}
-        origin = found.variable or DEFAULT
+        origin = place.variable or DEFAULT
         if spec.url is not None:
             reach = self._config.reached.get(spec.provider, Reach())
             key = dotted(("providers", spec.provider, "url"))

@@ -42,11 +42,13 @@ def record_type(
         Types of fields that the class lacks, or that are something else there.
     """
     declared = {each.name: each for each in fields(source)}
-    getters = {each: held for each in order if isinstance(held := vars(source).get(each), property)}
-    hints = get_type_hints(source) | {
-        each: get_type_hints(held.fget)["return"] for each, held in getters.items()
+    getters = {
+        each: getter for each in order if isinstance(getter := vars(source).get(each), property)
     }
-    texts = (f"{each}\n    {held.__doc__}" for each, held in getters.items())
+    hints = get_type_hints(source) | {
+        each: get_type_hints(getter.fget)["return"] for each, getter in getters.items()
+    }
+    texts = (f"{each}\n    {getter.__doc__}" for each, getter in getters.items())
     return make_dataclass(
         name,
         [
@@ -233,7 +235,7 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _without_nan(held) for key, held in value.items()}
+        return {key: _without_nan(item) for key, item in value.items()}
     if isinstance(value, Sequence):
-        return [_without_nan(held) for held in value]
+        return [_without_nan(item) for item in value]
     return _without_nan(_known_to_json(value))

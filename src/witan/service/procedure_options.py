@@ -201,7 +201,7 @@ def _fits(value: object, hint: Any) -> bool:
         return any(_fits(value, each) for each in inner)
     if origin is Mapping:
         return isinstance(value, Mapping) and all(
-            _fits(key, inner[0]) and _fits(held, inner[1]) for key, held in value.items()
+            _fits(key, inner[0]) and _fits(item, inner[1]) for key, item in value.items()
         )
     if origin is Literal:
         return any(type(value) is type(each) for each in inner)

@@ -142,12 +142,12 @@ class WordRedactor:
 
     def __call__(self, text: str) -> str:
         """Redact a sentence of ours, or of a provider."""
-        text = self._search.sub(lambda found: self._forms.get(found[0], found[0]), text)
-        said, at = "", 0
+        text = self._search.sub(lambda match: self._forms.get(match[0], match[0]), text)
+        text_before, at = "", 0
         for name in self._like_paths.finditer(text):
-            said += redact_words(text[at : name.start()]) + name[0]
+            text_before += redact_words(text[at : name.start()]) + name[0]
             at = name.end()
-        return said + redact_words(text[at:])
+        return text_before + redact_words(text[at:])
 
 
 def _whole(name: str) -> str:
@@ -184,12 +184,12 @@ class SessionRedactor:
         if isinstance(event, e.OutcomeChanged):
             outcome = self.outcome(event.outcome)
             return event if outcome is event.outcome else replace(event, outcome=outcome)
-        told = {
+        values = {
             name: self._redact_field(getattr(event, name))
             for name in _SENTENCES.get(event.kind, ())
         }
-        changed = any(getattr(event, name) != said for name, said in told.items())
-        return replace(event, **told) if changed else event
+        changed = any(getattr(event, name) != value for name, value in values.items())
+        return replace(event, **values) if changed else event
 
     def _opened(self, event: e.SessionOpened) -> e.SessionOpened:
         shown = replace(
@@ -209,11 +209,11 @@ class SessionRedactor:
             return outcome
         return replace(outcome, abstentions=reasons, warnings=warnings)
 
-    def _redact_field(self, said: Any) -> Any:
+    def _redact_field(self, value: Any) -> Any:
         """Redact the sentences of a field: one, several, or none."""
-        if isinstance(said, tuple):
-            return tuple(map(self.words, said))
-        return None if said is None else self.words(said)
+        if isinstance(value, tuple):
+            return tuple(map(self.words, value))
+        return None if value is None else self.words(value)
 
 
 def redact_seats(*groups: Iterable[Seat]) -> tuple[tuple[Seat, ...], ...]:
@@ -265,14 +265,14 @@ def _parts(source: str) -> Iterator[str]:
 def redact_session(session: Session) -> Session:
     """Redact a session; the same one where there is nothing to hide."""
     redactor = SessionRedactor(session.opened)
-    opened, *told = map(redactor, session.events)
-    if all(shown is event for shown, event in zip(told, session.events[1:], strict=True)):
+    opened, *events = map(redactor, session.events)
+    if all(shown is event for shown, event in zip(events, session.events[1:], strict=True)):
         if opened is session.opened:
             return session
         assert isinstance(opened, e.SessionOpened)  # noqa: S101 - a session begins so
         # Seats keep their names, and by these alone the rest is read off the events.
-        return replace(session, opened=opened, events=(opened, *told))
-    return Session.of((opened, *told))
+        return replace(session, opened=opened, events=(opened, *events))
+    return Session.of((opened, *events))
 
 
 def redact_summaries(summaries: Iterable[SessionSummary]) -> list[SessionSummary]:
@@ -365,14 +365,14 @@ def _names(imported: Imported) -> Iterator[str]:
         yield from ballot.positions or ()
         for candidate, author in (ballot.authors or {}).items():
             yield from (candidate, author)
-    for told in (
+    for group in (
         imported.answers,
         imported.lengths,
         imported.models,
         imported.kept,
         imported.repaired,
     ):
-        yield from told
+        yield from group
     yield from imported.models.values()
     for took in imported.took:
         yield from (took.seat, took.model)
@@ -397,12 +397,12 @@ def _ballot(ballot: Ballot, names: Mapping[str, str], words: WordRedactor) -> Ba
     )
 
 
-def _keyed(told: Mapping[str, V], names: Mapping[str, str]) -> dict[str, V]:
-    return {names.get(name, name): value for name, value in told.items()}
+def _keyed(mapping: Mapping[str, V], names: Mapping[str, str]) -> dict[str, V]:
+    return {names.get(name, name): value for name, value in mapping.items()}
 
 
-def _each(told: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(names.get(name, name) for name in told)
+def _each(sequence: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(names.get(name, name) for name in sequence)
 
 
 def _same(one: object, other: object) -> bool:

@@ -456,9 +456,9 @@ class _Journal:
 
     def leave_open(self) -> Session | None:
         """Record a session that was resumed in vain as it is left; None: it progressed."""
-        if self._resumed is None or (found := self._resumed.leave_open()) is None:
+        if self._resumed is None or (interrupted := self._resumed.leave_open()) is None:
             return None
-        left, events = found
+        left, events = interrupted
         self._record(events)
         return left
 

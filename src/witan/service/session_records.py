@@ -97,16 +97,16 @@ class ImportedSession:
         """
         from witan.files.exports import ballot_fields, imported_object
 
-        held, about = self.held, self.about
-        votes = votes_beside(held.ballots)
-        counted = tuple(b for b in held.ballots if not votes or b.kind == "model")
+        imported, about = self.held, self.about
+        votes = votes_beside(imported.ballots)
+        counted = tuple(b for b in imported.ballots if not votes or b.kind == "model")
         known = {
-            "simulated": held.simulated,
+            "simulated": imported.simulated,
             "source": about.source,
-            "question": held.question,
+            "question": imported.question,
             "status": about.status,
-            "text": held.closing,
-            "answers": dict(held.answers),
+            "text": imported.closing,
+            "answers": dict(imported.answers),
             "votes": [ballot_fields(ballot) for ballot in votes],
             "outcome": self.outcome,
             "not_counted": self.not_counted,
@@ -114,7 +114,7 @@ class ImportedSession:
             "trust": self.trust,
             "record_problem": None,
         }
-        return to_json({**imported_object(replace(held, ballots=counted)), **known})
+        return to_json({**imported_object(replace(imported, ballots=counted)), **known})
 
     @property
     def trust(self) -> str | None:
@@ -180,16 +180,16 @@ def imported_session(
     history: "History", session: str, shown: "ImportRedactor" = leave_unredacted
 ) -> ImportedSession:
     """Read an imported session; ballots that cannot be counted are no error."""
-    about, (held, names) = history.summary(session), shown(history.export(session))
+    about, (imported, names) = history.summary(session), shown(history.export(session))
     try:
-        outcomes = imported_outcomes(history, held, Settings(), names=names)
+        outcomes = imported_outcomes(history, imported, Settings(), names=names)
     except HistoryError:
         raise
     except WitanError as error:
-        return ImportedSession(about, held, None, str(error))
+        return ImportedSession(about, imported, None, str(error))
     if not outcomes:
-        return ImportedSession(about, held, None, "no ballot ranks or grades anything")
-    return ImportedSession(about, held, outcomes[0], None)
+        return ImportedSession(about, imported, None, "no ballot ranks or grades anything")
+    return ImportedSession(about, imported, outcomes[0], None)
 
 
 DELTAS = (AnswerDelta, SynthesisDelta)
@@ -215,8 +215,8 @@ class _EventSchema:
             properties.pop("provisional", None)
             words = {"event": "What happened.", "seq": "Its number.", "at": "When, in UTC."}
             properties["event"] = {"const": kind, "type": "string"}
-            for name, said in words.items():
-                properties[name] = {**properties[name], "description": said}
+            for name, word in words.items():
+                properties[name] = {**properties[name], "description": word}
             shape["required"] = ["event", *shape["required"]]
         return result
 

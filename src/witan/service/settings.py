@@ -230,12 +230,12 @@ class BallotSettings(CountingSettings):
 
     def without_effect(self, rules: Collection[str]) -> tuple[str, ...]:
         """Name the settings that a count under these rules never reads, a sentence each."""
-        found = []
+        names = []
         if self.reliability is not None and "weighted_borda" not in rules:
-            found.append("reliability has no effect: only the rule weighted_borda reads it")
+            names.append("reliability has no effect: only the rule weighted_borda reads it")
         if self.threshold is not None and self.ties != "intervals":
-            found.append("threshold has no effect: only ties by intervals read it")
-        return tuple(found)
+            names.append("threshold has no effect: only ties by intervals read it")
+        return tuple(names)
 
     def settings(self, rule: str | None = None) -> "Settings":
         """Make the settings of a count."""

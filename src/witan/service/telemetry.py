@@ -83,14 +83,14 @@ class Spans:
 
     def watch(self, session: object) -> Listener:
         """Return a listener for one session, under whatever tells it from others."""
-        held = self._sessions[session] = _Session(self._tracer)
-        return skip_past_events(held.hear, SystemClock().now())
+        span = self._sessions[session] = _Session(self._tracer)
+        return skip_past_events(span.hear, SystemClock().now())
 
     def over(self, session: object) -> None:
         """End the spans of a session in which nothing follows."""
-        held = self._sessions.pop(session, None)
-        if held is not None:
-            held.end("interrupted")
+        span = self._sessions.pop(session, None)
+        if span is not None:
+            span.end("interrupted")
 
 
 class _Session:

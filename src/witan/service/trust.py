@@ -82,16 +82,16 @@ def _voted(outcome: Outcome) -> str:
     silent = sum(1 for reviewer in outcome.abstentions if reviewer not in cast)
     without_effect = len(outcome.without_effect)
     voted = len(cast) - people - without_effect
-    said = []
+    parts = []
     if voted or silent or not people:
         everyone = voted + without_effect + silent
-        said.append(f"{voted:,} of {counted(everyone, 'reviewer')}")
+        parts.append(f"{voted:,} of {counted(everyone, 'reviewer')}")
     unnamed: int = outcome.details.get("unnamed_votes", 0)
     if named := people - unnamed:
-        said.append(f"{named:,} {'person' if named == 1 else 'people'}")
+        parts.append(f"{named:,} {'person' if named == 1 else 'people'}")
     if unnamed:
-        said.append(counted(unnamed, "unnamed vote" if named else "vote"))
-    return ", ".join(said)
+        parts.append(counted(unnamed, "unnamed vote" if named else "vote"))
+    return ", ".join(parts)
 
 
 def _tied(outcome: Outcome) -> str:

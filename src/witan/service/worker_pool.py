@@ -108,20 +108,20 @@ async def once(key: Hashable, work: Callable[[], T]) -> T:
     key
         The same for the same counting.
     """
-    held = _get_pool(_shared, dict)
-    while (others := held.get(key)) is not None:
+    pools = _get_pool(_shared, dict)
+    while (others := pools.get(key)) is not None:
         await others.over.wait()
         if others.failure is not None:
             raise others.failure
         if others.done:
             result: T = others.result
             return result
-    held[key] = mine = _SharedCount()
+    pools[key] = mine = _SharedCount()
     with mine:
         try:
             mine.result = await run_counting(work)
         finally:
-            del held[key]
+            del pools[key]
     answer: T = mine.result
     return answer
 

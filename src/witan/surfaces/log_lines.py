@@ -33,15 +33,15 @@ class JsonLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
-        said = {
+        line = {
             "at": _at(record),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
             **_fields(record),
         }
         if record.exc_info is not None:
-            said["exception"] = self.formatException(record.exc_info)
-        return json.dumps(said)  # ASCII alone: nothing in it steers a terminal
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line)  # ASCII alone: nothing in it steers a terminal
 
 
 def _value(value: object) -> str:

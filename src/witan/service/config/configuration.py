@@ -305,11 +305,11 @@ class ProfileSettings:
 
 def profile_settings(settings: Iterable[Setting]) -> Mapping[str, ProfileSettings]:
     """Return the profiles that these settings hold, by name, in the order of their names."""
-    held: dict[str, list[Setting]] = {}
+    values: dict[str, list[Setting]] = {}
     for setting in settings:
         if setting.key[0] == PROFILES:
-            held.setdefault(setting.key[1], []).append(setting)
-    return {name: _profile(name, held[name]) for name in sorted(held)}
+            values.setdefault(setting.key[1], []).append(setting)
+    return {name: _profile(name, values[name]) for name in sorted(values)}
 
 
 def _profile(name: str, settings: Iterable[Setting]) -> ProfileSettings:
@@ -466,12 +466,12 @@ class Config:
     def reached(self) -> Mapping[str, Reach]:
         """The providers whose address or key is configured."""
         settings = [s for s in self.settings if s.key[0] == "providers" and s.key[2] in REACHING]
-        found = dict.fromkeys((setting.key[1] for setting in settings), Reach())
+        reaches = dict.fromkeys((setting.key[1] for setting in settings), Reach())
         for setting in settings:
             text = setting.value.rstrip("/") if setting.key[2] == "url" else setting.value
-            held = found[setting.key[1]]
-            found[setting.key[1]] = replace(held, **{REACHING[setting.key[2]]: text})
-        return found
+            reach = reaches[setting.key[1]]
+            reaches[setting.key[1]] = replace(reach, **{REACHING[setting.key[2]]: text})
+        return reaches
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -684,8 +684,8 @@ def _files(
         return
     start = directory.resolve()
     for place in (start, *start.parents):
-        found = place / FILE_NAME
-        if found.is_file():
-            if not (own.is_file() and found.samefile(own)):
-                yield found, False
+        file = place / FILE_NAME
+        if file.is_file():
+            if not (own.is_file() and file.samefile(own)):
+                yield file, False
             return

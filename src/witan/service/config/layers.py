@@ -565,7 +565,7 @@ def _read(data: Mapping[str, Any], where: str, *, strict: bool) -> Iterator[tupl
         document = Document.model_validate(data, strict=strict)
     except ValidationError as error:
         raise _refusal(error, where) from None
-    profiles = [((PROFILES, name), held) for name, held in document.profiles.items()]
+    profiles = [((PROFILES, name), profile) for name, profile in document.profiles.items()]
     for above, table in (((), document), *profiles):
         if table.chairman is not None and "chairmen" in table.model_fields_set:
             key = dotted((*above, "chairman"))
@@ -584,11 +584,11 @@ def _flatten(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
         if name not in table.model_fields_set or value is None:
             continue
         inner = value if isinstance(value, dict) else {}
-        for each, held in inner.items():
-            if isinstance(held, BaseModel):
-                yield from _flatten(held, (*above, name, each))
+        for each, values in inner.items():
+            if isinstance(values, BaseModel):
+                yield from _flatten(values, (*above, name, each))
             else:
-                yield (*above, name, each), held
+                yield (*above, name, each), values
         if isinstance(value, BaseModel) and not isinstance(value, MemberTable):
             yield from _flatten(value, (*above, name))
         elif not isinstance(value, dict):

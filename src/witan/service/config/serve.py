@@ -150,17 +150,17 @@ def serve_settings(settings: Iterable[Setting]) -> ServeSettings:
         if setting.key[1] == "public_url" and (problem := check_url(setting.value)):
             raise ConfigError(setting.where, setting.written, problem)
         values[setting.key[1]] = setting.value
-    held = {name: _token(name, tokens[name]) for name in sorted(tokens)}
-    return ServeSettings(**values, tokens=MappingProxyType(held))
+    digests = {name: _token(name, tokens[name]) for name in sorted(tokens)}
+    return ServeSettings(**values, tokens=MappingProxyType(digests))
 
 
 def _token(name: str, settings: Mapping[str, Setting]) -> TokenSettings:
-    said = settings.get("key") or settings.get("sha256")
-    if said is None:
+    secret = settings.get("key") or settings.get("sha256")
+    if secret is None:
         [first, *_] = settings.values()
         problem = "has neither key, the variable that holds the token, nor sha256, its digest"
         raise ConfigError(first.where, dotted((*TOKENS, name)), problem)
-    return TokenSettings(name, said.where, **{what: s.value for what, s in settings.items()})
+    return TokenSettings(name, secret.where, **{what: s.value for what, s in settings.items()})
 
 
 def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Mapping[str, bytes]:
@@ -174,7 +174,7 @@ def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Ma
         if token.key is not None:
             digest = sha256(environment[token.key].strip().encode()).digest()
         if digest in result.values():
-            twin = next(other for other, held in result.items() if held == digest)
+            twin = next(other for other, other_digest in result.items() if other_digest == digest)
             raise ConfigError(token.where, key, f"is the same token as {dotted((*TOKENS, twin))}")
         result[name] = digest
     return result

@@ -148,7 +148,7 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
             raise UnknownName("parameter of the rules compared", name, known)
     settings, ballots = parameters.compared(), parameters.ballots
     try:
-        found = compare_rules(
+        comparison = compare_rules(
             ballots.read(parameters, settings),
             settings,
             parameters.rules,
@@ -161,10 +161,12 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
         raise UnknownName("session of the ballots", error.name, error.known) from None
     return reduce_to(
         RuleComparison,
-        found,
+        comparison,
         witan=__version__,
-        n_sessions=len(found.sessions),
-        sessions=tuple(ComparedSession(name, found.outcomes[name]) for name in found.sessions),
+        n_sessions=len(comparison.sessions),
+        sessions=tuple(
+            ComparedSession(name, comparison.outcomes[name]) for name in comparison.sessions
+        ),
         not_read=tuple(ballots.not_read),
         without_effect=parameters.without_effect(compared),
     )

@@ -132,12 +132,12 @@ def sessions(store: SessionStore, parameters: SessionsParameters) -> SessionList
     Simulated sessions are marked.
     """
     history = store.history
-    found, cursor = history.page(parameters.search, parameters.limit, parameters.cursor)
-    parents = (line.parent for line in found if line.parent is not None)
+    page, cursor = history.page(parameters.search, parameters.limit, parameters.cursor)
+    parents = (line.parent for line in page if line.parent is not None)
     return SessionList(
         history.url,
-        tuple(found),
-        history.short_names([*(line.session for line in found), *parents]) if found else {},
+        tuple(page),
+        history.short_names([*(line.session for line in page), *parents]) if page else {},
         None if cursor is None else f"{cursor[0].isoformat()} {cursor[1]}",
     )
 
@@ -153,8 +153,8 @@ class ShowParameters(Parameters):
 def redact_imported_session(imported: ImportedSession) -> ImportedSession:
     """Redact names and reasons; the outcome was counted under the names that clients see."""
     why = None if imported.not_counted is None else redact_words(imported.not_counted)
-    held, _ = redact_import(imported.held)
-    return replace(imported, about=redact(imported.about), held=held, not_counted=why)
+    redacted, _ = redact_import(imported.held)
+    return replace(imported, about=redact(imported.about), held=redacted, not_counted=why)
 
 
 @operation("show", get="/sessions/{session}", tag="sessions")

@@ -249,12 +249,12 @@ class Councils:
         """Make the error of a session whose seats are not configured."""
         begun, anew = f"the session {session.id} was begun by", "or put the question anew"
         opened = session.opened
-        for found in self.profiles.values():
-            if found.problem is not None and not _missing_seats(
-                opened, self._configured(found.name)
+        for council in self.profiles.values():
+            if council.problem is not None and not _missing_seats(
+                opened, self._configured(council.name)
             ):
-                which = f"the profile {found.name}" if found.name else "the configured council"
-                problem = f"{begun} {which}, which cannot be seated: {found.problem}"
+                which = f"the profile {council.name}" if council.name else "the configured council"
+                problem = f"{begun} {which}, which cannot be seated: {council.problem}"
                 return NoCouncil(problem, f"have that mended, {anew}")
         lacking = {
             name: _missing_seats(opened, (*base.members, *base.jury, *base.chairmen))
@@ -278,12 +278,12 @@ class Councils:
     def _base(self, profile: str) -> Council:
         if profile in self._councils:
             return self._councils[profile]
-        found = self.profiles.get(profile)
-        if found is None:
+        base = self.profiles.get(profile)
+        if base is None:
             raise UnknownName("profile", profile, [name for name in self.profiles if name])
         which = f"the profile {profile}" if profile else "the configured council"
         remedy = "ask another profile; demo can always be asked"
-        raise NoCouncil(f"{which} cannot be seated: {found.problem}", remedy)
+        raise NoCouncil(f"{which} cannot be seated: {base.problem}", remedy)
 
     def _procedure(self, base: Council, judging: CouncilRequest) -> Procedure:
         if not (options := judging.options.given()):

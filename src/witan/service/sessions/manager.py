@@ -430,17 +430,17 @@ class Service:
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
     ) -> tuple[Plan, float | None]:
         """Plan a retry by the record alone: nobody is seated; return its ceiling as well."""
-        found = await self._at_rest(session)
-        limits = with_ceiling(found.opened.procedure, max_cost_usd).limits
-        return plan_retry(found, tuple(seats) or None, limits), limits.max_cost_usd
+        record = await self._at_rest(session)
+        limits = with_ceiling(record.opened.procedure, max_cost_usd).limits
+        return plan_retry(record, tuple(seats) or None, limits), limits.max_cost_usd
 
     async def plan_rejudge(
         self, session: str, judging: CouncilRequest
     ) -> tuple[Plan, float | None]:
         """Plan another jury, and its ceiling."""
-        found = await self._registry.session(session)
+        record = await self._registry.session(session)
         council = self._seatings.council_of_jurors(judging)
-        plan = rejudge_job(self._seatings, found, judging).plan(council)
+        plan = rejudge_job(self._seatings, record, judging).plan(council)
         return plan, council.procedure.limits.max_cost_usd
 
     async def session(self, name: str) -> Session:

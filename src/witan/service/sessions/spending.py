@@ -100,8 +100,8 @@ class Ledger:
             except (OSError, ValueError) as error:
                 self._held.close()
                 raise _unusable(path, error) from error
-        held = (line.reserved for line in self._lines.values())
-        self.left = tuple(reserved for reserved in held if reserved is not None)
+        amounts = (line.reserved for line in self._lines.values())
+        self.left = tuple(reserved for reserved in amounts if reserved is not None)
 
     def __enter__(self) -> Self:
         return self
@@ -122,10 +122,10 @@ class Ledger:
         """Return the dollars reserved for sessions under way, and their number."""
         self._forget()
         numbers = self._under_way & self._lines.keys()
-        held = [
+        reservations = [
             self._lines[number].usd for number in numbers if self._lines[number].client == client
         ]
-        return sum(held), len(held)
+        return sum(reservations), len(reservations)
 
     def reserve(self, client: str, usd: float) -> ReservedAmount:
         """Hold dollars back."""
@@ -175,15 +175,15 @@ class Ledger:
         self._forget()
         stale = self._written + len(lines) - len(self._lines)
         anew = stale > MOST_STALE
-        held = self._lines if anew else lines
-        text = _text(held) if anew or not self._torn else "\n" + _text(held)
+        written = self._lines if anew else lines
+        text = _text(written) if anew or not self._torn else "\n" + _text(written)
         try:
             await anyio.to_thread.run_sync(_replace if anew else _append, path, text)
         except OSError as error:
             self._torn = True
             raise _unusable(path, error) from error
         self._torn = False
-        self._written = len(held) if anew else self._written + len(lines)
+        self._written = len(written) if anew else self._written + len(lines)
         # What was said meanwhile is not on the disk.
         later = self._unwritten.items()
         self._unwritten = {n: line for n, line in later if line is not lines.get(n)}
@@ -251,15 +251,15 @@ def _text(lines: Mapping[str, _Line]) -> str:
 
 
 def _object(number: str, line: _Line) -> dict[str, object]:
-    held: dict[str, object] = {}
+    amounts: dict[str, object] = {}
     if line.reserved is not None:
-        held = {
+        amounts = {
             "held": True,
             "session": line.reserved.session,
             "before_usd": line.reserved.before_usd,
         }
     at = line.at.isoformat()
-    return {"number": number, "asker": line.client, "at": at, "usd": line.usd, **held}
+    return {"number": number, "asker": line.client, "at": at, "usd": line.usd, **amounts}
 
 
 def _lines(text: str) -> Iterator[tuple[str, _Line]]:
@@ -269,11 +269,11 @@ def _lines(text: str) -> Iterator[tuple[str, _Line]]:
     """
     for line in text.splitlines():
         try:
-            held = json.loads(line)
-            at, usd = datetime.fromisoformat(held["at"]), float(held["usd"])
+            record = json.loads(line)
+            at, usd = datetime.fromisoformat(record["at"]), float(record["usd"])
             if at.tzinfo is not None and isfinite(usd):
-                number, client = str(held["number"]), str(held["asker"])
-                yield number, _Line(client, at, usd, _still(number, client, usd, held))
+                number, client = str(record["number"]), str(record["asker"])
+                yield number, _Line(client, at, usd, _still(number, client, usd, record))
         except (ValueError, KeyError, TypeError):
             continue
 
@@ -461,12 +461,12 @@ class ClientLimits:
 
     def _refusal(self, client: Client, daily_usd: float, least_usd: float | None = None) -> Busy:
         """Sum what is spent and reserved, and say when to try again."""
-        held, n_held = self._ledger.held_back(client.name)
-        spent = self._ledger.spent(client.name) - held
+        reserved, n_held = self._ledger.held_back(client.name)
+        spent = self._ledger.spent(client.name) - reserved
         problem = f"{client.name} has spent ${spent:.4f} of the ${daily_usd:g} of its last 24 hours"
         if n_held:
             under_way = counted(n_held, "session")
-            problem += f", and ${held:.4f} is held back for {under_way} under way"
+            problem += f", and ${reserved:.4f} is held back for {under_way} under way"
         if least_usd is not None:
             problem += f"; this one needs at least ${least_usd:.4f}"
         if (

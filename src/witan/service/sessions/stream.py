@@ -63,11 +63,11 @@ class StreamMessage:
     def mark(self) -> str:
         """A mark that differs from that of another event with the same number."""
         if self._mark is None:
-            said = self.json
+            payload = self.json
             if self.event.provisional:  # an event is the same one once it is kept
-                kept = replace(self.event, provisional=False)
-                said = event_to_json(kept, simulated=self._simulated).encode()
-            self._mark = blake2s(said, digest_size=MARK_BYTES).hexdigest()
+                event = replace(self.event, provisional=False)
+                payload = event_to_json(event, simulated=self._simulated).encode()
+            self._mark = blake2s(payload, digest_size=MARK_BYTES).hexdigest()
         return self._mark
 
     @property
@@ -226,9 +226,9 @@ class Stream:
     def public_events(self) -> list[e.Event]:
         """The messages so far, without pieces of texts."""
         return [
-            told.event
-            for told in self._log
-            if not isinstance(told.event, e.AnswerDelta | e.SynthesisDelta)
+            entry.event
+            for entry in self._log
+            if not isinstance(entry.event, e.AnswerDelta | e.SynthesisDelta)
         ]
 
     @property
@@ -239,7 +239,7 @@ class Stream:
     @property
     def n_bytes(self) -> int:
         """The length of all that was told so far, as JSON."""
-        return sum(told.n_bytes for told in self._log)
+        return sum(entry.n_bytes for entry in self._log)
 
     def __len__(self) -> int:
         return len(self._log)
@@ -251,9 +251,9 @@ class Stream:
         whole.
         """
         while True:
-            for told in self._since(after):
-                after = told.seq
-                yield told
+            for entry in self._since(after):
+                after = entry.seq
+                yield entry
             if self._log and self._log[-1].seq > after:
                 continue
             if self.ended:
@@ -286,39 +286,45 @@ class Stream:
             return
         self._waiting, self._gathered = False, anyio.Event()
         now = self._seconds()
-        ready = [held for held in self._written.values() if held.pending is not None]
-        for held in sorted(ready, key=lambda held: held.pending.seq if held.pending else 0):
-            if held.pending is not None:
-                self._tell_piece(held, held.pending)
-            held.told_at, held.pending = now, None
+        ready = [gathering for gathering in self._written.values() if gathering.pending is not None]
+        for gathering in sorted(
+            ready, key=lambda gathering: gathering.pending.seq if gathering.pending else 0
+        ):
+            if gathering.pending is not None:
+                self._tell_piece(gathering, gathering.pending)
+            gathering.told_at, gathering.pending = now, None
 
     def _since(self, after: int) -> Iterator[StreamMessage]:
         # Sliced, as the log may change between two readings.
-        rest = self._log[bisect_right(self._log, after, key=lambda told: told.seq) :]
-        return (told.since(after) for told in rest)
+        rest = self._log[bisect_right(self._log, after, key=lambda entry: entry.seq) :]
+        return (entry.since(after) for entry in rest)
 
     def _gather(self, piece: Piece) -> None:
         text = _text_of(piece)
-        held = self._written.get(text)
-        if held is None or (not self._waiting and self._seconds() - held.told_at >= PACE_SECONDS):
+        gathering = self._written.get(text)
+        if gathering is None or (
+            not self._waiting and self._seconds() - gathering.told_at >= PACE_SECONDS
+        ):
             # The first piece of a text is what a reader waits for.
             self.tell_gathered()
-            if held is None:
-                held = self._written[text] = _Gathering()
-            held.told_at = self._seconds()
-            self._tell_piece(held, piece)
+            if gathering is None:
+                gathering = self._written[text] = _Gathering()
+            gathering.told_at = self._seconds()
+            self._tell_piece(gathering, piece)
             return
-        before = held.pending
-        held.pending = piece if before is None else replace(piece, text=before.text + piece.text)
+        before = gathering.pending
+        gathering.pending = (
+            piece if before is None else replace(piece, text=before.text + piece.text)
+        )
         if not self._waiting:
             self._waiting = True
             self._gathered.set()
 
-    def _tell_piece(self, held: _Gathering, piece: Piece) -> None:
+    def _tell_piece(self, gathering: _Gathering, piece: Piece) -> None:
         """Tell a piece; what was told long ago of a long text is kept as one."""
         self._tell(piece)
-        held.alone += 1
-        if held.alone < 2 * RECENT:
+        gathering.alone += 1
+        if gathering.alone < 2 * RECENT:
             return
         text = _text_of(piece)
         own = [each for each in self._log if _is_of(each.event, text)]
@@ -329,7 +335,7 @@ class Stream:
             for each in self._log
             if each is last or id(each) in recent or not _is_of(each.event, text)
         ]
-        held.alone = RECENT
+        gathering.alone = RECENT
 
     def _forget_pieces(self, event: e.Event) -> None:
         """Drop the pieces of a text that is whole, or void."""
@@ -340,10 +346,10 @@ class Stream:
         for text in [t for t in self._written if t[0] == stage and t[1] == whose]:
             del self._written[text]
         self._log = [
-            told
-            for told in self._log
-            if not isinstance(told.event, e.AnswerDelta | e.SynthesisDelta)
-            or _text_of(told.event)[:2] != over
+            entry
+            for entry in self._log
+            if not isinstance(entry.event, e.AnswerDelta | e.SynthesisDelta)
+            or _text_of(entry.event)[:2] != over
         ]
 
     def _tell(self, event: e.Event) -> None:

@@ -206,9 +206,9 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
         learned = place.history.learn()
         counting = apply_learned(procedure.counting, learned, "grades")
         procedure = replace(procedure, counting=counting)
-    found = panel_separation(council.members, procedure, council.jury)
-    if found is not None:
-        say(separation_sentence(found))
+    separation = panel_separation(council.members, procedure, council.jury)
+    if separation is not None:
+        say(separation_sentence(separation))
 
 
 STATUSES = "Exit status: as for witan ask."
@@ -319,10 +319,10 @@ def _print_plan(
 
     async def plan() -> "PlanSummary":
         async with Service.open(councils, local=True, sessions=sessions) as service:
-            found: PlanSummary = await find_operation(operation).handler(
+            summary: PlanSummary = await find_operation(operation).handler(
                 Planner(service, LOCAL), request
             )
-        return found
+        return summary
 
     print_result(anyio.run(plan), as_json=as_json)
 
@@ -470,18 +470,22 @@ def resume_command(**options: Any) -> int:
         return place
 
     def prepare(live: "LiveSession") -> "SessionStart | Session":
-        found, trusted = _find_session(request, file, live.place)
-        if found.status != "interrupted":
-            return found
+        record, trusted = _find_session(request, file, live.place)
+        if record.status != "interrupted":
+            return record
         if not (options["trust"] or trusted):
-            refuse_untrusted(found.opened.called)
-        if file is not None and live.place is not None and _is_closed(live.place.history, found.id):
+            refuse_untrusted(record.opened.called)
+        if (
+            file is not None
+            and live.place is not None
+            and _is_closed(live.place.history, record.id)
+        ):
             live.say("the history has this session whole: what follows is kept in the file alone")
             live.leave_history()
         councils = live.councils(config)
-        councils.council_of(found, max_cost_usd=request.max_cost_usd)
-        chosen = replace(request, session=found.id)
-        return SessionStart(find_operation("resume"), chosen, councils, (found,), file)
+        councils.council_of(record, max_cost_usd=request.max_cost_usd)
+        chosen = replace(request, session=record.id)
+        return SessionStart(find_operation("resume"), chosen, councils, (record,), file)
 
     status = run_session(output, open_place, prepare)
     _clear_away(file, config, options)

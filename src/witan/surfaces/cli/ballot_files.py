@@ -157,8 +157,8 @@ class Body:
             option = "--weight" if kind == "reviewer" else "--answers"
             for name in given:
                 if name not in known:
-                    told = clean(str(UnknownName(kind, name, known)))
-                    echo(f"{option} has no effect: {told}", err=True)
+                    message = clean(str(UnknownName(kind, name, known)))
+                    echo(f"{option} has no effect: {message}", err=True)
 
     def _read(self, path: str) -> Iterable["Ballot"]:
         if not self._is_file(path):

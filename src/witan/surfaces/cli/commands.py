@@ -182,7 +182,7 @@ def render_report(page: Page, result: object) -> Iterator[str]:
 def with_options(text: str, declared: type[Parameters]) -> str:
     """Call the parameters that stand in backticks in a text by their options."""
     options = {each.name: each.option for each in parameters_of(declared)}
-    return re.sub(r"`(\w+)`", lambda found: options.get(found[1], found[0]), text)
+    return re.sub(r"`(\w+)`", lambda match: options.get(match[1], match[0]), text)
 
 
 def take_parameters(declared: type[P], options: dict[str, Any]) -> P:

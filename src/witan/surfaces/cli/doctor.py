@@ -165,14 +165,14 @@ def _history(finding: "HistoryFinding") -> Iterator[str]:
             yield finding.problem
     elif finding.note is not None:
         yield f"{finding.note[0].upper()}{finding.note[1:]}."
-    if (found := finding.found) is not None:
-        journal = "" if found.kind == "PostgreSQL" else f", journal {found.journal}"
-        migrated = f"{found.migrated_at:%Y-%m-%d} by Witan {found.migrated_by}"
-        size = f"{found.n_bytes / 1e6:,.1f} MB"
-        yield f"{found.kind}{journal}, version {found.version} since {migrated}, {size}"
-        parts = [counted(found.n_sessions, "session")]
-        parts += [f"{found.n_simulated:,} simulated"] if found.n_simulated else []
-        parts += [f"{found.n_interrupted:,} interrupted"] if found.n_interrupted else []
+    if (history := finding.found) is not None:
+        journal = "" if history.kind == "PostgreSQL" else f", journal {history.journal}"
+        migrated = f"{history.migrated_at:%Y-%m-%d} by Witan {history.migrated_by}"
+        size = f"{history.n_bytes / 1e6:,.1f} MB"
+        yield f"{history.kind}{journal}, version {history.version} since {migrated}, {size}"
+        parts = [counted(history.n_sessions, "session")]
+        parts += [f"{history.n_simulated:,} simulated"] if history.n_simulated else []
+        parts += [f"{history.n_interrupted:,} interrupted"] if history.n_interrupted else []
         yield ", ".join(parts)
 
 

@@ -81,8 +81,10 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
             return Status.ANSWERED
         nothing = Counter[str]()
         kind, write = _writer(options, nothing)
-        found = _find_sessions(history, sessions, options)
-        picked, left_out = _pick(found, kind, everything=options["everything"] or bool(sessions))
+        summaries = _find_sessions(history, sessions, options)
+        picked, left_out = _pick(
+            summaries, kind, everything=options["everything"] or bool(sessions)
+        )
         if not picked:
             raise NothingToCount(_describe_nothing(left_out, kind))
         damaged: list[str] = []
@@ -225,8 +227,8 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
     if options["as_json"]:
         from witan.service.json_output import to_json
 
-        told = {"history": history.url, "lake": str(lake), "sessions": done.sessions}
-        echo(to_json({**told, "days": done.days}))
+        result = {"history": history.url, "lake": str(lake), "sessions": done.sessions}
+        echo(to_json({**result, "days": done.days}))
     if not done.sessions:
         where = history.database.where
         nothing = f"the history {where} holds no session; {lake} has none of it either"

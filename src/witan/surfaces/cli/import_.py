@@ -249,12 +249,12 @@ class _Importer:
 
     def broken_off(self) -> str:
         """Say which files came in before the interruption."""
-        said = ["interrupted"]
+        words = ["interrupted"]
         if self._done:
-            said.append(f"{counted(self._done, 'file')} came in")
+            words.append(f"{counted(self._done, 'file')} came in")
         if self._at:
-            said.append(f"{clean(self._at)} comes in wholly or not at all")
-        return "; ".join([*said, "the same command again takes in what is missing"])
+            words.append(f"{clean(self._at)} comes in wholly or not at all")
+        return "; ".join([*words, "the same command again takes in what is missing"])
 
     def _take(self, tally: _Tally, path: str) -> None:
         from witan.service.operations.imports import import_file

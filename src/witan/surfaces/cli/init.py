@@ -158,22 +158,22 @@ def _chosen(asking: _Dialogue) -> "tuple[SeatSpec, ...]":
         sort_by_known_price,
     )
 
-    held = {
+    keys = {
         name: variable
         for name, p in PROVIDERS.items()
         if p.listing(None) is not None
         and (variable := (find_key(p.variables, os.environ) or ("",))[0])
     }
-    used = list(held)
-    if held:
-        asking.say(f"Keys found: {listed([*dict.fromkeys(held.values())], most=len(held))}")
-        names = asking.ask("Which providers to use, with commas between?", ",".join(held))
+    used = list(keys)
+    if keys:
+        asking.say(f"Keys found: {listed([*dict.fromkeys(keys.values())], most=len(keys))}")
+        names = asking.ask("Which providers to use, with commas between?", ",".join(keys))
         used = [name.strip() for name in names.split(",") if name.strip()]
         for name in used:
-            if name not in held:
-                known = listed([*held], most=len(held))
+            if name not in keys:
+                known = listed([*keys], most=len(keys))
                 raise click.UsageError(f"there is no key for {name!r}; there is one for {known}")
-    providers = {n: p for n, p in PROVIDERS.items() if n in used or n not in held}
+    providers = {n: p for n, p in PROVIDERS.items() if n in used or n not in keys}
     sources, problems = anyio.run(partial(find_sources, os.environ, providers=providers))
     if not sources:
         raise NoCouncil(

@@ -230,19 +230,21 @@ class LiveSession:
 
     def _say_remains(self, why: str) -> str:
         """Keep what came in; say where it is, and how to go on."""
-        kept = self.recorder.interrupt()
-        if kept is None:
+        place = self.recorder.interrupt()
+        if place is None:
             return f"{why} before the session was opened"
-        unkept = "" if kept.problem is None else f"the history did not keep it ({kept.problem}); "
-        if kept.failure is not None:
-            if not kept.in_history:
-                return f"{why}; {unkept}nothing is kept: {kept.failure}"
-            unkept = f"{kept.failure}; "
-        again = kept.session.id if kept.file is None else shlex.quote(str(kept.file))
-        own = kept.in_history and self.place is not None and self.place.own
-        trust = "" if own or not any(map(describe_risk, kept.session.opened.called)) else " --trust"
+        unkept = "" if place.problem is None else f"the history did not keep it ({place.problem}); "
+        if place.failure is not None:
+            if not place.in_history:
+                return f"{why}; {unkept}nothing is kept: {place.failure}"
+            unkept = f"{place.failure}; "
+        again = place.session.id if place.file is None else shlex.quote(str(place.file))
+        own = place.in_history and self.place is not None and self.place.own
+        trust = (
+            "" if own or not any(map(describe_risk, place.session.opened.called)) else " --trust"
+        )
         again = f"witan resume {again}{self._history_option}{trust}"
-        return f"{why}; {unkept}{kept.session.progress} kept; resume with: {again}"
+        return f"{why}; {unkept}{place.session.progress} kept; resume with: {again}"
 
     @property
     def _history_option(self) -> str:

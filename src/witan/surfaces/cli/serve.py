@@ -142,8 +142,10 @@ def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
     for name, profile in service.profiles.items():
         if name and profile.problem is not None:
             say(f"  the profile {name} cannot be asked: {profile.failure}")
-    kept = "nowhere, and are gone with the server"
-    say(f"  sessions are kept {kept if service.history is None else 'in ' + service.history.url}")
+    storage = "nowhere, and are gone with the server"
+    say(
+        f"  sessions are kept {storage if service.history is None else 'in ' + service.history.url}"
+    )
 
 
 @command(
@@ -269,7 +271,7 @@ def _keys(config: "Config") -> list[str]:
         for seat in (*council.members, *council.jury, *council.chairmen)
     ]
     looked = [key_variables(seat) for seat in seats]
-    chosen = [next((v for v in held if os.environ.get(v)), held[0]) for held in looked if held]
+    chosen = [next((v for v in keys if os.environ.get(v)), keys[0]) for keys in looked if keys]
     if not seats:
         known = (name for provider in PROVIDERS.values() for name in provider.variables)
         chosen = [name for name in known if os.environ.get(name)]

@@ -156,8 +156,8 @@ def _decoded(path: str, option: str) -> str:
     name = "standard input" if path == "-" else path
     try:
         with click.open_file(path, "rb") as file:
-            held: bytes = file.read()
-        return held.decode("utf-8-sig")
+            content: bytes = file.read()
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         problem = f"{name} is no UTF-8 text (byte {error.start:,})"
         raise click.BadParameter(problem, param_hint=option) from None

@@ -145,8 +145,8 @@ def vote_command(
         raise click.UsageError("choose --show or --ranking, not both")
     if given["paper"] is not None and given["ranking"] is None:
         raise click.UsageError("--paper belongs to --ranking")
-    asked = not show and given["ranking"] is None
-    if asked and (as_json or not sys.stdin.isatty()):
+    asking = not show and given["ranking"] is None
+    if asking and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("without a terminal to ask on, give --show, then --ranking TEXT")
     with open_sessions(config, history) as store:
         prepared = paper_for(store, given["session"], given["as"])
@@ -155,7 +155,7 @@ def vote_command(
             _show(VotingPaper.of(prepared), command_line, as_json=as_json)
             return
         _check_earlier(prepared, replacing=given["replace"])
-        if asked:
+        if asking:
             result = cast_vote(store, prepared, HumanVote(_ask(prepared)))
         else:
             with _explain_labels(prepared, command_line):
@@ -281,7 +281,7 @@ def forget_command(
         if sessions:
             chosen = [*dict.fromkeys(store.whole_name(name) for name in sessions)]
         else:
-            chosen = [found.session for found in place.find(until=before)]
+            chosen = [summary.session for summary in place.find(until=before)]
         if with_children:
             chosen += descendants(place, chosen)
         if chosen and not yes:

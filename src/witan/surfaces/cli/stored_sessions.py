@@ -102,11 +102,11 @@ class LocalSessions:
 
     def describe(self, session: "Session") -> "CouncilSession":
         """Add votes, descendants, and whether a process is at the session."""
-        found = describe_session(self.shared_history, session)
+        record = describe_session(self.shared_history, session)
         if self.shared_history is None or session.status != "interrupted":
-            return found
+            return record
         running = self.history.summary(session.id).status == "running"
-        return replace(found, session=replace(session, status="running")) if running else found
+        return replace(record, session=replace(session, status="running")) if running else record
 
 
 class NamedSessions(LocalSessions):

@@ -49,21 +49,21 @@ class SessionBrief:
     trust: str | None
 
 
-def brief_session(found: Found) -> SessionBrief:
+def brief_session(result: Found) -> SessionBrief:
     """Reduce a session; one under way has the status running."""
-    if isinstance(found, ImportedSession):
-        name, outcome, trust = found.about.session, found.outcome, found.trust
-        status, simulated, text = found.about.status, found.held.simulated, found.held.closing
+    if isinstance(result, ImportedSession):
+        name, outcome, trust = result.about.session, result.outcome, result.trust
+        status, simulated, text = result.about.status, result.held.simulated, result.held.closing
     else:
-        session = found.session
+        session = result.session
         name, outcome, simulated, text = (
             session.id,
             session.outcome,
             session.simulated,
             session.text,
         )
-        status = "running" if found.under_way else session.status
-        trust = None if found.under_way else session_trust(session)
+        status = "running" if result.under_way else session.status
+        trust = None if result.under_way else session_trust(session)
     leaders = () if outcome is None else outcome.leaders
     return SessionBrief(name, status, simulated, leaders, text, trust)
 
@@ -73,13 +73,13 @@ def address(session: str) -> str:
     return f"witan://sessions/{quote(session, safe='')}"
 
 
-def result_text(found: Found) -> str:
+def result_text(result: Found) -> str:
     """Write the final answer with its trust, or the progress."""
-    if isinstance(found, ImportedSession):
-        return _imported_text(found)
-    if found.under_way:
-        return progress_text(found)
-    return "\n\n".join(filter(None, _final_answer(found)))
+    if isinstance(result, ImportedSession):
+        return _imported_text(result)
+    if result.under_way:
+        return progress_text(result)
+    return "\n\n".join(filter(None, _final_answer(result)))
 
 
 def _final_answer(result: CouncilSession) -> Iterator[str]:
@@ -111,11 +111,11 @@ def _warning(session: Session) -> str:
     return clean(" · ".join(parts))
 
 
-def progress_text(found: Found) -> str:
+def progress_text(result: Found) -> str:
     """Write a session's progress line by line, and who leads."""
-    if isinstance(found, ImportedSession):
-        return _imported_text(found)
-    session, under_way = found.session, found.under_way
+    if isinstance(result, ImportedSession):
+        return _imported_text(result)
+    session, under_way = result.session, result.under_way
     opened, outcome = session.opened, session.outcome
     voted = sum(not ballot.abstained for ballot in session.ballots)
     parts = [
@@ -139,9 +139,9 @@ def _next_step(session: Session) -> str:
     return "It came to no final answer; `result` says why."
 
 
-def whole_text(found: Found) -> str:
+def whole_text(result: Found) -> str:
     """Write everything of a session."""
-    return _imported_text(found) if isinstance(found, ImportedSession) else report_text(found)
+    return _imported_text(result) if isinstance(result, ImportedSession) else report_text(result)
 
 
 def _imported_text(imported: ImportedSession) -> str:

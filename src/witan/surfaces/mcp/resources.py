@@ -77,13 +77,13 @@ def _latest(service: Service) -> list[types.Resource]:
         return []
     return [
         types.Resource(
-            uri=address(found.session),
-            name=found.session,
-            title=_title(found.question) or found.session,
-            description=_describe(found),
+            uri=address(summary.session),
+            name=summary.session,
+            title=_title(summary.question) or summary.session,
+            description=_describe(summary),
             mime_type=JSON,
         )
-        for found in map(redact, service.history.find(limit=LATEST))
+        for summary in map(redact, service.history.find(limit=LATEST))
     ]
 
 
@@ -263,5 +263,5 @@ async def complete_argument(service: Service, name: str, value: str) -> types.Co
         names = [each for each in service.profiles if each]
     elif name == "session" and service.history is not None:
         find = partial(service.history.find, limit=MOST_COMPLETIONS, simulated=None)
-        names = [found.session for found in await anyio.to_thread.run_sync(find)]
+        names = [summary.session for summary in await anyio.to_thread.run_sync(find)]
     return types.Completion(values=[each for each in names if each.startswith(value)])

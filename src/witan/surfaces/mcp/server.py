@@ -129,13 +129,13 @@ class _Handlers:
     ) -> types.CompleteResult:
         """Complete an argument of a prompt, or a name in an address."""
         argument = params.argument
-        found = await resources.complete_argument(self._service, argument.name, argument.value)
-        return types.CompleteResult(completion=found)
+        values = await resources.complete_argument(self._service, argument.name, argument.value)
+        return types.CompleteResult(completion=values)
 
     async def list_resources(self, _: Context, __: Page) -> types.ListResourcesResult:
         """List the reports and the latest sessions."""
-        found = await resources.list_resources(self._service)
-        return types.ListResourcesResult(resources=found)
+        entries = await resources.list_resources(self._service)
+        return types.ListResourcesResult(resources=entries)
 
     async def list_templates(self, _: Context, __: Page) -> types.ListResourceTemplatesResult:
         """List the addresses with a name in them."""

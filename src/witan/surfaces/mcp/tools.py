@@ -433,10 +433,10 @@ async def _wait_for_result(
             await running.over()
     write = replies.whole_text if full else replies.result_text
 
-    def render(found: replies.Found) -> ToolReply:
-        brief = replies.brief_session(found)
-        over = isinstance(found, CouncilSession) and not found.under_way
-        return ToolReply(write(found), brief, over and not full and brief.text is None)
+    def render(result: replies.Found) -> ToolReply:
+        brief = replies.brief_session(result)
+        over = isinstance(result, CouncilSession) and not result.under_way
+        return ToolReply(write(result), brief, over and not full and brief.text is None)
 
     return await dispatch(
         result, call.service, call.client, ResultParameters(whole, wait=0), render

@@ -71,8 +71,8 @@ class Word:
 
     def of(self, line: Measured) -> Measure:
         """Look the measure up in a line."""
-        found: Measure = attrgetter(self.measure)(line)
-        return found
+        value: Measure = attrgetter(self.measure)(line)
+        return value
 
     def stands_out(self, line: Measured) -> bool:
         """Tell whether a reviewer's measure is beyond noise of what one would wish."""
@@ -437,20 +437,20 @@ def _reviewer(report: AuditReport, line: ReviewerAudit) -> Iterator[Block]:
     for concern in report.concerns.get(line.reviewer, ()):
         yield Note(f"It {concern.sentence}.", "concern")
     yield _listed(f"Every measure of {line.reviewer}", REVIEWER_WORDS, line, every=True)
-    for place, found in enumerate(line.criteria, 1):
-        yield Heading(f"On {found.criterion}", f"criterion-{place}")
-        yield _listed(f"How {line.reviewer} grades {found.criterion}", GRADING_WORDS, found)
+    for place, criterion in enumerate(line.criteria, 1):
+        yield Heading(f"On {criterion.criterion}", f"criterion-{place}")
+        yield _listed(f"How {line.reviewer} grades {criterion.criterion}", GRADING_WORDS, criterion)
 
 
-def _criterion(report: AuditReport, found: CriterionReport) -> Iterator[Block]:
+def _criterion(report: AuditReport, criterion: CriterionReport) -> Iterator[Block]:
     yield Heading("Reviewers", "reviewers")
-    gradings = [grader.grading for grader in found.graders]
-    lines = list(zip(found.graders, gradings, strict=True))
+    gradings = [grader.grading for grader in criterion.graders]
+    lines = list(zip(criterion.graders, gradings, strict=True))
     words = with_data(GRADING_WORDS, gradings)
-    yield from _compared(report, "Reviewers", words, lines, found.criterion)
-    if found.panel is not None:
+    yield from _compared(report, "Reviewers", words, lines, criterion.criterion)
+    if criterion.panel is not None:
         yield Heading("The panel", "panel")
-        yield _listed(f"The panel on {found.criterion}", CRITERION_WORDS, found.panel)
+        yield _listed(f"The panel on {criterion.criterion}", CRITERION_WORDS, criterion.panel)
 
 
 def _compared(
@@ -483,7 +483,7 @@ def _compared(
         cells = [_cell(word, of) for _, of in ordered]
         columns.append((Column(word.title, keep=word.keep, meaning=word.meaning), cells))
     yield table_of(title, columns, breaks=breaks, labels=labels, form="measured")
-    cells = [cell for _, held in columns for cell in held]
+    cells = [cell for _, group in columns for cell in group]
     legend = ["7/20: not enough data, 7 of the 20 needed."] * any(
         "/" in cell.short and cell.text is None for cell in cells
     )

@@ -159,7 +159,7 @@ class SeatNames(CandidateNames):
         # Whoever knows who the chairman is would know whose label that is.
         masked = re.sub(rf"(?:the )?chairman {one}", CHAIRMAN, sentence)
         run = re.compile(rf"(?<![\w-]){one}(?:, {one})*(?: and {one})?")
-        masked = run.sub(lambda found: self.name_list(re.findall(one, found[0])), masked)
+        masked = run.sub(lambda match: self.name_list(re.findall(one, match[0])), masked)
         return self._mask(masked)
 
     def quote(self, text: str) -> str:
@@ -173,7 +173,7 @@ class SeatNames(CandidateNames):
         one = self._one()
         named = re.compile(rf"\[{one}(?: ?[,;&/] ?{one})*\]")
         return self.quote(
-            named.sub(lambda found: re.sub(one, lambda each: self.name(each[0]), found[0]), text)
+            named.sub(lambda match: re.sub(one, lambda each: self.name(each[0]), match[0]), text)
         )
 
     def quote_partial(self, text: str) -> str:

@@ -19,7 +19,7 @@ def to_html(text: str) -> Markup:
 def exact_html(value: object) -> Markup:
     """Escape the value of a field, which the form sends back unchanged."""
     escaped = str(escape(value))
-    return Markup(_STEERING.sub(lambda found: f"&#x{ord(found[0]):x};", escaped))  # noqa: S704
+    return Markup(_STEERING.sub(lambda match: f"&#x{ord(match[0]):x};", escaped))  # noqa: S704
 
 
 def trusted_html(html: str) -> Markup:

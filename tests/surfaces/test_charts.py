@@ -324,6 +324,13 @@ class TestStandings:
         for said in ("session q1", "rule borda", "1 ballot (2 abstentions)", "worth 2.3"):
             assert said in words
 
+    @pytest.mark.parametrize(("votes", "printed"), [(100.0, "worth 100 "), (3.14, "worth 3.1 ")])
+    def test_whole_votes_are_printed_whole(self, votes, printed):
+        """A decimal that says nothing is left out."""
+        chart = standings_chart(outcome(standing("a"), effective_votes=votes))
+
+        assert any(each.startswith(printed) for each in chart.about)
+
     @pytest.mark.parametrize("length", range(1, 60))
     def test_no_line_below_the_headline_hangs_on_a_separator(self, length):
         """Where a line breaks between two circumstances, the dot between them goes."""

@@ -621,4 +621,4 @@ class TestCharts:
 
         assert said.status == 2
         assert said.out == ""
-        assert "there are 12: choose with --session" in said.err
+        assert "there are 12; choose one with --session" in said.err

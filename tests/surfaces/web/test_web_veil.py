@@ -76,6 +76,14 @@ class TestTheOrderOfTheSeats:
         assert one == other
         assert "are too close to call" in one
 
+    def test_has_a_legend_only_once_names_are_shown(self, two):
+        """A row of labels without names would say nothing."""
+        session = Session.of(two[0])
+        blind, open_ = (parsed(render_session(session, revealed=shown)) for shown in (False, True))
+
+        assert blind.all("ul", class_="legend") == []
+        assert "[A]" in open_.one("ul", class_="legend").text
+
     def test_cannot_be_read_off_a_recount(self, two):
         """Nor who is left out, nor what became of the leaders."""
         pages = []

@@ -196,7 +196,7 @@ class _Count:
         n_sessions = len(self.given.sessions or self.body.sessions)
         if n_sessions > 1 and (self.options["plot"] or self.options["matchups"]):
             raise click.UsageError(
-                f"A chart shows one session and there are {n_sessions:,}: choose with --session."
+                f"a chart shows one session and there are {n_sessions:,}; choose one with --session"
             )
 
     def _close(self) -> None:

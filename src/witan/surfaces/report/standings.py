@@ -66,7 +66,8 @@ def _circumstances(outcome: Outcome) -> Iterator[str]:
     yield f"rule {outcome.rule}"
     yield f"{counted(outcome.n_ballots, 'ballot')}{abstained}"
     if outcome.effective_votes is not None:
-        yield f"worth {number(outcome.effective_votes, 1)} independent ones"
+        worth = number(outcome.effective_votes, 1).removesuffix(".0")
+        yield f"worth {worth} independent ones"
 
 
 def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> Iterator[Band]:

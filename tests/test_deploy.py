@@ -104,7 +104,7 @@ class TestContainer:
             [
                 tmp_path / "witan/bin/python",
                 "-c",
-                "import opentelemetry.sdk, psycopg, mcp\nfrom witan.surfaces.http import app\n"
+                "import opentelemetry.sdk, psycopg, mcp\nfrom witan.surfaces.http import server\n"
                 "from witan.surfaces.web import assets\nimport witan\nprint(witan.__file__)",
             ],
             cwd=tmp_path / "wheels",

@@ -26,7 +26,7 @@ from witan.core.entries import (
 )
 from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import Outcome, Unit
-from witan.core.outcome_builder import per_session, written
+from witan.core.outcome_builder import per_session, to_double
 from witan.core.placing import first_places, votes
 from witan.core.profile import Floats, Matchups, Profile, matchups
 from witan.core.rules import RULES, Rule
@@ -209,7 +209,7 @@ class Block:
         self._wins = first_places(profile).T.tolist()
         met = matchups(profile)
         self._met = _met_a_rival(profile, met)
-        self._z = self._standardised()
+        self._z = self._standardise_grades()
         self._over = met.over.astype(np.float64).transpose(2, 0, 1)
         self._level = met.level.astype(np.float64).transpose(2, 0, 1)
         self._scores: dict[str, list[list[Number] | None]] = {}
@@ -275,7 +275,7 @@ class Block:
             p_beats=(None,) * len(met) if outcome is None else _beats(outcome, electorate, met),
         )
 
-    def _standardised(self) -> list[list[Number]]:
+    def _standardise_grades(self) -> list[list[Number]]:
         """Mean standardised grade per session and candidate; 0 if all ballots are flat."""
         if self.profile.grades is None:
             return [[None] * self.profile.n_candidates] * self.profile.n_sessions
@@ -284,15 +284,15 @@ class Block:
         flat = np.zeros(1, dtype=bool) if scores.fell_back is None else scores.fell_back
         z = np.where(flat, scores.score.dtype.type(0), scores.score)
         counts = (votes(self.profile, rule) > 0) & np.array(self._met[rule.rivals]).T
-        return per_session(written(np.where(counts, z, z.dtype.type(nan))))
+        return per_session(to_double(np.where(counts, z, z.dtype.type(nan))))
 
     def _scored(self, rule: str) -> list[list[Number] | None]:
         """The scores of every session under a rule, from outcomes if present."""
         if rule not in self._scores:
-            self._scores[rule] = self._counted(RULES[rule])
+            self._scores[rule] = self._count_scores(RULES[rule])
         return self._scores[rule]
 
-    def _counted(self, rule: Rule) -> list[list[Number] | None]:
+    def _count_scores(self, rule: Rule) -> list[list[Number] | None]:
         """Scores per session, None where the rule cannot count it."""
         scores: list[list[Number] | None] = [None] * self.profile.n_sessions
         if rule.needs == "history":
@@ -303,7 +303,7 @@ class Block:
         if rule.needs == "grades":
             chosen = np.flatnonzero(self.profile.graded.any(axis=(0, 1)))
         for part in self._countable(rule, chosen):
-            for column, row in zip(part.columns, per_session(written(part.score)), strict=True):
+            for column, row in zip(part.columns, per_session(to_double(part.score)), strict=True):
                 scores[int(column)] = row
         return scores
 
@@ -451,7 +451,7 @@ class _Counting:
         self.casts, self.rules, self.settings = casts, rules, settings
         self.with_p_beats = with_p_beats
         self.named = [Named(cast) for cast in casts]
-        self.halves = [half for number in range(len(casts)) for half in self._read(number)]
+        self.halves = [half for number in range(len(casts)) for half in self._read_casts(number)]
 
     def entries(self) -> Iterator[Entries]:
         """Count all, then give the rows in the order of the sessions."""
@@ -466,7 +466,7 @@ class _Counting:
                 half = next(waiting, None)
             yield self._entries(number, mine)
 
-    def _read(self, number: int) -> list[_Half]:
+    def _read_casts(self, number: int) -> list[_Half]:
         cast = self.casts[number]
         by_kind: dict[Kind, list[Ballot]] = {}
         for ballot in cast.ballots:

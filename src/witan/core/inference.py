@@ -171,7 +171,9 @@ def fit_parts(counted: Counted) -> list[FittedSessions]:
         values = opinion_rows(one) if paired and unit == "ranks" else None
         profile = counted.profile.take(np.array(members))
         evidence = _Evidence(fit, profile, unit, values)
-        parts.append(_fitted(counted.settings, np.array(members), evidence, models, paired=paired))
+        parts.append(
+            _fit_sessions(counted.settings, np.array(members), evidence, models, paired=paired)
+        )
     return parts
 
 
@@ -192,11 +194,11 @@ def _fit_copies(counted: Counted, column: int, unit: Unit, models: float) -> Fit
     profile = counted.profile.take(slice(column, column + 1)).keep_candidates(judged)
     fit = fit_grades(profile) if unit == "grades" else fit_ranks(profile)
     evidence = _Evidence(fit, profile, unit)
-    fitted = _fitted(counted.settings, np.array([column]), evidence, models, paired=False)
+    fitted = _fit_sessions(counted.settings, np.array([column]), evidence, models, paired=False)
     return replace(fitted, places=places)
 
 
-def _fitted(
+def _fit_sessions(
     settings: Settings,
     columns: NDArray[np.intp],
     evidence: _Evidence,

@@ -534,7 +534,7 @@ class _Reader:
                 levels.setdefault(key, []).append(name)
         return tuple(tuple(levels[key]) for key in sorted(levels))
 
-    def _completed(self, groups: Groups, sheet: Sequence[str]) -> Groups:
+    def _complete_groups(self, groups: Groups, sheet: Sequence[str]) -> Groups:
         """Append unranked candidates if they count, then failed ones."""
         if not self.failed and self.counting.unranked == "skip":
             return groups
@@ -569,7 +569,7 @@ class _Reader:
         sheet_names = [name for name in sheet if name not in leaves]
         places = [0] * len(self.candidates)
         above = 0
-        for group in self._completed(counted, sheet_names):
+        for group in self._complete_groups(counted, sheet_names):
             for name in group:
                 places[self.seats[name]] = 2 * above + len(group) + 1
             above += len(group)

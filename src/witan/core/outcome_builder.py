@@ -129,14 +129,14 @@ def per_session(values: NDArray[Any]) -> list[Any]:
     return plain.tolist()  # type: ignore[no-any-return]
 
 
-def written(values: NDArray[Any]) -> Floats:
+def to_double(values: NDArray[Any]) -> Floats:
     """Double precision; a single-precision number has the digits it is written with."""
     if values.dtype != np.float32:
         return np.asarray(values, dtype=np.float64)
     return np.array([float(str(value)) for value in values.ravel()]).reshape(values.shape)
 
 
-def _whole(values: NDArray[Any]) -> NDArray[Any]:
+def _integers_where_whole(values: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers as integers, the others as they are."""
     if values.dtype.kind != "f":
         return values
@@ -262,8 +262,8 @@ class Outcomes:
             following[:-1] &= (self.votes[:-1] > 0) & (self.votes[1:] > 0)
         columns = (
             self._line(self.counted.placing.ranks),
-            written(self.score),
-            written(self.std_error),
+            to_double(self.score),
+            to_double(self.std_error),
             intervals,
             self.votes,
             self._line(self.counted.wins),
@@ -392,7 +392,7 @@ class Outcomes:
         inference, counted = self.inference, self.counted
         return {
             "p_beats": per_session(self._pair(inference.p_beats)),
-            "margins": per_session(self._pair(_whole(counted.margins))),
+            "margins": per_session(self._pair(_integers_where_whole(counted.margins))),
             "rho": per_session(inference.rho),
             "df": per_session(np.where(self.fitted, inference.df, np.nan)),
             "n_ballots": per_session(self.effective.sum(axis=0)),
@@ -524,7 +524,7 @@ def _band(grade: float | None) -> str | None:
     return next((name for least, name in BANDS if grade >= least), "poor")
 
 
-def _cast(batch: Outcomes, column: int) -> list[Vote]:
+def _informing_ballots(batch: Outcomes, column: int) -> list[Vote]:
     """The ballots that inform the rule."""
     votes = batch.counted.electorates[column].votes
     return list(compress(votes, batch.effective[:, column].tolist()))
@@ -535,7 +535,7 @@ def _details(batch: Outcomes, column: int) -> dict[str, Any]:
     electorate = batch.counted.electorates[column]
     details = {name: values[column] for name, values in batch.rule_numbers[1].items()}
     if any(vote.kind == "human" for vote in electorate.votes):
-        cast = [vote for vote in _cast(batch, column) if vote.kind == "human"]
+        cast = [vote for vote in _informing_ballots(batch, column) if vote.kind == "human"]
         if people := {vote.reviewer for vote in cast}:
             details["people"] = len(people)
         if unnamed := {vote.reviewer for vote in cast if vote.paired and is_unnamed(vote.reviewer)}:
@@ -586,7 +586,7 @@ def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
     (R − 1)·ρ). Source: the design effects of Kish, Survey Sampling, 1965, sections 8.2 and 11.7.
     """
     weights: dict[str, tuple[str, float]] = {}
-    for vote in _cast(batch, column):
+    for vote in _informing_ballots(batch, column):
         _, known = weights.get(vote.reviewer, ("", 0.0))
         weights[vote.reviewer] = (vote.kind, max(vote.weight, known))
     heaviest = max((weight for _, weight in weights.values()), default=1.0)
@@ -600,7 +600,7 @@ def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
 
 def _ineffective_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
     """Reviewers with ballots, none of them informing the rule."""
-    effective = {vote.reviewer for vote in _cast(batch, column)}
+    effective = {vote.reviewer for vote in _informing_ballots(batch, column)}
     votes = batch.counted.electorates[column].votes
     cast = dict.fromkeys(vote.reviewer for vote in votes if vote.weight > 0)
     return tuple(reviewer for reviewer in cast if reviewer not in effective)

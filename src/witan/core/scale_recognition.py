@@ -299,12 +299,12 @@ class GradeEvidence:
             else:
                 _scale_of(criteria, HOLISTIC).add(grade_or_sheet, candidate)
         if len(self._reviewers) > MOST_REVIEWERS:
-            self._crowd = self._pooled(self._reviewers)
+            self._crowd = self._pool_criteria(self._reviewers)
             self._reviewers = {}
 
     def scale(self) -> Scale:
         """The scale of the source, all reviewers together; see `scales`."""
-        return _scale(self._pooled(self._reviewers) if self._crowd is None else self._crowd)
+        return _scale(self._pool_criteria(self._reviewers) if self._crowd is None else self._crowd)
 
     def scales(self) -> Scales:
         """Recognise the source's scale and the smaller ones of single reviewers.
@@ -327,7 +327,7 @@ class GradeEvidence:
             kinds.setdefault(tuple(sorted(sizes.get(reviewer, {}).items())), []).append(reviewer)
         result: dict[str, Scale] = {}
         for kind, reviewers in kinds.items():
-            scale = _scale(self._pooled(self._reviewers, dict(kind), sizes))
+            scale = _scale(self._pool_criteria(self._reviewers, dict(kind), sizes))
             scale = replace(scale, reviewers=tuple(reviewers))
             result |= dict.fromkeys(reviewers, scale)
         return Scales(result[next(iter(result))], result)
@@ -345,7 +345,7 @@ class GradeEvidence:
                 result.setdefault(reviewer, {})[criterion] = size
         return result
 
-    def _pooled(
+    def _pool_criteria(
         self,
         reviewers: Iterable[str],
         kind: Mapping[str, int] = MappingProxyType({}),

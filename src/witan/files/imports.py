@@ -248,21 +248,20 @@ class Beside:
 
     def answers(self, path: str | Path | IO[Any], on_problem: Any) -> None:
         """Take in answers: session, candidate, and a text or its length."""
-        with open_source(path) as source:
-            report = ProblemReport(source.path, on_problem)
-            for line, record in objects(source, report):
-                try:
-                    self._answer(record)
-                except Unreadable as flaw:
-                    report(line, flaw)
+        self._read_lines(path, on_problem, self._answer)
 
     def questions(self, path: str | Path | IO[Any], on_problem: Any) -> None:
         """Take in questions: session, text, and perhaps a category."""
+        self._read_lines(path, on_problem, self._question)
+
+    def _read_lines(
+        self, path: str | Path | IO[Any], on_problem: Any, take: Callable[[dict[str, Any]], None]
+    ) -> None:
         with open_source(path) as source:
             report = ProblemReport(source.path, on_problem)
             for line, record in objects(source, report):
                 try:
-                    self._question(record)
+                    take(record)
                 except Unreadable as flaw:
                     report(line, flaw)
 

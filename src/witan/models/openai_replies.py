@@ -174,7 +174,7 @@ class CompletionReader:
                 raise self._error("broke off before it said anything", transient=True)
             if not self._whole:
                 raise self._strange()
-            self._take(self._parsed(self._body))
+            self._take(self._parse(self._body))
         elif not self.finished:
             self._take_all(self._events.close())
             if not self.finished:
@@ -204,9 +204,9 @@ class CompletionReader:
             if text == "[DONE]":
                 self._complete = True
             elif text:
-                self._take(self._parsed(data))
+                self._take(self._parse(data))
 
-    def _parsed(self, text: str | bytearray) -> object:
+    def _parse(self, text: str | bytearray) -> object:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:

@@ -341,7 +341,7 @@ class Scripted:
         entry = self._pick(call)
         line = entry if isinstance(entry, Line) else Line(_text(entry, call))
         await anyio.sleep(line.seconds)
-        words = _WORD.findall(self._written(line, call))
+        words = _WORD.findall(self._write_reply(line, call))
         pause = 0.0 if line.tokens_per_second is None else 1 / line.tokens_per_second
         for piece in _pieces(words[: call.max_tokens]):
             hear("".join(piece))
@@ -367,7 +367,7 @@ class Scripted:
             raise ModelError(self.name, f"its script has nothing to say to this {call.stage}")
         return _skip_exhausted(self._attempts.count(call), fitting)
 
-    def _written(self, line: Line, call: Call) -> str:
+    def _write_reply(self, line: Line, call: Call) -> str:
         if line.text is not None:
             return cite(line, call)
         return review_text(line, call) if not line.fails else ""

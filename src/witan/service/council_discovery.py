@@ -165,7 +165,7 @@ NO_PRICES: Mapping[str, Price] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Lookup:
     """A provider that is asked for its models, as any seat of it would be called.
 
     Parameters
@@ -233,13 +233,13 @@ async def find_sources(
     silent: list[str] = []
     passed: list[str] = []
     async with Connections() as connections:
-        lists = {a.provider.name: _unseatable(a, environment, connections) for a in lookups}
+        lists = {a.provider.name: _unseatable_reason(a, environment, connections) for a in lookups}
         async with anyio.create_task_group() as group:
             for each in (a for a in lookups if not lists[a.provider.name]):
                 group.start_soon(_ask, each, connections, lists, silent, passed)
             local = await find_local_servers(here)
     sources = [models for models in lists.values() if isinstance(models, tuple) and models]
-    sources += [models for server in local if (models := _served(server, environment, silent))]
+    sources += [models for server in local if (models := _local_seats(server, environment, silent))]
     problems = [problem for problem in lists.values() if isinstance(problem, str)]
     problems += sorted(passed)
     if silent:
@@ -255,7 +255,7 @@ async def price_by_lists(
     Each list is asked for once. A seat keeps its unknown price where its provider has no key here,
     answers with no list, or states no price.
     """
-    lookups: dict[tuple[str, str | None, str | None], _Asked] = {}
+    lookups: dict[tuple[str, str | None, str | None], _Lookup] = {}
     for spec in filter(partial(lacks_price, environment=environment), specs):
         place = Reach(spec.url, spec.key_variable)
         lookup = _make_request(PROVIDERS[spec.provider], environment, {spec.provider: place})
@@ -305,7 +305,7 @@ def _endpoint(spec: SeatSpec) -> tuple[str, str | None, str | None]:
 
 async def _look_up(
     endpoint: tuple[str, str | None, str | None],
-    lookup: _Asked,
+    lookup: _Lookup,
     connections: Connections,
     prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]],
 ) -> None:
@@ -335,7 +335,7 @@ def deal(sources: Sequence[Source]) -> list[SeatSpec]:
 
 def _make_request(
     provider: Provider, environment: Mapping[str, str], reached: Mapping[str, Reach]
-) -> _Asked | None:
+) -> _Lookup | None:
     """Return the request for a provider's list of models; None without a key or a list."""
     place = reached.get(provider.name, Reach())
     if provider.local and provider.name not in reached:
@@ -348,16 +348,16 @@ def _make_request(
     try:
         moved = base_url(spec, environment)
     except ConfigError as error:
-        return _Asked(provider, spec, None, key, str(error))
+        return _Lookup(provider, spec, None, key, str(error))
     listing = provider.listing(moved if moved != provider.url else None)
     if listing is None and place.url is None:
         return None
     free = provider.local and moved is not None and is_loopback(moved)
-    return _Asked(provider, spec, listing, key, free=free)
+    return _Lookup(provider, spec, listing, key, free=free)
 
 
-def _unseatable(
-    lookup: _Asked, environment: Mapping[str, str], connections: Connections
+def _unseatable_reason(
+    lookup: _Lookup, environment: Mapping[str, str], connections: Connections
 ) -> Source | str:
     """Return the reason why no model of a provider can be seated; without one no model yet."""
     name = lookup.provider.name
@@ -372,7 +372,7 @@ def _unseatable(
 
 
 async def _ask(
-    lookup: _Asked,
+    lookup: _Lookup,
     connections: Connections,
     lists: dict[str, Source | str],
     silent: list[str],
@@ -413,7 +413,7 @@ def _seats(like: SeatSpec, models: Sequence[str]) -> Source:
     )
 
 
-def _served(server: LocalServer, environment: Mapping[str, str], silent: list[str]) -> Source:
+def _local_seats(server: LocalServer, environment: Mapping[str, str], silent: list[str]) -> Source:
     """Return the models of a server on this machine; those that seem not to chat are noted."""
     silent += [f"{server.kind}:{name}" for name in server.models if not seems_to_chat(name)]
     return tuple(

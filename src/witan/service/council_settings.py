@@ -1,11 +1,10 @@
 """Settings of councils and juries, each declared once for every surface."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from witan.service.parameters import Constraint, Doc, Parameters, Scalar, given_values
-from witan.service.settings import COUNTING, CountingSettings, Switch, Weights
+from witan.service.parameters import Constraint, Doc, Parameters, given_values
+from witan.service.settings import CountingSettings, RuleParameterValues, Switch, Weights
 
 DELIBERATION, LIMITS = "Deliberation", "Time and money"
 
@@ -103,16 +102,7 @@ class DeliberationSettings(Parameters):
         Doc("Fewest ballots for which an outcome is declared.", DELIBERATION),
     ] = None
 
-    rule_parameters: Annotated[
-        Mapping[str, Scalar] | None,
-        Doc(
-            "Set a parameter of the rule, such as variant=roster.",
-            COUNTING,
-            "NAME=VALUE",
-            option="param",
-            label="Parameters of the rule",
-        ),
-    ] = None
+    rule_parameters: RuleParameterValues = None
 
 
 @dataclass(frozen=True)

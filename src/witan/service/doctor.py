@@ -225,9 +225,11 @@ async def diagnose(
     problems += _absences(sitting, (*jury, *chairmen))
     if not problems:
         priced = replace(
-            config, jury=_priced(config.jury, jury), chairmen=_priced(config.chairmen, chairmen)
+            config,
+            jury=_price_seats(config.jury, jury),
+            chairmen=_price_seats(config.chairmen, chairmen),
         )
-        problems += _refusals(priced, _priced(members, sitting), procedure, environment)
+        problems += _refusals(priced, _price_seats(members, sitting), procedure, environment)
     history = diagnose_history(config, offline=offline)
     problems += [history.problem] if history.problem and history.enabled else []
     return Diagnosis(
@@ -235,7 +237,7 @@ async def diagnose(
         problems=tuple(problems),
         notes=tuple(notes),
         files=config.files,
-        settings=tuple(_shown(setting, config) for setting in config.settings),
+        settings=tuple(_show_value(setting, config) for setting in config.settings),
         members=sitting,
         jury=jury,
         chairmen=chairmen,
@@ -257,7 +259,7 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _shown(setting: Setting, config: Config) -> SettingFinding:
+def _show_value(setting: Setting, config: Config) -> SettingFinding:
     """Show a setting: seats by name, no password, no digest of a token."""
     value, key = setting.value, setting.key
     if key in SEATS:
@@ -271,7 +273,7 @@ def _shown(setting: Setting, config: Config) -> SettingFinding:
     return SettingFinding(dotted(key), value, setting.origin)
 
 
-def _priced(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
+def _price_seats(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
     """Return the seats at the prices that were found out, in the same order."""
     pairs = zip(specs, seats, strict=True)
     return tuple(replace(spec, price=finding.price) for spec, finding in pairs)

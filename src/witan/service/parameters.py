@@ -295,7 +295,7 @@ def _parameters(declared: Any) -> tuple[Parameter, ...]:
     hints = get_type_hints(declared, include_extras=True)
     result: list[Parameter] = []
     for each in fields(declared):
-        kind, _ = _unwrapped(hints[each.name])
+        kind, _ = _unwrap(hints[each.name])
         if isinstance(kind, type) and issubclass(kind, Parameters):
             result += (replace(inner, group=each.name) for inner in parameters_of(kind))
         else:
@@ -364,14 +364,14 @@ def _adapter(declared: Any) -> "TypeAdapter[Any]":
 
 
 def _parameter(declared: Field[Any], hint: Any) -> Parameter:
-    hint, metadata = _unwrapped(hint)
+    hint, metadata = _unwrap(hint)
     docs = [each for each in metadata if isinstance(each, Doc)]
     if len(docs) != 1:
         raise TypeError(f"{declared.name} needs one Doc, not {len(docs)}")
     parsers = [each for each in metadata if isinstance(each, Parser)]
     hint, nullable = _without_none(hint, parsed=bool(parsers))
     kind, many = _element(hint)
-    kind, inner = _unwrapped(kind)
+    kind, inner = _unwrap(kind)
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     default = (
         declared.default if declared.default_factory is MISSING else declared.default_factory()
@@ -396,7 +396,7 @@ def _parameter(declared: Field[Any], hint: Any) -> Parameter:
     )
 
 
-def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def _unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     if get_origin(hint) is not Annotated:
         return hint, ()
     inner, *metadata = get_args(hint)
@@ -430,14 +430,14 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-def _parsed(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     try:
         return moment("time", text)
     except InvalidParameter:
         raise ValueError(EXPECTED) from None
 
 
-MOMENT = Parser(_parsed, EXPECTED)
+MOMENT = Parser(_parse_time, EXPECTED)
 """A time, as a parameter takes it."""
 
 

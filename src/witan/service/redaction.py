@@ -174,7 +174,7 @@ class SessionRedactor:
     def __init__(self, opened: e.SessionOpened) -> None:
         seats = (*opened.seats, *opened.jury, *opened.chairmen)
         self._models = public_names(seat.source for seat in seats)
-        hidden = (form for seat in seats for form in _hidden(seat))
+        hidden = (form for seat in seats for form in _hide(seat))
         self.words = WordRedactor(self._models, hidden, (seat.name for seat in seats))
 
     def __call__(self, event: e.Event) -> e.Event:
@@ -242,7 +242,7 @@ def _redact_options(options: Options) -> Options:
     return options if options.system is None else replace(options, system=HIDDEN)
 
 
-def _hidden(seat: Seat) -> Iterator[str]:
+def _hide(seat: Seat) -> Iterator[str]:
     """List the words of a seat that no sentence may hold."""
     yield from _parts(seat.source)
     if seat.url is not None:

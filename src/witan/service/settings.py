@@ -69,6 +69,17 @@ ANSWERS = Parser(
 Switch = bool | None
 Weights = Mapping[str, Annotated[float, Constraint(ge=0)]] | None
 
+RuleParameterValues = Annotated[
+    Mapping[str, Scalar] | None,
+    Doc(
+        "Set a parameter of the rule, such as variant=roster.",
+        COUNTING,
+        "NAME=VALUE",
+        option="param",
+        label="Parameters of the rule",
+    ),
+]
+
 AUTO = "auto"
 
 USUAL: Mapping[str, Any] = MappingProxyType(
@@ -185,16 +196,7 @@ class CountingSettings(Parameters):
 class BallotSettings(CountingSettings):
     """Settings for a count of given ballots; None: the usual value."""
 
-    parameters: Annotated[
-        Mapping[str, Scalar] | None,
-        Doc(
-            "Set a parameter of the rule, such as variant=roster.",
-            COUNTING,
-            "NAME=VALUE",
-            option="param",
-            label="Parameters of the rule",
-        ),
-    ] = None
+    parameters: RuleParameterValues = None
     rubric: Annotated[
         object | None,
         RUBRIC,

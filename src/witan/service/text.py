@@ -120,23 +120,23 @@ class Folding:
 
     def end(self) -> str:
         """Return the rest of the text."""
-        return self._placed()
+        return self._place_cells()
 
     def _take_character(self, char: str) -> str:
         if char == "\n":
-            out, self._gap, self._column = self._placed() + char, "", 0
+            out, self._gap, self._column = self._place_cells() + char, "", 0
             return out
         if char in " \t":
-            out = self._placed()
+            out = self._place_cells()
             self._gap += char
             return out
         # Scripts that are written without spaces may break before each of their wide characters.
         wide = span(char) > 1 and not self._word.endswith("\u200d")
-        out = self._placed() if wide else ""
+        out = self._place_cells() if wide else ""
         self._word += char
         return out
 
-    def _placed(self) -> str:
+    def _place_cells(self) -> str:
         if not self._word or self._width is None:
             return ""
         start = self._after(self._gap)

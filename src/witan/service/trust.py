@@ -47,7 +47,7 @@ def trust_line(outcome: Outcome) -> str:
 
     A history lends strength, and teaches the error that reviewers share.
     """
-    parts = [_voted(outcome), _tied(outcome), _flips_sentence(outcome), _worth(outcome)]
+    parts = [_vote_counts(outcome), _tied(outcome), _flips_sentence(outcome), _worth(outcome)]
     return " · ".join(part for part in (*parts, _borrowed(outcome)) if part)
 
 
@@ -75,7 +75,7 @@ def _borrowed(outcome: Outcome) -> str:
     return f"strength borrowed from {sessions} that compared {prior.unit}{imported}"
 
 
-def _voted(outcome: Outcome) -> str:
+def _vote_counts(outcome: Outcome) -> str:
     """Count the reviewers who voted, and people apart, who have no seat to stay silent in."""
     people: int = outcome.details.get("people", 0)
     cast = {ballot.reviewer for ballot in outcome.ballots}

@@ -207,7 +207,7 @@ def kendall_ws(profile: Profile) -> list[float | None]:
     if n_ballots < 2 or n_candidates < 2:
         return [None] * profile.n_sessions
     if n_ballots * (n_ballots - 1) // 2 > MOST_PAIRS:
-        return [_alone(profile, column) for column in range(profile.n_sessions)]
+        return [_w_of_session(profile, column) for column in range(profile.n_sessions)]
     ws: list[float | None] = []
     step = max(1, BLOCK_CELLS // (n_ballots * n_candidates**2))
     for start in range(0, profile.n_sessions, step):
@@ -216,7 +216,7 @@ def kendall_ws(profile: Profile) -> list[float | None]:
     return ws
 
 
-def _alone(profile: Profile, column: int) -> float | None:
+def _w_of_session(profile: Profile, column: int) -> float | None:
     ranks = profile.ranks[:, :, column]
     return kendall_w(ranks[:, ~np.isnan(ranks).all(axis=0)])
 

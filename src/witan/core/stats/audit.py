@@ -454,7 +454,7 @@ def concern_of(check: Check, measure: Measure) -> str | None:
     return _JUDGED[check.wish](check, measure.interval.low, measure.interval.high)
 
 
-def _apart(bound: float) -> Callable[[Check, float, float], str | None]:
+def _split_kinds(bound: float) -> Callable[[Check, float, float], str | None]:
     def judged(check: Check, low: float, high: float) -> str | None:
         if low > bound:
             return check.high
@@ -464,8 +464,8 @@ def _apart(bound: float) -> Callable[[Check, float, float], str | None]:
 
 
 _JUDGED: dict[Wish, Callable[[Check, float, float], str | None]] = {
-    "none": _apart(0.0),
-    "even": _apart(HALF),
+    "none": _split_kinds(0.0),
+    "even": _split_kinds(HALF),
     "no more": lambda check, low, _: check.high if low > 0 else None,
     "chance": lambda check, _, high: check.low if high < HALF else None,
     "above": lambda check, low, _: check.low if low <= check.bound else None,
@@ -580,7 +580,7 @@ def audit(
     return Audit(
         reviewers=_lines(models, graded, names),
         persons=_lines(people, by_people, names),
-        people=_together(people, by_people),
+        people=_join_people(people, by_people),
         panel=_panel(tables, names, rng, level),
         level=level,
     )
@@ -593,7 +593,7 @@ def _lines(reviewers: Reviewers, graded: Gradings, names: Names) -> tuple[Review
     )
 
 
-def _together(people: Reviewers, graded: Gradings) -> ReviewerAudit | None:
+def _join_people(people: Reviewers, graded: Gradings) -> ReviewerAudit | None:
     if not people.codes:
         return None
     return replace(people.together(PEOPLE), criteria=graded.of(people.codes))

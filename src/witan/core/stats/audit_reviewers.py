@@ -159,9 +159,9 @@ class Reviewers:
         return self._line(self.codes, name)
 
     def _line(self, codes: list[int], name: str) -> ReviewerAudit:
-        ballots = self._chosen(self._tables.ballots, codes)
+        ballots = self._choose_rows(self._tables.ballots, codes)
         for_itself, for_its_family = self._preferred(codes)
-        judged = self._chosen(self._tables.reviewers, codes)
+        judged = self._choose_rows(self._tables.reviewers, codes)
         return ReviewerAudit(
             reviewer=name,
             human=self._human,
@@ -194,7 +194,7 @@ class Reviewers:
         parts = [by_code[code] for code in codes if code in by_code]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
 
-    def _chosen(self, table: Table, codes: list[int]) -> Table:
+    def _choose_rows(self, table: Table, codes: list[int]) -> Table:
         rows = self._at(table, codes)
         return type(table)(**{f.name: getattr(table, f.name)[rows] for f in fields(table)})
 
@@ -225,7 +225,7 @@ class Reviewers:
         matter which answers stood first. On sheets of two, half of their difference does; there
         the measure needs both orders.
         """
-        table = self._chosen(self._tables.positions, codes)
+        table = self._choose_rows(self._tables.positions, codes)
         several = table.shown > 1
         first, last = several & (table.position == 1), several & (table.position == table.shown)
         sums = per_bucket(
@@ -246,7 +246,7 @@ class Reviewers:
         )
 
     def _first_shown(self, codes: list[int]) -> Measure:
-        table = self._chosen(self._tables.positions, codes)
+        table = self._choose_rows(self._tables.positions, codes)
         first = (table.shown == 2) & (table.position == 1)
         return rate(
             per_bucket(table.bucket[first], table.total[first], table.votes[first]),
@@ -265,7 +265,7 @@ class Reviewers:
         )
 
     def _discrimination(self, codes: list[int]) -> Measure:
-        judged = self._chosen(self._tables.reviewers, codes)
+        judged = self._choose_rows(self._tables.reviewers, codes)
         count = Count(judged.n_grades.sum(), "grades", MIN_JUDGED)
         return self._slopes.discrimination(codes, count, self._level)
 
@@ -301,7 +301,7 @@ class Reviewers:
         if self._human:
             count = Count(0, "pairs that people decided", MIN_PAIRS)
             return undefined(count, "share", "people are the baseline")
-        table = self._chosen(self._tables.humans, codes)
+        table = self._choose_rows(self._tables.humans, codes)
         # An opinion of +1, 0 or −1 is a whole, half or no case of being right.
         right = (table.x + table.n) / 2
         count = Count(table.n.sum(), "pairs that people decided", MIN_PAIRS)

@@ -112,7 +112,7 @@ def separation(
     """
     terms = _Terms(authors, level, prior, rho)
     own = _gap(min(reviewers, MOST_SIZE), min(candidates, MOST_SIZE), terms)
-    noise = TYPICAL_NOISE if not _learned(prior) else math.sqrt(prior.noise_variance)
+    noise = TYPICAL_NOISE if not _history_prior(prior) else math.sqrt(prior.noise_variance)
     for more in range(1, LARGER):
         judged = candidates + more if authors else candidates
         if reviewers + more > MOST_SIZE or judged > MOST_SIZE:
@@ -142,7 +142,7 @@ def _gap(reviewers: int, candidates: int, terms: _Terms) -> float | None:
     factor, df, votes, shared = _design(reviewers, candidates, authors=terms.authors)
     if not math.isfinite(factor) or votes < MIN_VOTES:
         return None
-    noise, learned = TYPICAL_NOISE**2 + ROUNDING_VARIANCE, _learned(prior)
+    noise, learned = TYPICAL_NOISE**2 + ROUNDING_VARIANCE, _history_prior(prior)
     fixed = 0.0
     if prior is not None:
         if learned:
@@ -167,7 +167,7 @@ def _gap(reviewers: int, candidates: int, terms: _Terms) -> float | None:
     return _smallest_gap(bars, math.sqrt((factor + together) * noise))
 
 
-def _learned(prior: Prior | None) -> TypeGuard[Prior]:
+def _history_prior(prior: Prior | None) -> TypeGuard[Prior]:
     return prior is not None and prior.source != "public"
 
 

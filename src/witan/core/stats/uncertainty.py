@@ -138,7 +138,7 @@ class Uncertainty:
 
 
 def design_effect(weights: Floats | None) -> Floats | float:
-    """How much unequal weights enlarge the variance of a mean, shape (S,): R·Σw²/(Σw)².
+    """Kish's design effect of unequal weights on a mean's variance: R·Σw²/(Σw)², shape (S,).
 
     Parameters
     ----------

@@ -200,13 +200,13 @@ class Header:
 
     def _find(self, field: str, columns: Mapping[str, str]) -> tuple[int, ...]:
         if field in columns:
-            return self._named(columns[field].strip())
+            return self._named_columns(columns[field].strip())
         for alias in ALIASES[field]:
             if alias in self._folded:
                 return (self._folded[alias],)
         return ()
 
-    def _named(self, wanted: str) -> tuple[int, ...]:
+    def _named_columns(self, wanted: str) -> tuple[int, ...]:
         if wanted in self._places:
             return (self._places[wanted],)
         parts = [part.strip() for part in wanted.split("+")]
@@ -252,7 +252,7 @@ def escape_controls(text: str) -> str:
 
     Backslashes are doubled where they would be read as part of such an escape.
     """
-    return text if text.isprintable() and "\\" not in text else _UNSAFE.sub(_written, text)
+    return text if text.isprintable() and "\\" not in text else _UNSAFE.sub(_column_text, text)
 
 
 def restore_controls(text: str) -> str:
@@ -260,7 +260,7 @@ def restore_controls(text: str) -> str:
     return _ESCAPE.sub(_read, text) if "\\" in text else text
 
 
-def _written(match: re.Match[str]) -> str:
+def _column_text(match: re.Match[str]) -> str:
     slashes, char, _ = match.groups()
     return slashes * 2 + (f"\\x{{{ord(char):x}}}" if char else "")
 

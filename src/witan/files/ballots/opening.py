@@ -120,7 +120,7 @@ class OpenedFile:
             self._pass_mark()
         lines = []
         for number, raw in enumerate(chain(self.head, self._further_lines()), 1):
-            if line := self._decoded(raw, number).strip():
+            if line := self._decode(raw, number).strip():
                 lines.append(line)
             if len(lines) == size:
                 break
@@ -157,7 +157,7 @@ class OpenedFile:
         except UnicodeDecodeError:
             raise _not_utf8(self.path, number) from None
 
-    def _decoded(self, raw: bytes, number: int) -> str:
+    def _decode(self, raw: bytes, number: int) -> str:
         try:
             return raw.decode()
         except UnicodeDecodeError:

@@ -130,7 +130,7 @@ class _Gatherer:
         if not candidate and "abstained" not in values:
             raise Unreadable("candidate", "is empty; expected the name of a candidate")
         rank = _rank(self._rank(row)) if self._rank else None
-        grade = self._graded(row)
+        grade = self._grades_of(row)
         place = _place(candidate, self._position(row)) if self._position else None
         sheet = self.sheets.get(key)
         if sheet is None:
@@ -152,7 +152,7 @@ class _Gatherer:
             if (text := cell(row)) and not text.isspace()
         }
 
-    def _graded(self, row: Sequence[str]) -> Any:
+    def _grades_of(self, row: Sequence[str]) -> Any:
         """The holistic grade, or criteria with it as `overall`, or None."""
         overall = _grade(self._grade(row)) if self._grade else None
         if not self._criteria:

@@ -154,7 +154,7 @@ def _read_specs(
             continue
         if seated and ":" not in entry.seat:
             raise ConfigError(setting.where, key, unknown_seat_problem(entry.seat, seated))
-        spec = _reached(_spec(entry, setting, key), entry, settings, (setting.where, key))
+        spec = _reach_of(_spec(entry, setting, key), entry, settings, (setting.where, key))
         twins = (m for m in seated.values() if replace(m, name=spec.name) == spec)
         yield next((m for m in twins if spec.name in ("", m.name)), spec)
 
@@ -174,7 +174,7 @@ def _spec(entry: MemberTable, setting: Setting, key: str) -> SeatSpec:
     )
 
 
-def _reached(
+def _reach_of(
     spec: SeatSpec, entry: MemberTable, settings: Mapping[Key, Setting], place: tuple[str, str]
 ) -> SeatSpec:
     """Return the seat with its address and key: its own, or else as its provider is configured."""

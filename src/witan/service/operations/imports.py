@@ -97,7 +97,7 @@ def import_file(
         if first is not None:
             try:
                 added = history.add(reading.watched(first, sessions), source, digest)
-            except _Refused:
+            except _Refusal:
                 added = None
         return FileImport(added, tuple(reading.problems), scales=tuple(reading.scales))
 
@@ -117,7 +117,7 @@ def _identify(meaning: FileOptions) -> dict[str, object]:
     }
 
 
-class _Refused(Exception):
+class _Refusal(Exception):
     """Ends an import of which nothing is to remain."""
 
 
@@ -143,4 +143,4 @@ class _Reading:
                     self.scales[ballot.scale] = None
             yield one
         if self._strict and self.problems:
-            raise _Refused
+            raise _Refusal

@@ -251,7 +251,7 @@ class Councils:
         opened = session.opened
         for council in self.profiles.values():
             if council.problem is not None and not _missing_seats(
-                opened, self._configured(council.name)
+                opened, self._seats_of_profile(council.name)
             ):
                 which = f"the profile {council.name}" if council.name else "the configured council"
                 problem = f"{begun} {which}, which cannot be seated: {council.problem}"
@@ -267,7 +267,7 @@ class Councils:
         problem = f"{begun} seats that are not configured here"
         return NoCouncil(problem, f"have {who} configured{near} as they were, {anew}")
 
-    def _configured(self, profile: str) -> tuple[SeatSpec, ...]:
+    def _seats_of_profile(self, profile: str) -> tuple[SeatSpec, ...]:
         """List the configured seats of a profile that cannot be seated."""
         try:
             config = self._configure(profile, {})

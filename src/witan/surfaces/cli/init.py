@@ -58,7 +58,7 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     path = user_file(os.environ) if user else output or Path(FILE_NAME)
     asking = _Dialogue(silent=options["yes"])
     _check_overwriting(path, asking, force=options["force"])
-    seats = _priced(_named(options["members"]) or _chosen(asking))
+    seats = _with_prices(_named(options["members"]) or _choose_providers(asking))
     ceiling = options["max_cost"]
     if ceiling is not None and not 0 <= ceiling < float("inf"):
         raise click.UsageError(f"--max-cost cannot be {ceiling}; expected US dollars, 0 or more")
@@ -131,7 +131,7 @@ def _named(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
     return name_seats(specs)
 
 
-def _priced(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
+def _with_prices(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
     """Return the seats with the prices that only their providers' lists state."""
     from functools import partial
 
@@ -142,7 +142,7 @@ def _priced(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
     return anyio.run(partial(price_by_lists, seats, os.environ))
 
 
-def _chosen(asking: _Dialogue) -> "tuple[SeatSpec, ...]":
+def _choose_providers(asking: _Dialogue) -> "tuple[SeatSpec, ...]":
     """Return the members that are chosen of what the keys and servers found here offer."""
     from functools import partial
 

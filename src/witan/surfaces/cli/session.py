@@ -103,7 +103,7 @@ def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
         raise click.UsageError("standard input, -, can be read only once")
     if question is None and sys.stdin.isatty():
         raise click.UsageError("ask something: give a QUESTION, or pipe it in")
-    text = _decoded("-", "QUESTION") if question is None or question == "-" else question
+    text = _decode("-", "QUESTION") if question is None or question == "-" else question
     if not text.strip():
         raise click.UsageError("the question is empty: ask something")
     return text
@@ -141,7 +141,7 @@ def read_turns(options: Mapping[str, Any]) -> "tuple[Turn, ...]":
     from witan.service.requests import Turn
 
     try:
-        return TypeAdapter(tuple[Turn, ...]).validate_json(_decoded(path, "--conversation"))
+        return TypeAdapter(tuple[Turn, ...]).validate_json(_decode(path, "--conversation"))
     except ValidationError as error:
         problem = f"{path} is no list of objects with role and content: {error.errors()[0]['msg']}"
         raise click.BadParameter(problem, param_hint="--conversation") from None
@@ -149,10 +149,10 @@ def read_turns(options: Mapping[str, Any]) -> "tuple[Turn, ...]":
 
 def read_files(paths: tuple[str, ...]) -> Mapping[str, str]:
     """Return the text of each file, by its path as given."""
-    return {path: _decoded(path, "--file") for path in paths}
+    return {path: _decode(path, "--file") for path in paths}
 
 
-def _decoded(path: str, option: str) -> str:
+def _decode(path: str, option: str) -> str:
     name = "standard input" if path == "-" else path
     try:
         with click.open_file(path, "rb") as file:

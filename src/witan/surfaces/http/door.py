@@ -253,7 +253,7 @@ class Door:
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        refused = self._refused(scope, headers)
+        refused = self._refuse(scope, headers)
         if refused is not None:
             await refused(scope, receive, send)
             return
@@ -295,7 +295,7 @@ class Door:
         if instead is not None and not started_body:
             await instead(scope, receive, send)
 
-    def _refused(self, scope: Scope, headers: Headers) -> Response | None:
+    def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         """Refuse a request, or note its client in the scope."""
         return (
             self._strange_host(scope, headers)

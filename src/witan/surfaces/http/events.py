@@ -98,7 +98,7 @@ async def frames(
         piece = b""
         if messages := stream.messages_after(after):
             after = messages[-1].seq
-            for piece in _joined(map(frame, messages)):
+            for piece in _join(map(frame, messages)):
                 yield piece
             if piece:
                 due = anyio.current_time() + heartbeat_seconds
@@ -114,7 +114,7 @@ async def frames(
             due = anyio.current_time() + heartbeat_seconds
 
 
-def _joined(frames: Iterable[bytes]) -> Iterator[bytes]:
+def _join(frames: Iterable[bytes]) -> Iterator[bytes]:
     """Join frames to pieces of about `PIECE_BYTES`."""
     gathered: list[bytes] = []
     size = 0

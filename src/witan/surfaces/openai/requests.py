@@ -51,7 +51,7 @@ class CouncilModel:
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def _joined(content: object) -> object:
+def _join(content: object) -> object:
     """Join the text of a message that is a list of parts."""
     if content is None:
         return ""
@@ -88,7 +88,7 @@ class ContentPart(TypedDict):
 
 
 Content = Annotated[
-    Text, BeforeValidator(_joined, json_schema_input_type=str | list[ContentPart] | None)
+    Text, BeforeValidator(_join, json_schema_input_type=str | list[ContentPart] | None)
 ]
 
 

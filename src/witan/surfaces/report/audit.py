@@ -311,7 +311,7 @@ def audit_report(report: AuditReport) -> Report:
         [grader] = on.graders
         title = audit_title(grader.reviewer, on.criterion)
         about = (_kind(grader), sessions)
-        blocks = (_listed(title, GRADING_WORDS, grader.grading),)
+        blocks = (_measure_list(title, GRADING_WORDS, grader.grading),)
     elif on is not None:
         title, about = audit_title(None, on.criterion), (sessions,)
         blocks = tuple(_criterion(report, on))
@@ -354,7 +354,7 @@ def audit_chart(report: AuditReport) -> Chart:
         for word in words
     )
     return Chart(
-        DotPlot(axes, (), (Band(tuple(_drawn(name, line, words) for name, line in lines)),)),
+        DotPlot(axes, (), (Band(tuple(_draw(name, line, words) for name, line in lines)),)),
         "Reviewers",
         f"Bars: {100 * report.level:.4g}% intervals; diamonds stand out; each measure has its own "
         "scale.",
@@ -379,7 +379,7 @@ def _value(measure: Measure) -> tuple[float | None, Interval | None]:
     return measure.value, None if measure.value is None else measure.interval
 
 
-def _drawn(name: str, line: ReviewerAudit | GradingAudit, words: Sequence[Word]) -> DotLine:
+def _draw(name: str, line: ReviewerAudit | GradingAudit, words: Sequence[Word]) -> DotLine:
     dots, spoken = [], []
     for word in words:
         value, interval = _value(word.of(line))
@@ -409,9 +409,9 @@ def _whole(report: AuditReport, panel: PanelAudit, calibration: Calibration) -> 
         lines = [(line, line) for line in report.overview]
         if known := with_data(words, report.overview):
             yield Heading(title, key)
-            yield from _compared(report, title, known, lines)
+            yield from _comparison(report, title, known, lines)
     yield Heading("The panel", "panel")
-    yield _listed("The panel", PANEL_WORDS, panel)
+    yield _measure_list("The panel", PANEL_WORDS, panel)
     if any(line.criterion is not None for line in panel.criteria):
         yield Heading("Criteria", "criteria")
         yield _criteria(panel)
@@ -436,10 +436,12 @@ def _reviewer(report: AuditReport, line: ReviewerAudit) -> Iterator[Block]:
     """Report everything of one reviewer, then criterion by criterion."""
     for concern in report.concerns.get(line.reviewer, ()):
         yield Note(f"It {concern.sentence}.", "concern")
-    yield _listed(f"Every measure of {line.reviewer}", REVIEWER_WORDS, line, every=True)
+    yield _measure_list(f"Every measure of {line.reviewer}", REVIEWER_WORDS, line, every=True)
     for place, criterion in enumerate(line.criteria, 1):
         yield Heading(f"On {criterion.criterion}", f"criterion-{place}")
-        yield _listed(f"How {line.reviewer} grades {criterion.criterion}", GRADING_WORDS, criterion)
+        yield _measure_list(
+            f"How {line.reviewer} grades {criterion.criterion}", GRADING_WORDS, criterion
+        )
 
 
 def _criterion(report: AuditReport, criterion: CriterionReport) -> Iterator[Block]:
@@ -447,13 +449,13 @@ def _criterion(report: AuditReport, criterion: CriterionReport) -> Iterator[Bloc
     gradings = [grader.grading for grader in criterion.graders]
     lines = list(zip(criterion.graders, gradings, strict=True))
     words = with_data(GRADING_WORDS, gradings)
-    yield from _compared(report, "Reviewers", words, lines, criterion.criterion)
+    yield from _comparison(report, "Reviewers", words, lines, criterion.criterion)
     if criterion.panel is not None:
         yield Heading("The panel", "panel")
-        yield _listed(f"The panel on {criterion.criterion}", CRITERION_WORDS, criterion.panel)
+        yield _measure_list(f"The panel on {criterion.criterion}", CRITERION_WORDS, criterion.panel)
 
 
-def _compared(
+def _comparison(
     report: AuditReport,
     title: str,
     words: Sequence[Word],
@@ -538,7 +540,9 @@ def _basis(measure: Measure) -> str:
     return f"{measure.n:,} {measure.of}"
 
 
-def _listed(title: str, words: Sequence[Word], line: Measured, *, every: bool = False) -> Table:
+def _measure_list(
+    title: str, words: Sequence[Word], line: Measured, *, every: bool = False
+) -> Table:
     """List measures, one a row; those without any data only where `every` one is wanted."""
     words = words if every else [word for word in words if word.of(line).n or
                                  word.of(line).value is not None]  # fmt: skip

@@ -368,7 +368,7 @@ def cost_chart(board: Leaderboard) -> Chart:
         If no answer has a known cost.
     """
     lines = (*board.lines, *board.provisional)
-    known = _priced(board)
+    known = _prices(board)
     if not known:
         raise NothingToCount(f"no answer has a known cost {board.terms.window}")
     most = max(cost for _, cost, _ in known) or 1.0
@@ -401,7 +401,7 @@ def cost_chart(board: Leaderboard) -> Chart:
     )
 
 
-def _priced(board: Leaderboard) -> list[tuple[LeaderboardLine, float, Dot]]:
+def _prices(board: Leaderboard) -> list[tuple[LeaderboardLine, float, Dot]]:
     """List the models with both a number and a cost."""
     dots = ((line, line.effort.cost_usd, _dot(board, line)) for line in
             (*board.lines, *board.provisional))  # fmt: skip
@@ -410,7 +410,7 @@ def _priced(board: Leaderboard) -> list[tuple[LeaderboardLine, float, Dot]]:
 
 def _costs(board: Leaderboard) -> Iterator[Block]:
     """Draw the number against the cost, where two models have both."""
-    known = _priced(board)
+    known = _prices(board)
     if len(known) > 1 and any(cost > 0 for _, cost, _ in known):
         yield Heading("Cost against quality", "costs")
         yield cost_chart(board)

@@ -36,10 +36,16 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/one_profile.py
 	$(BIN)/python benchmarks/ratings.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/council.py
 	$(BIN)/python benchmarks/history_writes.py
+	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/history_reads.py
 	$(BIN)/python benchmarks/audit.py
+	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/probabilities.py
+	$(BIN)/python benchmarks/tally.py
+	$(BIN)/python benchmarks/batch.py
 	$(BIN)/python benchmarks/lake.py
 	$(BIN)/python benchmarks/serve.py
 

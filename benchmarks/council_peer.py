@@ -63,7 +63,7 @@ def main() -> None:
     """Print one table, or why there is none."""
     script = Path(__file__).with_name("council_server.py")
     process = subprocess.Popen(  # noqa: S603 - our own interpreter on our own file
-        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(script), "0.1"], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     try:

@@ -1,25 +1,37 @@
-"""A server of the OpenAI protocol that takes 100 ms for every call, in a process of its own."""
+"""A server of the OpenAI protocol that takes as many seconds as its argument says for every call.
+
+Under `/bodies` it lists the bodies of the latest calls, so that others can make the same calls.
+"""
 
 import asyncio
 import json
+import re
 import sys
+from collections import deque
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
-SECONDS = 0.1
+SECONDS = float(sys.argv[1])
 PIECES = 20
-GRADES = {"A": 9, "B": 8, "C": 7, "D": 5, "E": 4}
+ANSWER = re.compile(r"<<<ANSWER (\w+) \w+>>>\n.*?of worth (\d)", re.DOTALL)
+LATEST: deque[dict[str, Any]] = deque(maxlen=41)
 USAGE = {"prompt_tokens": 400, "completion_tokens": 60, "total_tokens": 460}
 
 
 def review(body: dict[str, Any]) -> str:
-    """Write a review by label, as the schema asks for it."""
+    """Grade by the worth that answers state, a point up or down by the reviewer's taste."""
     schema = body["response_format"]["json_schema"]["schema"]["properties"]
     labels = schema["ranking"]["items"]["items"]["enum"]
     criteria = schema["grades"]["properties"][labels[0]]["properties"]
-    grades = {label: dict.fromkeys(criteria, GRADES[label]) for label in labels}
-    ranking = [[label] for label in labels]
-    return json.dumps({"notes": "By label.", "grades": grades, "ranking": ranking})
+    worths = dict(ANSWER.findall(body["messages"][-1]["content"]))
+    grade = {
+        label: max(1, min(10, int(worths[label]) + crc32(f"{body['model']} {label}".encode()) % 3))
+        for label in labels
+    }
+    ranking = [[label] for label in sorted(labels, key=grade.__getitem__, reverse=True)]
+    grades = {label: dict.fromkeys(criteria, grade[label]) for label in labels}
+    return json.dumps({"notes": "By worth.", "grades": grades, "ranking": ranking})
 
 
 def chunked(event: str) -> bytes:
@@ -40,7 +52,10 @@ def streamed(model: str) -> bytes:
     head = (
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     )
-    words = (delta(f"Some words of {model}. ") for _ in range(PIECES))
+    number = int(model.rpartition("-")[2])
+    words = (
+        delta(f"Piece {n} of answer {number}, of worth {9 - number % 8}. ") for n in range(PIECES)
+    )
     return b"".join([head, *words, delta(None), chunked("[DONE]"), b"0\r\n\r\n"])
 
 
@@ -50,7 +65,11 @@ def reply(body: dict[str, Any]) -> bytes:
     message = {"role": "assistant", "content": review(body) if "response_format" in body else "Yes"}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     whole = {"id": "x", "object": "chat.completion", "created": 1, "choices": [choice]}
-    sent = json.dumps({**whole, "usage": USAGE}).encode()
+    return document({**whole, "usage": USAGE})
+
+
+def document(content: object) -> bytes:
+    sent = json.dumps(content).encode()
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     return head % len(sent) + sent
 
@@ -59,8 +78,12 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            if head.startswith(b"get"):
+                writer.write(document([*LATEST]))
+                continue
             length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
             body = json.loads(await reader.readexactly(length))
+            LATEST.append(body)
             await asyncio.sleep(SECONDS)
             writer.write(reply(body))
             await writer.drain()

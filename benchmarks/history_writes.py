@@ -21,7 +21,7 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.plan import Plan
-from witan.deliberation.ports import Seat, Spent, Usage
+from witan.deliberation.ports import Expense, Seat, Usage
 from witan.deliberation.procedure import Procedure
 from witan.history import History
 from witan.history.engines import library_version
@@ -37,7 +37,7 @@ def session(name: str) -> list[e.Event]:
     """One session of five answers and five ballots, as its listener is told of it."""
     ballots = [_ballot(name, k) for k in range(len(SEATS))]
     [outcome] = tally_sessions(ballots, Settings.of("borda"))
-    spent = Spent(Usage(900, 300), 0.01, 2.0)
+    spent = Expense(Usage(900, 300), 0.01, 2.0)
     told: list[tuple[type[e.Event], dict[str, Any]]] = [
         (
             e.SessionOpened,
@@ -71,7 +71,7 @@ def _ballot(name: str, k: int) -> Ballot:
     return Ballot(SEATS[k], tuple((s,) for s in others), grades, session=name)
 
 
-def _cast(ballot: Ballot, spent: Spent) -> dict[str, object]:
+def _cast(ballot: Ballot, spent: Expense) -> dict[str, object]:
     return {
         "seat": ballot.reviewer,
         "ballot": ballot,

@@ -5,6 +5,8 @@ evalica plain lists and its own enumeration of winners; arena-rank a pandas fram
 Ours get lists of the same shared strings, object arrays, fixed-width text and Arrow arrays, and
 return robust errors, which evalica does not have. Peers take seconds a call, so they are timed
 once, after a warm-up on a hundredth of the rows. Where a peer is not installed the table says so.
+The floor is the same model from lists in plain NumPy: a dictionary, `bincount`, Newton's steps and
+a sandwich of five lines.
 """
 
 import os
@@ -20,7 +22,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from harness import Row, cpu_seconds, show
+from harness import Row, cpu_seconds, cpu_seconds_in_turn, show
 from numpy.typing import NDArray
 
 from witan.core.stats.comparisons import FIRST, SECOND, TIE, Comparisons, count_pairs, encode
@@ -30,6 +32,8 @@ ROWS = 10_000_000
 MODELS = 100
 COUNCIL_MODELS = 20
 PER_SESSION = 10
+FLOOR_RATIO = 0.6
+FLOOR_STEP = 1e-9
 FEW_ROWS = 20_000
 """So few that counting them takes nothing next to the fit."""
 
@@ -58,6 +62,33 @@ def as_text(drawn: Comparisons) -> list[NDArray[np.object_]]:
     names = np.array(drawn.models, dtype=object)
     words = np.array(WORDS, dtype=object)
     return [names[drawn.first], names[drawn.second], words[drawn.outcome]]
+
+
+def floor_ratings(columns: list[list[str]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rate lists of text in plain NumPy; return centred logits and robust errors."""
+    names = sorted({*columns[0], *columns[1]})
+    n, place = len(names), {name: number for number, name in enumerate(names)}
+    code = {word: number for number, word in enumerate(WORDS)}
+    first, second, outcome = (
+        np.fromiter(map(codes.__getitem__, column), np.int32, count=len(column))
+        for column, codes in zip(columns, (place, place, code), strict=True)
+    )
+    cells = np.bincount((outcome * n + first) * n + second, minlength=3 * n * n)
+    tied, won, lost = cells.reshape(3, n, n)
+    points = won + lost.T + 0.5 * (tied + tied.T)
+    met, rating, step = points + points.T, np.zeros(n), np.ones(n)
+    while np.abs(step).max() > FLOOR_STEP:
+        likely = 1 / (1 + np.exp(rating - rating[:, np.newaxis]))
+        slope = (points - met * likely).sum(axis=1) - 0.5 * np.tanh(rating / 2)
+        weight = met * likely * (1 - likely)
+        curve = np.diag(weight.sum(axis=1) + 0.25 / np.cosh(rating / 2) ** 2) - weight
+        step = np.linalg.solve(curve, slope)
+        rating += step
+    square = won * (1 - likely) ** 2 + lost * likely**2 + tied * (0.5 - likely) ** 2
+    square += square.T
+    inverse = np.linalg.inv(curve)
+    covariance = inverse @ (np.diag(square.sum(axis=1)) - square) @ inverse
+    return rating - rating.mean(), np.sqrt(np.diag(covariance))
 
 
 def seconds_once(call: Callable[[int], object], rows: int) -> float:
@@ -135,7 +166,11 @@ def text_rows(drawn: Comparisons) -> list[Row]:
         rows.append(
             Row(f"text to ratings, {form}", figure, "<= 200 ns", taken[form] <= 2e-7 * ROWS)
         )
-    ours = rate_text(forms["lists"]).rating
+    rated = rate_text(forms["lists"])
+    rating, error = floor_ratings(forms["lists"])
+    assert np.allclose(rated.rating, rating, atol=1e-6)
+    assert np.allclose(rated.robust_error, error, rtol=0.02)
+    rows.extend(floor_rows(forms))
     for name, (module, prepare, target) in PEERS.items():
         if not find_spec(module):
             print(f"{name} is not installed and not compared with")
@@ -146,7 +181,28 @@ def text_rows(drawn: Comparisons) -> list[Row]:
         ratio = theirs / taken["lists"]
         figure = f"{ratio:.1f}x ({theirs / ROWS * 1e9:.0f} ns a row)"
         rows.append(Row(f"{name} against our lists", figure, f">= {target}x", ratio >= target))
-    assert np.allclose(ours, rate(drawn).rating)
+    assert np.allclose(rated.rating, rate(drawn).rating)
+    return rows
+
+
+def floor_rows(forms: dict[str, list[Column]]) -> list[Row]:
+    """Time lists and Arrow arrays in turn with plain NumPy on lists."""
+    calls: list[Callable[[], object]] = [
+        partial(floor_ratings, forms["lists"]),
+        partial(rate_text, forms["lists"]),
+    ]
+    arrow = forms.get("Arrow arrays")
+    if arrow is not None:
+        calls.append(partial(rate_text, arrow))
+    floor, *taken = cpu_seconds_in_turn(*calls, rounds=2)
+    rows = []
+    for form, seconds in zip(("lists", "Arrow arrays"), taken, strict=False):
+        figure = f"{seconds / floor:.2f}x ({floor / ROWS * 1e9:.0f} ns a row)"
+        met = seconds <= FLOOR_RATIO * floor
+        rows.append(Row(f"{form} over lists in plain NumPy", figure, f"<= {FLOOR_RATIO}x", met))
+    if arrow is not None:
+        ratio = taken[1] / taken[0]
+        rows.append(Row("Arrow arrays over lists", f"{ratio:.2f}x", "< 1x", ratio < 1))
     return rows
 
 

@@ -21,6 +21,7 @@ import anyio
 import httpx2
 from anyio.abc import SocketStream
 from harness import Row, show
+from startup import write_ballots
 
 from witan import Council
 
@@ -30,6 +31,8 @@ SESSIONS, READERS = 25, 20
 SECONDS = 15.0
 HELD = 300
 """Sessions of one load, after which memory is measured."""
+STORED, BESIDE, CLIENTS, REQUESTS = 20_000, 20, 4, 25
+"""Sessions of a history; sessions at once beside clients that ask so often for its leaderboard."""
 
 
 def write_scripts(folder: Path, answer: dict[str, object]) -> list[str]:
@@ -204,10 +207,56 @@ async def held(folder: Path) -> list[Row]:
     ]
 
 
+async def leaderboards(folder: Path) -> list[Row]:
+    """Wait for leaderboards of a history into which sessions are written meanwhile."""
+    seats = write_scripts(folder, {"text": "NAME says so. " * 20, "tokens_per_second": 60})
+    ballots = folder / "ballots.jsonl"
+    write_ballots(ballots, STORED)
+    imported = [sys.executable, "-m", "witan", "import", str(ballots)]
+    subprocess.run(  # noqa: S603, ASYNC221 - our own interpreter
+        [*imported, "--history", str(folder / "history.sqlite")], check=True, capture_output=True
+    )
+    waited: list[float] = []
+    sessions = 0
+    with server(folder, seats, recorded=True) as (url, _):
+        async with httpx2.AsyncClient(base_url=url, timeout=120) as client:
+
+            async def ask() -> None:
+                nonlocal sessions
+                while True:
+                    body = {"question": "Which would you take, and why?"}
+                    answer = await client.post("/api/sessions?wait=60", json=body)
+                    answer.raise_for_status()
+                    sessions += 1
+
+            async def read() -> None:
+                for _ in range(REQUESTS):
+                    start = time.perf_counter()
+                    (await client.get("/api/leaderboard")).raise_for_status()
+                    waited.append(time.perf_counter() - start)
+
+            async with anyio.create_task_group() as load:
+                for _ in range(BESIDE):
+                    load.start_soon(ask)
+                await anyio.sleep(3)
+                async with anyio.create_task_group() as readers:
+                    for _ in range(CLIENTS):
+                        readers.start_soon(read)
+                load.cancel_scope.cancel()
+    waited.sort()
+    worst, middle = waited[int(0.95 * len(waited))], statistics.median(waited)
+    named = f"leaderboard beside {BESIDE} sessions, {CLIENTS} clients, p95"
+    return [
+        Row(named, f"{worst:.2f} s", "<= 1 s", worst <= 1),
+        Row("  median", f"{middle:.2f} s", "", None),
+        Row("  sessions that ended meanwhile", f"{sessions}", "", None),
+    ]
+
+
 async def main() -> None:
     """Measure, and print."""
     rows = []
-    for measure in (added, first_bytes, streams, held):
+    for measure in (added, first_bytes, streams, held, leaderboards):
         with tempfile.TemporaryDirectory() as folder:
             rows += await measure(Path(folder))
     show("the council at the door", rows)

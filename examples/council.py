@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 
 from witan import Council, Member, Price, Session, session_to_json
-from witan.models import Call, Line, Reply, Scripted
+from witan.models import Call, Line, Reply, ScriptedModel
 
 HERE = Path(__file__).resolve().parent
 
@@ -46,7 +46,7 @@ class MyModel:
 
 def scripted(name: str, answer: str, *prefers: str) -> Member:
     """A member that plays a script, marked as simulated."""
-    model = Scripted(name, answers=[answer], reviews=[Line(prefers=prefers)])
+    model = ScriptedModel(name, answers=[answer], reviews=[Line(prefers=prefers)])
     return Member(name, model, price=FREE, simulated=True)
 
 

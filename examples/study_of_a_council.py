@@ -89,7 +89,7 @@ def read_council(path: Path) -> Council:
         raise NothingToCount(f"{path}: the study needs comparisons by models and by people")
     questions = tuple(dict.fromkeys(ballot.session for ballot in models))
     reviewers = tuple(sorted({ballot.reviewer for ballot in models}))
-    candidates = tuple(sorted({name for ballot in models for name in ballot.mentioned()}))
+    candidates = tuple(sorted({name for ballot in models for name in ballot.candidate_names()}))
     pairs = {pair: number for number, pair in enumerate(combinations(candidates, 2))}
     votes = np.zeros((len(questions), len(pairs), len(reviewers), 2))
     people = np.zeros(votes.shape[:2])

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import anyio
 import numpy as np
 
-from witan.deliberation.calls import Caller, CallFailure, CallResult, Throttles
+from witan.deliberation.calls import Caller, CallFailure, CallResult
 from witan.deliberation.money import Purse
 from witan.deliberation.ports import Call, Hear, Member, Message, Price, Reply, Usage
-from witan.deliberation.procedure import Limits, Throttling
+from witan.deliberation.procedure import Limits, ThrottlePolicy
+from witan.deliberation.throttle import Throttles
 from witan.errors import ModelError
 
 CALL = Call("answer", (Message("user", "why?"),), max_tokens=100)
@@ -97,11 +98,11 @@ class Table:
     """A caller with everything it works with, what it told and what was heard."""
 
     def __init__(
-        self, *, throttling: Throttling | None = None, max_usd: float | None = None, **limits
+        self, *, throttling: ThrottlePolicy | None = None, max_usd: float | None = None, **limits
     ) -> None:
         self.notices: list[tuple[str, str, int, str, float]] = []
         self.withdrawn: list[tuple[str, str]] = []
-        self.throttles = Throttles({"p": throttling or Throttling()}, LoopClock())
+        self.throttles = Throttles({"p": throttling or ThrottlePolicy()}, LoopClock())
         self.purse = Purse(max_usd)
         self.caller = Caller(
             limits=Limits(**limits),

@@ -8,7 +8,7 @@ from witan.core.settings import Settings
 from witan.deliberation.council import BaseCouncil
 from witan.deliberation.ports import Member, Price, SystemClock
 from witan.deliberation.procedure import Limits, Procedure
-from witan.models.scripted import Line, Scripted
+from witan.models.scripted import Line, ScriptedModel
 
 QUESTION = "Which sea is the saltiest?"
 
@@ -39,7 +39,7 @@ def member(name: str, order: str = "", **script: Any) -> Member:
         "reviews": [Line(prefers=tuple(f"says {each}," for each in order))],
         "synthesis": [f"{name} sums up: [A]."],
     }
-    model = Scripted(name, **{**lines, **script})
+    model = ScriptedModel(name, **{**lines, **script})
     return Member(name, model, f"script:{name}", "script", price=Price(0, 0), simulated=True)
 
 

@@ -12,7 +12,7 @@ from scripts import write_script
 from served import Served, served
 from services import councils
 from witan.deliberation.session import Session
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 
 MARKUP = (
     "Cyd says so. <script>alert(1)</script> <img src=x onerror=alert(2)> "
@@ -60,17 +60,17 @@ def write_desk(folder: Path) -> Path:
     return file
 
 
-def _history() -> Iterator[Imported]:
+def _history() -> Iterator[SessionImport]:
     """Sessions of two months as ballots, one of them with answers, and twelve that were held."""
     for each in sessions():
         texts = {"ash": "Ash it is.", "elm": "Elm, rather.", "oak": "Oak."}
         yield (
             replace(each, question="Which tree?", answers=texts) if each.session == "q00" else each
         )
-    yield Imported("odd/name?#%", NOW - timedelta(days=90), ballots=jury("odd/name?#%"))
+    yield SessionImport("odd/name?#%", NOW - timedelta(days=90), ballots=jury("odd/name?#%"))
     for number in range(12):
         at = ASKED - timedelta(days=2 * number + 1)
-        yield Imported(
+        yield SessionImport(
             f"held{number:02}", session_record=Session.of(told(f"held{number:02}", at=at))
         )
 

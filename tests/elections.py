@@ -37,7 +37,7 @@ def ballots(*lines: str, **fields) -> list[Ballot]:
 def election(*lines: str, candidates: Sequence[str] | None = None) -> Profile:
     """A profile of one session, candidates in alphabetical order unless given; nobody recused."""
     cast = ballots(*lines)
-    names = list(candidates or sorted({c for one in cast for c in one.mentioned()}))
+    names = list(candidates or sorted({c for one in cast for c in one.candidate_names()}))
     ranks = np.full((len(cast), len(names)), np.nan)
     for row, one in enumerate(cast):
         place = 1

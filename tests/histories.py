@@ -10,7 +10,7 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.plan import Plan
-from witan.deliberation.ports import Seat, Spent, Usage
+from witan.deliberation.ports import Expense, Seat, Usage
 from witan.deliberation.procedure import Procedure
 
 __all__ = ["ASKED", "BALLOTS_IN", "CLOSED", "MODELS", "stages", "told"]
@@ -114,8 +114,8 @@ def _ballot(session: str, reviewer: str, seats: Sequence[str], draw: Random) -> 
     return Ballot(reviewer, groups, grades, session=session, candidates=tuple(sorted(others)))
 
 
-def _spent() -> Spent:
-    return Spent(Usage(10, 7), 0.01, 2.0)
+def _spent() -> Expense:
+    return Expense(Usage(10, 7), 0.01, 2.0)
 
 
 def send(recording, events) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from witan.analytics.lake import write_lake
 from witan.core.ballot import Ballot
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def jury(session: str, order: tuple[str, ...] = KEEN) -> tuple[Ballot, ...]:
     return tuple(ballot(session, name, said) for name, said in zip(JURY, orders, strict=True))
 
 
-def sessions() -> list[Imported]:
+def sessions() -> list[SessionImport]:
     """Twelve sessions of October in which ash leads, and twelve of November in which elm does.
 
     By Borda the first has 1, the second (3 · ½ + 0)/4 = .375 and the third (3 · 0 + ½)/4 = .125.
@@ -47,11 +47,11 @@ def sessions() -> list[Imported]:
             order = (*order[:2], "pine")
         name = f"q{number:02}"
         category = "law" if number % 12 < 2 else "coding"
-        found.append(Imported(name, at, category=category, ballots=jury(name, order)))
+        found.append(SessionImport(name, at, category=category, ballots=jury(name, order)))
     return found
 
 
-def graded(n_sessions: int) -> list[Imported]:
+def graded(n_sessions: int) -> list[SessionImport]:
     """Three models that grade the other two on accuracy and on clarity.
 
     On accuracy ash gives 9 and 7 to the first and the second of the others, elm 8 and 6, oak 4 and
@@ -72,11 +72,11 @@ def graded(n_sessions: int) -> list[Imported]:
             name = f"q{number:02}"
             cast = ballot(name, reviewer, (one, other), candidates=KEEN, grades=grades)
             ballots.append(cast)
-        found.append(Imported(f"q{number:02}", NOW, ballots=tuple(ballots)))
+        found.append(SessionImport(f"q{number:02}", NOW, ballots=tuple(ballots)))
     return found
 
 
-def kept(place: str | Path, imported: Iterable[Imported]) -> str:
+def kept(place: str | Path, imported: Iterable[SessionImport]) -> str:
     """Keep sessions in the history at a place, and return the place."""
     with History.open(place) as history:
         history.add(imported, "a test", str(place))

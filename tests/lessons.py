@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from witan.core.ballot import Ballot
-from witan.history import Imported
+from witan.history import SessionImport
 
 MODELS = tuple(f"test:{name}" for name in ("ada", "bo", "cy", "di", "ed"))
 
@@ -15,7 +15,7 @@ FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 
 def lessons(
     n_sessions: int, *, people: int = 0, simulated: bool = False, first: int = 0
-) -> Iterator[Imported]:
+) -> Iterator[SessionImport]:
     """Five models grade each other with noise of half a point; a person ranks some sessions."""
     rng = np.random.default_rng(first)
     for number in range(first, first + n_sessions):
@@ -32,7 +32,7 @@ def lessons(
             order = np.argsort(-(quality + rng.normal(0, 0.5, 5)))
             groups = tuple((MODELS[c],) for c in order)
             ballots.append(Ballot("ann", groups, session=f"lesson {number}", kind="human"))
-        yield Imported(
+        yield SessionImport(
             f"lesson {number}",
             FIRST + timedelta(hours=number),
             ballots=tuple(ballots),

@@ -68,7 +68,7 @@ def add_grade(sheet: Sheet, key: tuple[int, ...], vote: Vote, votes: Sequence[Vo
         return
     x, y = vote.grade, sum(theirs) / len(theirs)
     if vote.own:
-        sheet.add(key, n_own=1, own_excess=x - y)
+        sheet.add(key, n_own=1, own_total=x, own_excess=x - y)
         return
     sheet.add(key, n=1, x=x, y=y, xx=x * x, yy=y * y, xy=x * y)
     if vote.shown > 1 and vote.position == 1:

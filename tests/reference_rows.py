@@ -44,7 +44,15 @@ TOTALS = {
     *("total", "squares", "z_total", "wins", "losses", "ties", "cost_usd", "seconds", "spread"),
     *("grades", "x", "y", "xx", "yy", "xy", "share_x", "share_y", "share_xx", "share_yy"),
     *("share_xy", "excess", "ll", "lx", "xx", "grade_ll", "grade_lx", "grade_xx", "within"),
-    *("variance", "confidence", "kendall_w", "agreement", "own_excess", "first_excess"),
+    *(
+        "variance",
+        "confidence",
+        "kendall_w",
+        "agreement",
+        "own_total",
+        "own_excess",
+        "first_excess",
+    ),
     *("last_excess", "lxx", "rr", "rx", "rxx"),
 }
 """Columns that hold sums of real numbers; every other one is a count or a code."""

@@ -179,13 +179,14 @@ def position_sums(entries: Sequence[Entries]) -> PositionSums:
     sheet = Sheet()
     for bucket, one in counted(entries):
         for human, kind in enumerate(KINDS):
-            votes = votes_of(one, kind)
+            votes, ballots = votes_of(one, kind), ballots_of(one, kind)
+            choices = [vote for vote in votes if not ballots[vote.ballot].flat]
             for vote in votes:
                 if vote.own or vote.share is None or vote.position == 0:
                     continue
                 key = (bucket, code_of(vote.reviewer), human, vote.position, vote.shown)
                 sheet.add(key, votes=1, total=vote.share)
-                mean = others_mean(votes, vote, "share")
+                mean = others_mean(choices, vote, "share")
                 if mean is not None:
                     sheet.add(key, excess_votes=1, excess=vote.share - mean)
     return sheet.table(PositionSums, 5)
@@ -314,7 +315,7 @@ def opinions(one: Entries, kind: Kind) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def human_sums(entries: Sequence[Entries]) -> HumanSums:
-    """As `HumanSums` says; both orders of two different reviewers are rows."""
+    """As `HumanSums` says."""
     sheet = Sheet()
     for bucket, one in counted(entries):
         people, models = human_sides(one), opinions(one, "model")
@@ -323,6 +324,8 @@ def human_sums(entries: Sequence[Entries]) -> HumanSums:
             for first, x in said.items():
                 for second, y in said.items():
                     key = (bucket, code_of(first), code_of(second))
+                    if key[1] > key[2]:
+                        continue
                     sheet.add(key, n=1, x=x, y=y, xx=x * x, yy=y * y, xy=x * y)
     return sheet.table(HumanSums, 3)
 

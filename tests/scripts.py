@@ -11,9 +11,15 @@ def write_script(path: Path, **stages: list[dict[str, Any]]) -> Path:
     for stage, tables in stages.items():
         for table in tables:
             lines.append(f"[[{stage}]]")
-            lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+            lines += [f"{key} = {_toml(value)}" for key, value in table.items()]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
+
+
+def _toml(value: Any) -> str:
+    if not isinstance(value, dict):
+        return json.dumps(value)
+    return f"{{{', '.join(f'{json.dumps(key)} = {_toml(each)}' for key, each in value.items())}}}"
 
 
 def write_council(folder: Path, **members: dict[str, list[dict[str, Any]]]) -> list[str]:
@@ -34,3 +40,18 @@ def write_council(folder: Path, **members: dict[str, list[dict[str, Any]]]) -> l
     closing = {"synthesis": [{"text": "All told: so."}]} | (members.get("chair") or {})
     chair = write_script(folder / "chair.toml", **closing)
     return [*options, "--chairman", f"script:{chair}"]
+
+
+CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
+
+
+def grade_words(**words: float) -> dict[str, Any]:
+    """A review that grades what holds a word, every criterion alike."""
+    return {"grades": {word: dict.fromkeys(CRITERIA, grade) for word, grade in words.items()}}
+
+
+def write_jury(folder: Path) -> list[str]:
+    """Write the scripts of three jurors, who like moraines; return their seats."""
+    review = [grade_words(moraine=9, glacier=3)]
+    names = ("xan", "yma", "zoe")
+    return [f"script:{write_script(folder / f'{name}.toml', review=review)}" for name in names]

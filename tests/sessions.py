@@ -10,7 +10,7 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.plan import Plan
-from witan.deliberation.ports import Seat, Spent, Usage
+from witan.deliberation.ports import Expense, Seat, Usage
 from witan.deliberation.procedure import Procedure
 
 BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -66,7 +66,7 @@ class Story:
         """A reviewer casts ``"reviewer: a > b = c"``, and what there is so far is counted."""
         held = ballot(line, session="s1", candidates=self.seats, **fields)
         self._cast[held.reviewer] = held
-        shown = held.mentioned()
+        shown = held.candidate_names()
         sheet = Sheet(held.reviewer, shown, tuple("ABCDEFGHIJKLMNOP"[: len(shown)]), "n")
         self.tell(e.SheetDrawn, sheet=sheet).tell(e.ReviewStarted, seat=held.reviewer)
         self.tell(
@@ -95,6 +95,6 @@ class Story:
         return self.tell(e.SessionClosed, missing=missing, **{**ending, **fields})
 
 
-def spent(**fields: Any) -> Spent:
+def spent(**fields: Any) -> Expense:
     """What a call took, by default a cent and two seconds."""
-    return Spent(**{"usage": Usage(10, 7), "cost_usd": 0.01, "seconds": 2.0, **fields})
+    return Expense(**{"usage": Usage(10, 7), "cost_usd": 0.01, "seconds": 2.0, **fields})

@@ -101,7 +101,7 @@ def first_is_told_apart(profile: Profile, unit: str, **borrowed: object) -> Told
     """The contrast between the first two lines of every session."""
     uncertainty = uncertainty_of(profile, unit, **borrowed)
     first, second = np.argsort(-uncertainty.fit.effects, axis=0, kind="stable")[:2]
-    return uncertainty.separated(0.95)[first, second, np.arange(len(first))], first
+    return uncertainty.separate_pairs(0.95)[first, second, np.arange(len(first))], first
 
 
 def worlds_of_equals(

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import witan
+
 SOURCE = Path(__file__).parents[1] / "src" / "witan"
 FILES = sorted(SOURCE.rglob("*.py"))
 
@@ -96,6 +98,19 @@ class TestDirection:
             walk(module, ())
 
         assert done == set(graph)
+
+    def test_bridges_use_public_names_alone(self):
+        """A bridge imports `witan` and its subjects, as any other package would."""
+        public = {"witan", "witan.bridges", *(f"witan.{name}" for name in witan.__dir__())}
+
+        inner = [
+            f"{name_of(path)} imports {module}"
+            for path in (SOURCE / "bridges").rglob("*.py")
+            for module in imports(path)
+            if module not in public and not module.startswith("witan.bridges.")
+        ]
+
+        assert inner == []
 
     def test_core_knows_no_world(self):
         """`core` imports the standard library's pure parts, numpy and scipy alone."""

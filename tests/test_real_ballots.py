@@ -1,11 +1,14 @@
 """Every rule on real ballots by real models, where they lie beside the project."""
 
+import csv
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 
-from witan import RULES, Settings, compare_rules, read_ballots, tally_sessions
+from witan import RULES, Ballot, Settings, compare_rules, read_ballots, tally_sessions
+from witan.stats import check_calibration
 from witan.surfaces.cli.app import main
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -110,3 +113,22 @@ def test_files_are_read_as_they_lie(name, n_sessions, n_models, capsys):
             assert said["sessions"] == n_sessions
         elif n_models is not None:
             assert len(said["lines"]) + len(said["provisional"]) == n_models
+
+
+def test_judges_agree_more_often_than_they_are_right():
+    """LLMBar's wrong answers look better: other judges say the same, known answers do not."""
+    path = DATA / "llmbar" / "pairwise.csv.gz"
+    cast = list(read_ballots(path))
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
+        better = {row["prompt_id"]: row["gold"] for row in csv.DictReader(lines)}
+    known = [
+        Ballot("gold", ((best,), (worse,)), session=name, kind="human")
+        for name, best in better.items()
+        for worse in {"output_1", "output_2"} - {best}
+    ]
+
+    among = check_calibration(cast, reviewers=[3], draws=4).panels[0].p_beats
+    beside = check_calibration([*cast, *known], reviewers=[3], draws=4, against="truth")
+
+    assert among.gap.interval.low > 0.01
+    assert beside.panels[0].p_beats.gap.interval.high < -0.05

@@ -23,7 +23,7 @@ from witan import (
     Standing,
     Synthesis,
 )
-from witan.models import Call, Line, Message, Options, Reply, Scripted, Throttling, Usage
+from witan.models import Call, Line, Message, Options, Reply, ScriptedModel, ThrottlePolicy, Usage
 from witan.rules import Scores
 from witan.stats import Profile
 
@@ -61,7 +61,9 @@ class Mute:
         return prompt
 
 
-scripted: Model = Scripted("ada", answers=["7"], reviews=[Line(prefers=("7",)), lambda call: "{}"])
+scripted: Model = ScriptedModel(
+    "ada", answers=["7"], reviews=[Line(prefers=("7",)), lambda call: "{}"]
+)
 mine: Model = Mine()
 mute: Model = Mute()  # type: ignore[assignment]
 
@@ -73,7 +75,7 @@ Options(reasoning_effort="endless")  # type: ignore[arg-type]
 procedure = Procedure(
     counting=Settings(rule="schulze"),
     mode="verdict",
-    limits=Limits(max_cost_usd=0.5, providers={"openai": Throttling(per_minute=60)}),
+    limits=Limits(max_cost_usd=0.5, providers={"openai": ThrottlePolicy(per_minute=60)}),
 )
 Procedure(mode="vote")  # type: ignore[arg-type]
 

@@ -1,23 +1,26 @@
 """An LLM council whose verdicts carry their uncertainty.
 
-Everything named here is public, and so are the subjects ``witan.rules``, ``witan.models``,
-``witan.events``, ``witan.files``, ``witan.history``, ``witan.safety``, ``witan.stats`` and
-``witan.errors``. Each is imported when it is first used: ``import witan`` costs nothing else.
+Everything named here is public, and so are the subjects ``witan.batches``, ``witan.rules``,
+``witan.models``, ``witan.events``, ``witan.files``, ``witan.history``, ``witan.reports``,
+``witan.safety``, ``witan.stats`` and ``witan.errors``. Each is imported when it is first used:
+``import witan`` costs nothing else.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from witan.core.display import render_by as _render_by
 from witan.lazy_names import lazy_names as _lazy_names
 from witan.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from witan import batches as batches
     from witan import errors as errors
     from witan import events as events
     from witan import files as files
     from witan import history as history
     from witan import models as models
+    from witan import reports as reports
     from witan import rules as rules
     from witan import safety as safety
     from witan import stats as stats
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
     from witan.core.comparison import compare_rules as compare_rules
     from witan.core.explanation import Explanation as Explanation
     from witan.core.explanation import explain as explain
-    from witan.core.outcome import Interval as Interval
     from witan.core.outcome import Outcome as Outcome
     from witan.core.outcome import Standing as Standing
     from witan.core.rubric import RUBRICS as RUBRICS
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from witan.core.stats.ratings import rate as rate
     from witan.core.tally import tally as tally
     from witan.core.tally import tally_sessions as tally_sessions
+    from witan.core.verdict import Verdict as Verdict
     from witan.deliberation.events import Event as Event
     from witan.deliberation.plan import Plan as Plan
     from witan.deliberation.ports import Member as Member
@@ -56,10 +59,10 @@ if TYPE_CHECKING:
     from witan.errors import WitanError as WitanError
     from witan.files.ballots import read_ballots as read_ballots
     from witan.files.ballots import write_ballots as write_ballots
-    from witan.files.rubric_toml import load_rubric as load_rubric
     from witan.history import History as History
     from witan.service.council import Council as Council
     from witan.service.council import ask as ask
+    from witan.service.council import judge as judge
     from witan.surfaces.session_pages import session_to_html as session_to_html
 
 _HOMES = {
@@ -69,12 +72,13 @@ _HOMES = {
     "witan.core.comparison": ("compare_rules", "Comparison"),
     "witan.core.explanation": ("explain", "Explanation"),
     "witan.core.stats.leaderboard": ("Leaderboard",),
-    "witan.core.outcome": ("Outcome", "Standing", "Interval"),
+    "witan.core.outcome": ("Outcome", "Standing"),
     "witan.core.stats.ratings": ("rate", "Ratings"),
     "witan.core.rubric": ("Rubric", "RUBRICS"),
     "witan.core.rules": ("RULES",),
     "witan.core.settings": ("Settings",),
     "witan.core.tally": ("tally", "tally_sessions"),
+    "witan.core.verdict": ("Verdict",),
     "witan.deliberation.events": ("Event",),
     "witan.deliberation.plan": ("Plan",),
     "witan.deliberation.ports": ("Member", "Model", "Price"),
@@ -83,13 +87,23 @@ _HOMES = {
     "witan.deliberation.session": ("Session", "Answer", "Synthesis"),
     "witan.errors": ("WitanError",),
     "witan.files.ballots": ("read_ballots", "write_ballots"),
-    "witan.files.rubric_toml": ("load_rubric",),
     "witan.history": ("History",),
-    "witan.service.council": ("ask", "Council"),
+    "witan.service.council": ("ask", "judge", "Council"),
     "witan.surfaces.session_pages": ("session_to_html",),
 }
 
-_SUBJECTS = ("errors", "events", "files", "history", "models", "rules", "safety", "stats")
+_SUBJECTS = (
+    "batches",
+    "errors",
+    "events",
+    "files",
+    "history",
+    "models",
+    "reports",
+    "rules",
+    "safety",
+    "stats",
+)
 
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 
@@ -110,4 +124,8 @@ def _result_markdown(result: object) -> str | None:
     return markdown
 
 
-_render_by(html=_result_html, markdown=_result_markdown)
+def _result_frame(result: Any, library: Any) -> object:
+    return import_module("witan.surfaces.frames").make_frame(result.rows(), library)
+
+
+_render_by(html=_result_html, markdown=_result_markdown, frame=_result_frame)

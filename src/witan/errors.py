@@ -247,7 +247,7 @@ class NothingToCount(WitanError, ValueError):
 
 
 class TooLarge(WitanError, ValueError):
-    """Something is beyond a stated limit."""
+    """A size exceeds a stated limit."""
 
     def __init__(self, what: str, size: int, limit: int, remedy: str = "") -> None:
         self.what, self.size, self.limit, self.remedy = what, size, limit, remedy

@@ -1,6 +1,6 @@
 """The safety check: gates that an answer has to pass."""
 
-from witan.core.gate import Gate, SafetyCheck, Verdict
+from witan.core.gate import Gate, SafetyCheck, SafetyVerdict
 from witan.core.safety import check
 
-__all__ = ["Gate", "SafetyCheck", "Verdict", "check"]
+__all__ = ["Gate", "SafetyCheck", "SafetyVerdict", "check"]

@@ -16,9 +16,9 @@ from witan.analytics.sources import DuckLake, SparkLake
 from witan.analytics.sums import WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot
-from witan.core.casts import Cast
 from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
 from witan.core.entry_builder import entries_of
+from witan.core.session_ballots import SessionBallots
 from witan.core.stats.sums import (
     BallotSums,
     LengthSums,
@@ -72,7 +72,7 @@ ENGINES_BY_HAND = [
 
 # Models a and b gave the same answer, which stood first on the sheet of x and last on that of y.
 COPIED = entries_of(
-    Cast(
+    SessionBallots(
         "q1",
         datetime(2026, 5, 1, tzinfo=UTC),
         [

@@ -13,7 +13,7 @@ from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
 from witan.core.stats.sums import AnswerSums, BallotSums, StandingSums
 from witan.deliberation import events as e
-from witan.deliberation.record import Imported
+from witan.deliberation.record import SessionImport
 from witan.deliberation.session import Session
 from witan.history.ballots import import_sessions
 from witan.history.database import Database
@@ -51,7 +51,7 @@ def _with_nobody() -> Session:
 def store(database: Database) -> None:
     """The two, and a complete session of other members."""
     sessions = [_with_one_unreached(), _with_nobody(), Session.of(told("q3"))]
-    imported = [Imported(one.id, session_record=one) for one in sessions]
+    imported = [SessionImport(one.id, session_record=one) for one in sessions]
     import_sessions(database, imported, "test", "digest", datetime(2026, 11, 22, tzinfo=UTC))
 
 

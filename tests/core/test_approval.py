@@ -60,7 +60,7 @@ def test_three_of_three_is_not_certain():
 
     assert (found.share.low, found.share.high) == pytest.approx((0.4644, 1.0), abs=1e-4)
     assert found.p_majority == pytest.approx(0.9187, abs=1e-4)
-    assert found.approved is True
+    assert found.is_approved is True
 
 
 def test_silence_is_counted_apart():
@@ -69,7 +69,7 @@ def test_silence_is_counted_apart():
 
     assert (found.approve, found.reject, found.silent) == (1, 2, 4)
     assert (found.share, found.p_majority) == (bare.share, bare.p_majority)
-    assert found.approved is False
+    assert found.is_approved is False
 
 
 @pytest.mark.parametrize("cast", [[], [None, None]])
@@ -77,7 +77,7 @@ def test_without_votes_nothing_is_known(cast):
     """No vote is no share of 0 and no even chance."""
     found = approval(cast)
 
-    assert (found.share, found.p_majority, found.approved) == (None, None, None)
+    assert (found.share, found.p_majority, found.is_approved) == (None, None, None)
     assert found.silent == len(cast)
 
 
@@ -85,7 +85,7 @@ def test_a_tie_has_no_majority_to_repeat():
     """Two against two give a share and no verdict."""
     found = approval(votes(2, 2))
 
-    assert (found.approved, found.p_majority) == (None, None)
+    assert (found.is_approved, found.p_majority) == (None, None)
     assert found.share.low == pytest.approx(1 - found.share.high)
 
 

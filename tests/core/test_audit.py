@@ -26,7 +26,7 @@ class TestSelfPreference:
             repeated(
                 30,
                 ballot("a", {"a": 1.0, "b": 0.5, "c": 0.0, "d": 1.0}),
-                ballot("b", {"a": 0.5, "c": 0.5}),
+                ballot("b", {"a": 0.5, "c": 1.0, "d": 0.0}),
                 ballot("c", {"a": 0.0, "b": 1.0}),
             )
         )
@@ -39,7 +39,7 @@ class TestSelfPreference:
         """A reviewer with ten times the votes of another weighs no more in the mean."""
         few = repeated(30, ballot("a", {"a": 1.0, "b": 0.0}), ballot("b", {"a": 0.0, "c": 1.0}))
         many = [
-            session(f"more {k}", ballot("c", {"a": 0.5, "b": 0.5}), ballot("a", {"a": 1.0}))
+            session(f"more {k}", ballot("c", {"a": 0.5, "b": 1.0}), ballot("a", {"a": 1.0}))
             for k in range(300)
         ]
 
@@ -61,7 +61,7 @@ class TestSelfPreference:
             repeated(
                 30,
                 ballot("a", {"a": 1.0, "b": 0.5, "c": 0.0}),
-                ballot("b", {"a": 0.5, "c": 0.5}),
+                ballot("b", {"a": 0.5, "c": 1.0, "d": 0.0}),
                 ballot("c", {"a": 0.0, "b": 1.0}),
             )
         )["a"]
@@ -80,8 +80,8 @@ class TestSelfPreference:
         usual = repeated(
             30,
             ballot("a", {"a": 1.0, "c": 0.0}),
-            ballot("c", {"a": 0.5, "d": 0.5}),
-            ballot("d", {"a": 0.5, "c": 0.5}),
+            ballot("c", {"a": 0.5, "d": 1.0}),
+            ballot("d", {"a": 0.5, "c": 1.0}),
         )
 
         assert audit_of([*few, *usual])["a"].self_preference.value == pytest.approx(0.5)
@@ -89,11 +89,25 @@ class TestSelfPreference:
     def test_one_other_reviewer_is_not_enough(self):
         """Against a single other reviewer a difference may be as much that one's."""
         audit = audit_of(
-            repeated(40, ballot("a", {"a": 1.0, "b": 0.0}), ballot("b", {"a": 0.5, "c": 0.5}))
+            repeated(40, ballot("a", {"a": 1.0, "b": 0.0}), ballot("b", {"a": 0.5, "c": 1.0}))
         )
 
         assert audit["a"].self_preference.value is None
         assert "1 other reviewer with" in audit["a"].self_preference.why
+
+    def test_nobody_is_compared_with_whoever_ties_all(self):
+        """What a gives its own, b and c give it; that d ties all makes it no preference."""
+        panel = (
+            ballot("a", {"a": 1.0, "b": 0.0}),
+            ballot("b", {"a": 1.0, "c": 0.0}),
+            ballot("c", {"a": 1.0, "d": 0.0}),
+            ballot("d", {"a": 0.5, "d": 0.5}),
+        )
+        audit = audit_of(repeated(30, *panel))
+
+        assert audit["a"].self_preference.value == pytest.approx(0.0)
+        assert audit["d"].self_preference.value is None
+        assert "no preference can be measured" in audit["d"].self_preference.why
 
 
 class TestFamilyPreference:
@@ -125,12 +139,28 @@ class TestPosition:
             repeated(
                 30,
                 ballot("a", {"x": 1.0, "y": 0.5, "z": 0.0}, positions=(1, 2, 3)),
-                ballot("b", {"x": 0.5, "y": 0.5, "z": 0.5}, positions=(3, 2, 1)),
+                ballot("b", {"x": 0.5, "y": 1.0, "z": 0.5}, positions=(3, 2, 1)),
             )
         )
 
         assert audit["a"].position_effect.value == pytest.approx(1.0)
         assert audit["a"].position_effect.n == 30
+
+    def test_excess_over_a_tie_is_none(self):
+        """Whoever ties all is no yardstick: a and b agree, so neither prefers the first place."""
+        places = {"positions": (1, 2, 3)}
+        audit = audit_of(
+            repeated(
+                30,
+                ballot("a", {"x": 1.0, "y": 0.5, "z": 0.0}, **places),
+                ballot("b", {"x": 1.0, "y": 0.5, "z": 0.0}, **places),
+                ballot("tie", {"x": 0.5, "y": 0.5, "z": 0.5}, **places),
+            )
+        )
+
+        assert audit["a"].position_effect.value == pytest.approx(0.0)
+        assert audit["tie"].position_effect.value is None
+        assert "no preference can be measured" in audit["tie"].position_effect.why
 
     def test_the_first_shown_of_two(self):
         """Three wins and a tie of four comparisons are 7/8, ties half."""

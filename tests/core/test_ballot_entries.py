@@ -9,9 +9,9 @@ import pytest
 
 from elections import ballot, ballots
 from witan.core.ballot import Ballot
-from witan.core.casts import Cast
 from witan.core.entries import AnswerEntry, BallotEntry, Entries
 from witan.core.entry_builder import entries_of, entries_of_many
+from witan.core.session_ballots import SessionBallots
 from witan.errors import InvalidParameter
 from witan.files.ballots import read_ballots
 
@@ -19,8 +19,8 @@ AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REAL = Path(__file__).parents[3] / "shared" / "data"
 
 
-def cast_of(*cast: Ballot, **fields) -> Cast:
-    return Cast("s", AT, cast, **fields)
+def cast_of(*cast: Ballot, **fields) -> SessionBallots:
+    return SessionBallots("s", AT, cast, **fields)
 
 
 def entered(*lines: str, **fields) -> Entries:
@@ -154,7 +154,7 @@ def sessions() -> list[Entries]:
     grouped: dict[str, list[Ballot]] = {}
     for one in read_ballots(real("prd_vicuna80/pairwise.csv")):
         grouped.setdefault(one.session, []).append(one)
-    return list(entries_of_many(Cast(s, AT, tuple(cast)) for s, cast in grouped.items()))
+    return list(entries_of_many(SessionBallots(s, AT, tuple(cast)) for s, cast in grouped.items()))
 
 
 class TestRealCouncil:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from witan.core.blind_vote import Agreement, agreement, cast, read_ranking, voting_sheet
+from witan.core.blind_vote import Agreement, agreement, build_ballot, read_ranking, voting_sheet
 from witan.errors import InvalidBallot
 
 SHEET = voting_sheet("s1", "ines", ["x", "y", "z"])
@@ -77,7 +77,7 @@ class TestBallot:
     def test_it_is_a_person_s_with_places(self):
         """It keeps the ranking, the candidates, their places, the session and the time."""
         at = datetime(2026, 11, 21, tzinfo=UTC)
-        ballot = cast(SHEET, read_ranking("B > A = C", SHEET), "s1", at)
+        ballot = build_ballot(SHEET, read_ranking("B > A = C", SHEET), "s1", at)
 
         assert (ballot.reviewer, ballot.kind, ballot.session, ballot.at) == (
             "ines", "human", "s1", at,

@@ -67,7 +67,7 @@ class TestCalibration:
         """With 49 pairs nothing is known at any confidence."""
         calibration = calibrate(history([(0.92, True, 49)]))
 
-        assert not calibration.known
+        assert not calibration.is_known
         assert calibration.reliability(0.92).value is None
         assert all(fact in calibration.reliability(0.92).why for fact in ("49 pairs", "50 needed"))
 

@@ -1,6 +1,8 @@
 """Every rule side by side on the same ballots."""
 
+import pickle
 import time
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from elections import ballots
 from witan.core.ballot import Ballot
 from witan.core.comparison import compare_rules
+from witan.core.gate import Gate
 from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.errors import NothingToCount, UnknownName
@@ -111,6 +114,57 @@ def test_nothing_to_compare():
         compare_rules([], Settings())
     with pytest.raises(UnknownName, match="did you mean 'borda'"):
         compare_rules(ballots("x: a > b"), Settings(), ["bordo"])
+
+
+def draw_sessions(rng, n_sessions):
+    """Graded sessions of two shapes, from unanimous ones to noise, with ties and gaps."""
+    cast = []
+    for number in range(n_sessions):
+        reviewers = "vwxyz" if number % 3 else "xyz"
+        worth = rng.choice((0, 1, 4)) * rng.permutation(4) / 2
+        for reviewer in reviewers:
+            seen = np.rint(3 + worth + rng.normal(0, 0.5, 4)).clip(1, 10).tolist()
+            grades = dict(zip("abcd", seen, strict=True))
+            if rng.random() < 0.1:
+                grades.pop("abcd"[rng.integers(4)])
+            groups = tuple(
+                tuple(name for name, grade in grades.items() if grade == level)
+                for level in sorted(set(grades.values()), reverse=True)
+            )
+            cast.append(Ballot(reviewer, groups, session=f"s{number}", grades=grades))
+    return cast
+
+
+@pytest.mark.parametrize("failed", [{}, {"a": ("malware_hacking",)}])
+def test_leads_are_those_of_the_outcomes(failed):
+    """Who leads how often, clearly or with others, counts what the outcomes themselves say."""
+    cast = draw_sessions(np.random.default_rng(5), 90)
+    gates = {each.session: Gate(failed=failed) for each in cast[::2]}
+
+    comparison = compare_rules(cast, Settings(gates=gates))
+
+    for rule in comparison.rules:
+        outcomes = [each[rule] for each in comparison.outcomes.values() if rule in each]
+        leads = comparison.leads[rule]
+        times = Counter(leader for each in outcomes for leader in each.leaders)
+        assert leads.sessions == len(outcomes)
+        assert leads.clear == sum(each.clear_leader is not None for each in outcomes)
+        assert leads.shared == sum(len(each.leaders) > 1 for each in outcomes)
+        assert leads.times == times
+        assert [*leads.times.values()] == sorted(times.values(), reverse=True)
+    assert sum(each.clear for each in comparison.leads.values()) > 0
+    assert sum(each.shared for each in comparison.leads.values()) > 0
+    assert comparison.same_leaders == sum(
+        len({frozenset(each.leaders) for each in by_rule.values()}) == 1
+        for by_rule in comparison.outcomes.values()
+    )
+
+
+def test_a_comparison_survives_pickling():
+    """Another process reads the outcomes that this one counted."""
+    comparison = compare_rules(draw_sessions(np.random.default_rng(6), 4), Settings())
+
+    assert pickle.loads(pickle.dumps(comparison)) == comparison  # noqa: S301 - our own
 
 
 class TestGoingOn:

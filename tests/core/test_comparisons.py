@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
 
 from witan.core.stats.comparisons import (
     FIRST,
     SECOND,
     TIE,
     Comparisons,
+    PairCounts,
     count_pairs,
     encode,
     session_squares,
@@ -26,6 +28,48 @@ COLUMNS = {
     "odd width": lambda column: np.array(column, dtype=f"U{max(map(len, column)) // 2 * 2 + 1}"),
     "strided": lambda column: np.array([column, column]).T[:, 1],
 }
+
+TABLE_COLUMNS = {
+    "arrow": ("pyarrow", lambda pa, column: pa.array(column)),
+    "arrow large": ("pyarrow", lambda pa, column: pa.array(column, pa.large_string())),
+    "arrow chunks": ("pyarrow", lambda pa, column: pa.chunked_array([column[:1], column[1:]])),
+    "arrow dictionary": ("pyarrow", lambda pa, column: pa.array(column).dictionary_encode()),
+    "arrow dictionaries": (
+        "pyarrow",
+        lambda pa, column: pa.chunked_array(
+            [pa.array(part, pa.string()).dictionary_encode() for part in (column[:1], column[1:])]
+        ),
+    ),
+    "pandas": ("pandas", lambda pd, column: pd.Series(column, dtype="string")),
+    "pandas objects": ("pandas", lambda pd, column: pd.Series(column, dtype=object)),
+    "pandas categories": ("pandas", lambda pd, column: pd.Series(column, dtype="category")),
+}
+
+NUMBER_COLUMNS = {
+    "arrow": ("pyarrow", lambda pa, column: pa.array(column)),
+    "arrow chunks": ("pyarrow", lambda pa, column: pa.chunked_array([column[:1], column[1:]])),
+    "pandas": ("pandas", lambda pd, column: pd.Series(column)),
+}
+
+
+class TestComponents:
+    """Models hang together by what they won, one way or both."""
+
+    @pytest.mark.parametrize("connection", ["weak", "strong"])
+    @given(data=st.data())
+    def test_they_are_those_of_scipy(self, connection, data):
+        """Any graph falls into the same parts, numbered by first appearance."""
+        n = data.draw(st.integers(1, 12))
+        edges = data.draw(st.sets(st.tuples(*[st.integers(0, n - 1)] * 2), max_size=3 * n))
+        wins = np.zeros((n, n))
+        for winner, loser in edges:
+            wins[winner, loser] = winner != loser
+        counts = PairCounts(wins, np.zeros((n, n)), np.zeros((n, n)))
+
+        _, label = connected_components(wins, directed=True, connection=connection)
+        numbers = {old: new for new, old in enumerate(dict.fromkeys(label.tolist()))}
+
+        assert counts.components(connection).tolist() == [numbers[each] for each in label.tolist()]
 
 
 class TestEncoding:
@@ -92,29 +136,56 @@ class TestEncoding:
         assert got.models == ()
         assert got.n_sessions == 0
 
-    def test_arrow_columns_are_read(self):
-        """Arrow arrays, plain, chunked and dictionary-encoded, give the same comparisons."""
-        pa = pytest.importorskip("pyarrow")
-        first, second, outcome = ["b", "a", "c"], ["a", "c", "b"], ["first", "tie", "second"]
-        plain = encode(first, second, outcome)
+    @pytest.mark.parametrize("form", TABLE_COLUMNS)
+    def test_columns_of_tables_are_read(self, form):
+        """Columns of Arrow and pandas give the same comparisons as lists."""
+        library, make = TABLE_COLUMNS[form]
+        module = pytest.importorskip(library)
+        columns = ["b", "a", "c"], ["a", "c", "b"], ["first", "tie", "second"], ["x", "y", "x"]
+        plain = encode(*columns)
 
-        got = encode(
-            pa.array(first),
-            pa.chunked_array([second[:1], second[1:]]),
-            pa.array(outcome).dictionary_encode(),
-        )
+        got = encode(*[make(module, column) for column in columns])
 
         assert got.models == plain.models
-        assert got.first.tolist() == plain.first.tolist()
-        assert got.second.tolist() == plain.second.tolist()
-        assert got.outcome.tolist() == plain.outcome.tolist()
+        for column in ("first", "second", "outcome"):
+            assert getattr(got, column).tolist() == getattr(plain, column).tolist()
+        session = got.session.tolist()
+        assert session[0] == session[2] != session[1]
 
-    def test_arrow_nulls_are_refused(self):
-        """A missing value in an Arrow column is named with its column."""
+    @pytest.mark.parametrize("form", NUMBER_COLUMNS)
+    def test_columns_of_numbers_are_read(self, form):
+        """Outcomes and sessions may be whole numbers in the columns of any table."""
+        library, make = NUMBER_COLUMNS[form]
+        module = pytest.importorskip(library)
+
+        got = encode(["b", "a"], ["a", "c"], make(module, [1, 0]), make(module, [1, 0]))
+
+        assert got.outcome.tolist() == [FIRST, TIE]
+        assert got.session.tolist() == [1, 0]
+
+    @pytest.mark.parametrize("form", [form for form in TABLE_COLUMNS if "object" not in form])
+    @pytest.mark.parametrize("column", ["first", "second", "outcome", "session"])
+    def test_missing_values_of_tables_are_refused(self, form, column):
+        """A missing value in the column of a table is named with its column."""
+        library, make = TABLE_COLUMNS[form]
+        module = pytest.importorskip(library)
+        names = ("first", "second", "outcome", "session")
+        columns = dict(zip(names, (["a", "c"], ["b", "a"], ["tie"] * 2, ["x", "y"]), strict=True))
+        columns[column] = make(module, [columns[column][0], None])
+
+        with pytest.raises(InvalidParameter, match=f"{column} cannot be '1 nulls'"):
+            encode(**columns)
+
+    def test_values_of_a_dictionary_without_rows_are_no_models(self):
+        """A filtered Arrow dictionary keeps names that no row holds: nobody is rated by them."""
         pa = pytest.importorskip("pyarrow")
+        words = pa.array(["tie", "tie", "unknown"]).dictionary_encode()
+        names = pa.array(["b", "c", "a"]).dictionary_encode()
 
-        with pytest.raises(InvalidParameter, match="first"):
-            encode(pa.array(["a", None]), ["b", "c"], ["tie", "tie"])
+        got = encode(names[:2], names[:2].take([1, 0]), words[:2])
+
+        assert got.models == ("b", "c")
+        assert got.first.tolist() == [0, 1]
 
     def test_outcomes_may_be_numbers(self):
         """1, 2 and 0 stand for first, second and tie, as evalica's winners do."""

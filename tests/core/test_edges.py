@@ -236,8 +236,8 @@ def test_irv_tells_its_rounds():
 
 
 def test_hybrid_says_whom_it_scores_by_ranking_alone():
-    """An ungraded candidate is named."""
-    cast = [ballot(f"{r}: a > b > c", grades={"a": 8, "b": 6}) for r in "xy"]
+    """A candidate that only ballots without grades rank is named."""
+    cast = [ballot(f"{r}: a > b", grades={"a": 8, "b": 6}) for r in "xy"] + ballots("z: a > c")
 
     assert any(w.startswith("no grade for c") for w in tally(cast, "hybrid").warnings)
 

@@ -11,13 +11,13 @@ import pytest
 
 from elections import ballot, ballots
 from witan.core.ballot import Ballot
-from witan.core.casts import Cast, read
 from witan.core.entries import Entries, StandingEntry
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting, interpret
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
+from witan.core.session_ballots import SessionBallots, read_ballots
 from witan.core.settings import Settings
 from witan.core.tally import tally
 from witan.errors import UnknownName
@@ -27,8 +27,8 @@ REAL = Path(__file__).parents[3] / "shared" / "data"
 SESSION_RULES = [name for name, rule in RULES.items() if rule.needs != "history"]
 
 
-def cast_of(*cast: Ballot, **fields) -> Cast:
-    return Cast("s", AT, cast, **fields)
+def cast_of(*cast: Ballot, **fields) -> SessionBallots:
+    return SessionBallots("s", AT, cast, **fields)
 
 
 def entered(*lines: str, **fields) -> Entries:
@@ -134,7 +134,7 @@ class TestStandings:
         assert entries.ballots[0].shares == (1.0, 0.5, 0.0)
 
 
-def random_cast(rng: np.random.Generator, session: str) -> Cast:
+def random_cast(rng: np.random.Generator, session: str) -> SessionBallots:
     """A session with ties, gaps, abstentions, criteria, own ballots, people and comparisons."""
     names = [f"m{i}" for i in rng.permutation(8)[: rng.integers(2, 6)]]
     kind_of_grades = rng.integers(0, 3)
@@ -183,10 +183,10 @@ def random_cast(rng: np.random.Generator, session: str) -> Cast:
                     paired=True,
                 )
             )
-    return Cast(session, AT, tuple(cast))
+    return SessionBallots(session, AT, tuple(cast))
 
 
-def random_casts(n: int) -> Iterator[Cast]:
+def random_casts(n: int) -> Iterator[SessionBallots]:
     rng = np.random.default_rng(4)
     return (random_cast(rng, f"s{number}") for number in range(n))
 
@@ -255,7 +255,7 @@ class TestAgreesWithTheTally:
         how = Settings(counting=Counting(recusal, unranked))
         for cast in random_casts(150):
             mine = [one for one in cast.ballots if one.kind == "model"]
-            counted = read("s", mine, how).counted
+            counted = read_ballots("s", mine, how).electorate
             expected = interpret("s", mine, how.counting)
             assert repr(counted) == repr(expected)  # NaN is not equal to itself
 
@@ -400,8 +400,8 @@ class TestManyAtOnce:
     def test_a_session_too_large_for_a_rule_spares_the_others(self):
         """Where a rule cannot count one session, the rest of the batch keeps its standings."""
         names = [f"c{i:02}" for i in range(60)]
-        large = Cast("large", AT, (Ballot("x", tuple((name,) for name in names)),))
-        small = Cast("small", AT, tuple(ballots("x: a > b", "y: a > b")))
+        large = SessionBallots("large", AT, (Ballot("x", tuple((name,) for name in names)),))
+        small = SessionBallots("small", AT, tuple(ballots("x: a > b", "y: a > b")))
 
         first, second = entries_of_many([large, small], rules=("kemeny", "borda"))
 

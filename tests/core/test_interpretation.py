@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from elections import ballot
 from witan.core.ballot import Ballot
+from witan.core.electorate import Electorate, Vote
 from witan.core.gate import Gate
-from witan.core.interpretation import Counting, Electorate, Vote, interpret
+from witan.core.interpretation import Counting, interpret, interpret_sessions
 from witan.core.rubric import RUBRICS
+from witan.core.scale import Scale
 from witan.core.tally import tally
 from witan.errors import InvalidParameter, TooLarge
 
@@ -383,3 +385,57 @@ def test_every_seat_ends_in_a_vote_or_a_stated_abstention(data):
     electorate = read(*cast)
 
     assert sorted([*electorate.reviewers, *electorate.abstentions]) == ["a", "b", "x", "y"]
+
+
+GRADES = st.one_of(
+    st.integers(-1, 11),
+    st.sampled_from([0.5, 7.25, math.nan, math.inf, 10**400, True, "8", "", "4/5"]),
+)
+
+
+@st.composite
+def graded_sessions(draw):
+    """Sessions of ballots that grade most candidates, and say now and then something more."""
+    scale = draw(st.sampled_from([None, Scale(), Scale.parse("0-5"), Scale.parse("10-0")]))
+    sessions = {}
+    for number in range(draw(st.integers(1, 4))):
+        reviewers = draw(st.lists(st.sampled_from("abxyz"), min_size=1, max_size=4))
+        sessions[f"s{number}"] = [
+            Ballot(
+                reviewer,
+                grades={
+                    name: draw(GRADES if draw(st.integers(0, 9)) == 0 else st.integers(1, 5))
+                    for name in "abc"
+                    if name != reviewer or draw(st.booleans())
+                },
+                kind=draw(st.sampled_from(["model", "model", "human"])),
+                weight=draw(st.sampled_from([1.0, 1.0, 1.0, 2.0])),
+                scale=scale,
+            )
+            for reviewer in reviewers
+        ]
+    return sessions
+
+
+@given(sessions=graded_sessions(), recusal=st.sampled_from(["before", "after", "off"]))
+def test_plain_sessions_are_interpreted_in_blocks_as_one_by_one(sessions, recusal):
+    """A block of plain sessions gives the votes that each session gives alone."""
+    counting = Counting(recusal=recusal)
+
+    for session, electorate in interpret_sessions(sessions, counting).items():
+        assert repr(electorate) == repr(interpret(session, sessions[session], counting))
+
+
+def test_councils_whose_members_grade_each_other_are_plain():
+    """Sessions of a usual council are interpreted in a block, its own answers recused."""
+    grades = {"a": {"b": 7, "c": 9}, "b": {"a": 8, "c": 6}, "c": {"a": 5.5, "b": 5.5, "c": 10}}
+    cast = [Ballot(reviewer, grades=given) for reviewer, given in grades.items()]
+
+    electorate = interpret_sessions({"q": cast}, Counting())["q"]
+
+    assert [ranks(vote) for vote in electorate.votes] == [
+        [None, 2, 1],
+        [1, None, 2],
+        [1.5, 1.5, None],
+    ]
+    assert electorate.offered == (2, 2, 2)

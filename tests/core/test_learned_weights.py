@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from elections import ballots
 from simulation import council
 from witan.core.ballot import Ballot
-from witan.core.casts import Cast
 from witan.core.entry_builder import entries_of, noise_of
+from witan.core.session_ballots import SessionBallots
 from witan.core.settings import Settings
 from witan.core.stats.additive import fit_grades, fit_rows
 from witan.core.stats.calibration import (
@@ -206,8 +206,8 @@ class TestSources:
 
     def test_people_count_by_their_number(self):
         """Fifty pairs weigh as much as all the rest, and ever more decide alone."""
-        tracks = Tracks(agreement={"a": 0.9}, people={"a": 1.5}, judged={"a": 50.0})
-        many = replace(tracks, judged={"a": 5e9})
+        tracks = Tracks(agreement={"a": 0.9}, people={"a": 1.5}, pairs_judged={"a": 50.0})
+        many = replace(tracks, pairs_judged={"a": 5e9})
 
         assert reliability_from_tracks(tracks, "a") == {"a": pytest.approx(1.2)}
         assert reliability_from_tracks(many, "a") == {"a": pytest.approx(1.5)}
@@ -270,6 +270,27 @@ class TestFiles:
 
         assert stored == pytest.approx(dict(learn_reliability(everyone)[0]))
 
+    def test_blocks_of_sessions_teach_what_each_does(self):
+        """Ties, gaps and one's own answer count in a block of sessions as in one alone."""
+        rng, cast, shares = np.random.default_rng(12), [], []
+        for number in range(60):
+            shares.append({})
+            for own, reviewer in enumerate("abcd" if number % 2 else "abc"):
+                keys = rng.integers(0, 3, 4).astype(float)
+                keys[[own, rng.integers(4)]] = np.nan
+                groups = [tuple(np.array([*"abcd"])[keys == key].tolist()) for key in range(3)]
+                cast.append(Ballot(reviewer, tuple(filter(None, groups)), session=str(number)))
+                below = (keys[:, np.newaxis] < keys).sum(axis=1) + (
+                    (keys[:, np.newaxis] == keys).sum(axis=1) - 1
+                ) / 2
+                n_rivals = np.isfinite(keys).sum() - 1
+                shares[-1][reviewer] = np.where(np.isnan(keys), np.nan, below / n_rivals)[None]
+        everyone, _ = prepare(cast, Settings.of("weighted_borda", unranked="skip"))
+
+        for number, learned in enumerate(learn_reliability(everyone)):
+            others = reliability_from_shares(shares[:number] + shares[number + 1 :])
+            assert learned == pytest.approx(others)
+
 
 class TestBesidePeople:
     """Stored ballots beside those of people, by hand."""
@@ -323,7 +344,7 @@ def graded(reviewer: str, **grades: float) -> Ballot:
 
 def noise_in(*cast: Ballot):
     """What a session of these ballots keeps of its noise."""
-    return entries_of(Cast("s", datetime(2026, 11, 21, tzinfo=UTC), cast)).session.noise
+    return entries_of(SessionBallots("s", datetime(2026, 11, 21, tzinfo=UTC), cast)).session.noise
 
 
 class TestNoise:

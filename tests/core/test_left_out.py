@@ -7,6 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from witan import RULES, Ballot, tally
+from witan.core.gate import Gate
+from witan.core.scale_recognition import recognise_scales
 
 NAMES = ("a", "b", "c", "d")
 
@@ -14,76 +16,146 @@ IN_SESSION = [name for name, rule in RULES.items() if rule.needs != "history"]
 
 CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
 
+SCALES = {None: (1, 10), "1-10": (1, 10), "0-3": (0, 3), "0-100": (0, 100), "5-1": (5, 1)}
+"""Scales of grades, with their worst and best; None is recognised."""
+
+SETTINGS = {
+    "recusal": ["before", "after", "off"],
+    "unranked": ["skip", "last"],
+    "ties": ["contrast", "intervals"],
+    "tie_break": [None, "none", "wins", "borda"],
+    "prior": ["public", "none"],
+    "rho": ["learn", "none", 0.4],
+    "gates": [{}, {"": Gate({"a": ("pii_exposure",)})}],
+}
+
+PARAMETERS = {
+    "borda": [{}, {"variant": "roster"}, {"variant": "truncated"}],
+    "weighted_borda": [{}, {"reliability": {"r0": 3}}],
+    "hybrid": [{}, {"alpha": 0.1}, {"alpha": 0.9}],
+    "schulze": [{}, {"strength": "margins"}],
+}
+
+
+def settings(rule):
+    """Any options, and any parameters of the rule."""
+    options = st.fixed_dictionaries({k: st.sampled_from(v) for k, v in SETTINGS.items()})
+    return st.builds(dict.__or__, options, st.sampled_from(PARAMETERS.get(rule, [{}])))
+
 
 @st.composite
-def sheets(draw, stated=True, rubric=False):
-    """Ballots of a session that grade everybody on their sheets but their own, and some rank."""
+def sheets(draw, scale, stated, rubric):
+    """Ballots of a session that grade everybody on their sheets, and rank some, or only rank some.
+
+    A reviewer may have written one of the candidates, and have it on its sheet.
+    """
     names = NAMES[: draw(st.integers(2, 4))]
-    whole = st.integers(1, 10)
+    whole = st.integers(*sorted(SCALES[scale]))
     grade = st.fixed_dictionaries(dict.fromkeys(CRITERIA, whole)) if rubric else whole
     ballots = []
     for number in range(draw(st.integers(2, 4))):
         reviewer = draw(st.sampled_from([f"r{number}", *names[number : number + 1]]))
-        shown = [name for name in names if name != reviewer]
+        shown = [name for name in names if name != reviewer or draw(st.booleans())]
         if stated and number:
             shown = draw(st.lists(st.sampled_from(shown), min_size=1, unique=True))
-        ranked = draw(st.permutations(shown)) if draw(st.booleans()) else []
+        ranked = draw(st.permutations(shown))[: draw(st.integers(0, len(shown)))]
+        only_ranks = ranked and not draw(st.integers(0, 3))
         ballots.append(
             Ballot(
                 reviewer,
                 groups=tuple((name,) for name in ranked),
-                grades={name: draw(grade) for name in shown},
-                candidates=tuple(shown) if stated else None,
-                scale="1-10",
+                grades={} if only_ranks else {name: draw(grade) for name in shown},
+                candidates=tuple(shown) if stated == "candidates" else None,
+                positions={n: k for k, n in enumerate(shown, 1)} if stated == "positions" else None,
+                weight=draw(st.sampled_from([1.0, 1.0, 0.5, 3.0])),
+                scale=scale,
             )
         )
     return ballots
 
 
+def leave_out(name, ballots):
+    """The same ballots without grades for one candidate."""
+    bare = [{c: grade for c, grade in b.grades.items() if c != name} for b in ballots]
+    return [replace(b, grades=grades) for b, grades in zip(ballots, bare, strict=True)]
+
+
 @st.composite
-def without_one(draw, **more):
+def without_one(draw, *, graded_elsewhere):
     """Ballots with a grade left out, the same with the lowest in its place, and whose it is."""
-    ballots = draw(sheets(**more))
-    reviewer = draw(st.sampled_from(ballots))
+    scale = draw(st.sampled_from(list(SCALES)))
+    stated = draw(st.sampled_from(["candidates", "positions", ""][: 2 + graded_elsewhere]))
+    rubric = draw(st.booleans())
+    ballots = draw(sheets(scale, stated, rubric))
+    grading = [ballot for ballot in ballots if ballot.grades]
+    assume(grading)
+    reviewer = draw(st.sampled_from(grading))
     name = draw(st.sampled_from(sorted(reviewer.grades)))
     others = [b for b in ballots if b is not reviewer]
-    assume(len(reviewer.grades) > 1)
-    assume(any(name in ballot.grades for ballot in others))
-    if not more.get("stated", True):
-        # Another ballot grades everybody: so everybody was there to be graded.
-        mentioned = {c for ballot in ballots for c in ballot.grades}
-        assume(any(mentioned <= {*b.grades, b.reviewer} for b in others))
-    given = reviewer.grades[name]
-    lowest = dict.fromkeys(given, 1) if isinstance(given, dict) else 1
+    if not graded_elsewhere:
+        others = leave_out(name, others)
     left = {c: grade for c, grade in reviewer.grades.items() if c != name}
+    assume(name != reviewer.reviewer)  # silence about oneself is a recusal
+    assume(left.keys() - {reviewer.reviewer})  # else it casts no grades
+    assume(any(name in ballot.grades for ballot in others) == graded_elsewhere)
+    if not stated:
+        # Another ballot grades everybody: so everybody was there to be graded, but for authors.
+        mentioned = {c for ballot in grading for c in ballot.grades}
+        assume(any(mentioned <= {*b.grades, b.reviewer} for b in others))
 
     def cast(grades):
-        return [replace(b, grades=grades) if b is reviewer else b for b in ballots]
+        return [replace(reviewer, grades=grades), *others]
 
-    return cast(left), cast({**reviewer.grades, name: lowest}), name
+    scales = [ballot.scale for ballot in recognise_scales(cast(left))]
+    lowest = int(scales[0].whole.low)
+    full = cast(left | {name: dict.fromkeys(CRITERIA, lowest) if rubric else lowest})
+    assume([ballot.scale for ballot in recognise_scales(full)] == scales)
+    return cast(left), full, name
 
 
-def lines(ballots, rule, **more):
+def lines(ballots, rule, options):
     """What an outcome says of each candidate."""
     return {
         line.candidate: (line.rank, line.score, line.votes, line.p_best, line.tier)
-        for line in tally(ballots, rule, **more).standings
+        for line in tally(ballots, rule, **options).standings
     }
 
 
-@pytest.mark.parametrize("rule", ["auto", *IN_SESSION])
-@given(
-    st.sampled_from([{}, {"stated": False}, {"rubric": True}]).flatmap(
-        lambda kind: without_one(**kind)
-    )
-)
-def test_left_out_is_no_better_than_the_lowest(rule, cast):
-    """A grade left out counts as the lowest one, by every rule."""
-    left_out, lowest, name = cast
+@pytest.mark.parametrize("rule", ["auto", *RULES])
+@given(st.data())
+def test_left_out_is_the_lowest(rule, data):
+    """By every rule and option, if others grade the candidate; Elo reads what grades rank."""
+    options = data.draw(settings(rule))
+    left_out, lowest, _ = data.draw(without_one(graded_elsewhere=True))
 
-    without = lines(left_out, rule, recusal="before")
-    assert without[name][0] >= lines(lowest, rule, recusal="before")[name][0]
-    assert without == lines(lowest, rule, recusal="before")
+    assert lines(left_out, rule, options) == lines(lowest, rule, options)
+
+
+@pytest.mark.parametrize("rule", ["auto", *RULES])
+@given(st.data())
+def test_left_out_is_placed_no_higher_than_the_lowest(rule, data):
+    """By every rule and option, if nobody else grades it; without votes only who fails is lower."""
+    options = data.draw(settings(rule))
+    left_out, lowest, name = data.draw(without_one(graded_elsewhere=False))
+
+    without, full = lines(left_out, rule, options), lines(lowest, rule, options)
+    if name in without:  # else nobody names it
+        rank, _, n_votes, *_ = without[name]
+        failed = options["gates"][""].failed if options["gates"] else ()
+        last = max(line[0] for c, line in without.items() if c == name or c not in failed)
+        assert rank >= full[name][0] or (not n_votes and rank == last)
+
+
+def test_whom_only_the_places_left_rank_has_the_lowest_grade():
+    """With `unranked="last"`, whom nobody grades or ranks stands beside who has a 1."""
+    ballots = [
+        Ballot("r1", groups=(("a",),), grades={"a": 1, "c": 1, "d": 2}, candidates=tuple("abcd")),
+        Ballot("r2", groups=(("a",),), candidates=("a",), scale="1-10"),
+    ]
+    outcome = tally(ballots, "hybrid", unranked="last")
+
+    assert outcome["b"].score == outcome["c"].score
+    assert outcome["b"].rank == 3
 
 
 @pytest.mark.parametrize("rule", ["auto", "calibrated", "range", "normalized_scores", "hybrid"])

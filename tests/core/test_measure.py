@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from witan.core.stats.measures import Count, join_buckets, lack_data, measured, rate, ratio
+from witan.core.stats.measures import Count, estimate_measure, join_buckets, lack_data, rate, ratio
 
 SIDES = (slice(0, 2), slice(2, 4))
 
@@ -24,7 +24,7 @@ def side(rng, n_buckets):
 
 def difference(rng, mine, people):
     """A difference of two sides, one in so many buckets, the other in so many."""
-    return measured(
+    return estimate_measure(
         join_buckets(side(rng, mine), side(rng, people)),
         gap,
         Count(15 * people, "pairs", 30),
@@ -72,7 +72,7 @@ class TestNoSpread:
         """Twenty buckets of one mean: the value stands, its error is unknown, and it says so."""
         sums = np.stack([np.full(20, 1.3), np.full(20, 2.0)], axis=1)
 
-        found = measured(sums, ratio, Count(40, "grades", 30), "grade points", level=0.95)
+        found = estimate_measure(sums, ratio, Count(40, "grades", 30), "grade points", level=0.95)
 
         assert found.value == pytest.approx(0.65)
         assert found.interval is None

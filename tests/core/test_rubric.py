@@ -272,7 +272,7 @@ class TestRubric:
 
     def test_reweighted(self):
         """Weights from a configuration replace those they name; the rest stands."""
-        mine = GENERAL.reweighted({"accuracy": 0.45, "relevance": 0})
+        mine = GENERAL.replace_weights({"accuracy": 0.45, "relevance": 0})
 
         assert [c.weight for c in mine.criteria] == [0.45, 0, 0.20, 0.15, 0.20]
         assert mine.ceilings == GENERAL.ceilings
@@ -281,12 +281,12 @@ class TestRubric:
     def test_reweighted_refuses_an_unknown_criterion(self):
         """A misspelt criterion is answered with the nearest one."""
         with pytest.raises(UnknownName, match="did you mean 'conciseness'"):
-            GENERAL.reweighted({"consiseness": 0.15})
+            GENERAL.replace_weights({"consiseness": 0.15})
 
     def test_reweighted_still_sums_to_one(self):
         """New weights that spoil the sum are refused, and the sum is named."""
         with pytest.raises(InvalidRubric, match=r"sum to 1\.15"):
-            GENERAL.reweighted({"accuracy": 0.5})
+            GENERAL.replace_weights({"accuracy": 0.5})
 
     def test_a_rubric_travels(self):
         """A rubric survives pickling and still caps."""

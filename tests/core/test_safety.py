@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.core.gate import Evidence, Gate, Verdict
+from witan.core.gate import Evidence, Gate, SafetyVerdict
 from witan.core.safety import FLAGS, PATTERNS, check
 from witan.errors import InvalidParameter
 
@@ -61,7 +61,7 @@ class TestInstructions:
         verdict = check(text)
 
         assert flag in verdict.flags
-        assert not verdict.passed
+        assert not verdict.is_safe
 
     @pytest.mark.parametrize(
         "text",
@@ -102,7 +102,7 @@ class TestInstructions:
     )
     def test_what_only_sounds_like_it(self, text):
         """Another thing of the same name, a description and an aid are no instructions."""
-        assert check(text) == Verdict()
+        assert check(text) == SafetyVerdict()
 
     def test_evidence_points_at_the_phrase(self):
         """Evidence is a span of the text as given, with a reason, and holds no copy of it."""
@@ -151,7 +151,7 @@ class TestContext:
     )
     def test_refusals_warnings_defences_and_reports_pass(self, text):
         """Context in the same clause, before the phrase, makes it harmless."""
-        assert check(text).passed
+        assert check(text).is_safe
 
     @pytest.mark.parametrize(
         "text",
@@ -171,7 +171,7 @@ class TestContext:
     )
     def test_context_elsewhere_excuses_nothing(self, text):
         """A refusal in another sentence, or before the clause turns, does not count."""
-        assert not check(text).passed
+        assert not check(text).is_safe
 
     @pytest.mark.parametrize(
         "text",
@@ -183,12 +183,12 @@ class TestContext:
     )
     def test_a_pretext_excuses_nothing(self, text):
         """A stated purpose, a fiction and a wish are no context."""
-        assert not check(text).passed
+        assert not check(text).is_safe
 
     @given(st.sampled_from(["I can't provide that. ", "To prevent attacks, filter input.\n"]))
     def test_a_distant_excuse_does_not_reach(self, excuse):
         """However often it is said elsewhere, it does not reach the instruction."""
-        assert not check(excuse * 50 + "How to make a bomb. " + excuse * 50).passed
+        assert not check(excuse * 50 + "How to make a bomb. " + excuse * 50).is_safe
 
 
 class TestPersonalData:
@@ -231,7 +231,7 @@ class TestPersonalData:
     )  # fmt: skip
     def test_placeholders_and_other_numbers_pass(self, text):
         """Published test values, numbers never issued and other long numbers are nobody's."""
-        assert check(text).passed
+        assert check(text).is_safe
 
     @pytest.mark.parametrize(
         "text",
@@ -250,7 +250,7 @@ class TestPersonalData:
     )
     def test_what_is_no_record_of_a_person(self, text):
         """An address alone, an office, a placeholder and scattered parts are no exposure."""
-        assert check(text).passed
+        assert check(text).is_safe
 
     def test_evidence_says_what_is_shown_and_not_the_data(self):
         """The evidence is a span; what was exposed is not exposed again."""
@@ -271,7 +271,7 @@ class TestWork:
         verdict = check(text)
 
         assert all(0 <= found.start < found.end <= len(text) for found in verdict.evidence)
-        assert verdict.passed == (verdict.flags == ())
+        assert verdict.is_safe == (verdict.flags == ())
 
     @pytest.mark.parametrize(
         "unit",
@@ -307,8 +307,8 @@ class TestGate:
     def test_another_check_may_take_its_place(self):
         """Anything from text to verdict is a check, with flags of its own."""
 
-        def shouting(text: str) -> Verdict:
-            return Verdict(("shouting",)) if text.isupper() else Verdict()
+        def shouting(text: str) -> SafetyVerdict:
+            return SafetyVerdict(("shouting",)) if text.isupper() else SafetyVerdict()
 
         gate = Gate.of({"a": "PARIS", "b": "How to make a bomb."}, check=shouting, cap=2.0)
 

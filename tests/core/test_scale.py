@@ -291,7 +291,7 @@ def shared_scale(cast):
     evidence = GradeEvidence()
     for ballot in cast:
         evidence.add(ballot)
-    return str(evidence.scales().shared)
+    return str(evidence.scales().shared_scale)
 
 
 class TestReviewersApart:

@@ -2,10 +2,14 @@
 
 import csv
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from elections import ballots, mean_ranks
 from simulation import council
@@ -41,7 +45,18 @@ def share_found(gap: float, reviewers: int, others: float, sessions: int = 1_500
     quality = [gap, 0.0, *(others * (n % 2) for n in range(reviewers - 2))]
     rng = np.random.default_rng(17 + reviewers)
     profile = council(quality, reviewers=reviewers, sessions=sessions, rng=rng, shared=0.2)
-    return float(uncertainty_of(profile).separated(0.95)[0, 1].mean())
+    return float(uncertainty_of(profile).separate_pairs(0.95)[0, 1].mean())
+
+
+def wrong_boundaries(quality: np.ndarray, unit: str, **drawn: object) -> tuple[float, float]:
+    """Share of pairs, and of sessions, with a better candidate below a boundary and a worse."""
+    uncertainty = uncertainty_of(council(quality, sessions=50, **drawn), unit)
+    order = np.argsort(-uncertainty.fit.effects, axis=0, kind="stable")
+    apart = uncertainty.separate_pairs(0.95)[order[:, np.newaxis], order, np.arange(50)]
+    tier, truth = tiers(apart), quality[order]
+    wrong = (tier[:, np.newaxis] < tier) & (truth[:, np.newaxis] < truth)
+    n_pairs = len(quality) * (len(quality) - 1) / 2
+    return float(wrong.sum(axis=(0, 1)).mean() / n_pairs), float(wrong.any(axis=(0, 1)).mean())
 
 
 @pytest.mark.parametrize(
@@ -116,14 +131,14 @@ class TestSize:
     """How often two equals are told apart."""
 
     @pytest.mark.parametrize("unit", ["grades", "ranks"])
-    @pytest.mark.parametrize(
-        "reviewers", [3, 6, *(pytest.param(size, marks=SLOW) for size in (4, 5, 7, 8, 9))]
-    )
+    @pytest.mark.parametrize("reviewers", range(3, 10))
     def test_two_equals_are_seldom_told_apart(self, reviewers, unit):
         """In at most 6 % of sessions in ordinary worlds, and in 8 % of hostile ones.
 
         Three authors who review each other share one ballot on the first two, which cannot show
-        that these alone are judged with much noise: up to 11 % there.
+        that these alone are judged with much noise: up to 11 % there. Coins that decide two points
+        count on ranks alone: three reviewers who agree on grades that far apart have to be
+        believed, and one time in four three coins agree.
         """
         sizes = {}
         for name, hostile, profile in worlds_of_equals(
@@ -160,7 +175,7 @@ class TestSize:
         weights[0] = heaviest
         weights /= weights.mean(axis=0)
 
-        told, _ = first_is_told_apart(profile.reweighted(weights), "grades", rho=0.0)
+        told, _ = first_is_told_apart(profile.replace_weights(weights), "grades", rho=0.0)
 
         assert told.mean() <= 0.06 + SLACK
 
@@ -289,12 +304,39 @@ class TestVotes:
 class TestTiers:
     """Groups of lines."""
 
-    def test_a_boundary_is_where_all_above_are_above_all_below(self):
-        """A line that is told apart from some of those above, and not from others, stays."""
-        above = np.zeros((4, 4), dtype=bool)
-        above[0, 2] = above[:3, 3] = True
+    @given(st.integers(1, 6).flatmap(lambda n: arrays(bool, (n, n))))
+    def test_a_boundary_is_where_all_above_are_above_all_below(self, above):
+        """A line that is separated from some of those above, and not from others, stays."""
+        np.fill_diagonal(above, False)
+        starts = [above[:line, line:].all() for line in range(1, len(above))]
 
-        assert tiers(above).tolist() == [1, 1, 1, 2]
+        assert tiers(above).tolist() == [1, *(1 + np.cumsum(starts, dtype=int)).tolist()]
+
+    @pytest.mark.parametrize("unit", ["grades", "ranks"])
+    @pytest.mark.parametrize("reviewers", range(3, 10))
+    def test_a_boundary_promises_what_a_separated_pair_does(self, reviewers, unit):
+        """It puts the better below the worse in at most 2.5 % of pairs, as a two-sided 5 % means.
+
+        Without shared error it does so in at most 2 % of sessions.
+        """
+        rng = np.random.default_rng(reviewers)
+        for shared, spread, recused in product((0.0, 0.3), (0.5, 1.0, 2.0), (True, False)):
+            pairs, sessions = np.mean(
+                [
+                    wrong_boundaries(
+                        rng.normal(0, spread, 5),
+                        unit,
+                        reviewers=reviewers,
+                        rng=rng,
+                        shared=shared,
+                        recused=recused,
+                    )
+                    for _ in range(20)
+                ],
+                axis=0,
+            )
+            assert pairs <= 0.025, (shared, spread, recused)
+            assert shared or sessions <= 0.02, (spread, recused)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("reviewers", [3, 5])

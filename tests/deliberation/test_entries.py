@@ -20,7 +20,7 @@ from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter
-from witan.history.counting import entries_of_sessions, session_cast, session_entries
+from witan.history.counting import entries_of_sessions, session_ballots, session_entries
 
 
 def seats(**sources: str) -> tuple[Seat, ...]:
@@ -78,7 +78,7 @@ class TestRows:
         session = told(council_of_three(seats=seats(a="", b="", c="")))
 
         rules = ("borda", "schulze")
-        entries = entries_of(session_cast(session), rules=rules, settings=session.settings)
+        entries = entries_of(session_ballots(session), rules=rules, settings=session.settings)
 
         assert {s.rule for s in entries.standings} == {"borda", "schulze"}
         for rule in ("borda", "schulze"):
@@ -245,7 +245,7 @@ class TestCategory:
             streamed = [x async for x in council.deliberate(QUESTION, category="coding")]
 
         again = session_from_json(session_to_json(session))
-        assert again.opened.category == "geography"
+        assert again.opening.category == "geography"
         assert session_entries(again).session.category == "geography"
         assert streamed[0].category == "coding"
 
@@ -265,7 +265,7 @@ class TestCategory:
 
         session = session_from_json(json.dumps(record))
 
-        assert session.opened.category is None
+        assert session.opening.category is None
         assert session_entries(session).session.category is None
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from misbehaving import MisbehavingServer
 from witan.deliberation import events as e
-from witan.deliberation.procedure import Throttling
+from witan.deliberation.procedure import ThrottlePolicy
 from witan.deliberation.session import Session
 from witan.service.council import Council
 
@@ -368,7 +368,7 @@ class TestThrottling:
         server.seconds = 0.03
         provider = f"http://127.0.0.1:{server.port}"
 
-        session = await asked(server, providers={provider: Throttling(concurrency=2)})
+        session = await asked(server, providers={provider: ThrottlePolicy(concurrency=2)})
 
         assert session.status == "complete"
         assert len(server.calls()) == 11
@@ -378,7 +378,7 @@ class TestThrottling:
         """At 300 in a minute, five calls begin at once and the others 0.2 s apart."""
         provider = f"http://127.0.0.1:{server.port}"
 
-        session = await asked(server, providers={provider: Throttling(per_minute=300)})
+        session = await asked(server, providers={provider: ThrottlePolicy(per_minute=300)})
 
         at = [request.at for request in server.received]
         assert session.status == "complete"
@@ -394,7 +394,7 @@ class TestThrottling:
         server.fault(None, "429", times=1, retry_after=0.4)
         provider = f"http://127.0.0.1:{server.port}"
 
-        session = await asked(server, providers={provider: Throttling(concurrency=1)})
+        session = await asked(server, providers={provider: ThrottlePolicy(concurrency=1)})
 
         first, second, *_ = (request.at for request in server.received)
         assert second - first > 0.39

@@ -171,7 +171,7 @@ class TestAfterwards:
         session = await held()
 
         assert session_from_json(session_to_json(session)) == session
-        opened = session.opened
+        opened = session.opening
         assert [seat.name for seat in opened.members] == list("abc")
         assert [seat.name for seat in opened.reviewers] == list("xyz")
         assert opened.answers == ()
@@ -206,7 +206,7 @@ class TestAfterwards:
         async with council(seated, jury=jury) as opened:
             again = await opened.retry(first)
 
-        assert (again.status, again.opened.retried) == ("complete", ("z",))
+        assert (again.status, again.opening.retried) == ("complete", ("z",))
         assert [len(asked([each], "review")) for each in jury] == [0, 0, 1]
         assert asked(seated, "answer") == []
 
@@ -219,7 +219,7 @@ class TestAfterwards:
         async with council(seated, jury=jury) as opened:
             again = await opened.retry(first)
 
-        assert (again.status, again.opened.retried) == ("complete", ("c",))
+        assert (again.status, again.opening.retried) == ("complete", ("c",))
         assert [len(asked([each], "answer")) for each in seated] == [0, 0, 1]
         assert len(asked(jury, "review")) == 3
 
@@ -227,7 +227,7 @@ class TestAfterwards:
         """The first jury's names are free for it, as its ballots are not there."""
         again = await judged(await held(), members("xuv", "cab"))
 
-        assert again.opened.members == ()
+        assert again.opening.members == ()
         assert [ballot.reviewer for ballot in again.ballots] == list("xuv")
         assert again.outcome.ranking[0] == ("c",)
 
@@ -260,7 +260,7 @@ class TestAfterwards:
         board = Board()
         session = await held(jury=[*members("xy", "bac"), member("z", reviews=[FAILS])])
         for event in session.events:
-            board = board.after(event)
+            board = board.apply_event(event)
 
         assert [line.name for line in board.seats] == list("abcxyz")
         assert (board.answering, board.judging) == (3, 3)

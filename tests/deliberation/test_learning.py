@@ -9,7 +9,7 @@ from councils import QUESTION, member
 from witan.core.outcome import Interval, Prior
 from witan.core.settings import Settings
 from witan.core.stats.calibration import BandBlock, Calibration
-from witan.core.stats.learning import Learned
+from witan.core.stats.learning import Lessons
 from witan.core.stats.measures import Measure
 from witan.deliberation.council import BaseCouncil
 from witan.deliberation.ports import SystemClock
@@ -54,19 +54,19 @@ class TestOpening:
 
     def test_prior_and_rho_are_in_record_and_outcome(self):
         """The outcome names the prior and ρ that the procedure holds."""
-        session = anyio.run(asked, council(Taught(Learned((PRIOR,), rho=0.3))))
+        session = anyio.run(asked, council(Taught(Lessons((PRIOR,), rho=0.3))))
 
-        counting = session.opened.procedure.counting
+        counting = session.opening.procedure.counting
         assert (counting.prior, counting.rho) == (PRIOR, 0.3)
         assert (session.outcome.prior, session.outcome.rho) == (PRIOR, 0.3)
 
     def test_a_recount_of_the_record_gives_the_same_numbers(self):
         """Written, read and counted again, without any teacher, the outcome is the same."""
-        session = anyio.run(asked, council(Taught(Learned((PRIOR,), rho=0.3, calibration=KNOWN))))
+        session = anyio.run(asked, council(Taught(Lessons((PRIOR,), rho=0.3, calibration=KNOWN))))
 
         again = session_from_json(session_to_json(session))
 
-        assert again.opened == session.opened
+        assert again.opening == session.opening
         assert again.recount() == session.outcome
         assert again.recount("borda").prior == PRIOR
 
@@ -74,19 +74,19 @@ class TestOpening:
         """No history: the procedure is as it was given, and the public prior stands in."""
         session = anyio.run(asked, council())
 
-        assert session.opened.procedure == Procedure()
-        assert session.opened.calibration is None
+        assert session.opening.procedure == Procedure()
+        assert session.opening.calibration is None
         assert session.outcome.prior.source == "public"
 
     def test_what_is_set_is_not_learned(self):
         """A prior, ρ or reliability of one's own stays, and so does none at all."""
         mine = replace(PRIOR, n_sessions=7)
         settings = Settings.of("weighted_borda", prior=mine, rho=None, reliability={"a": 2.0})
-        teacher = Taught(Learned((PRIOR,), rho=0.3, reliability={"script:a": 9.0}))
+        teacher = Taught(Lessons((PRIOR,), rho=0.3, reliability={"script:a": 9.0}))
 
         session = anyio.run(asked, council(teacher, Procedure(counting=settings)))
 
-        counting = session.opened.procedure.counting
+        counting = session.opening.procedure.counting
         assert (counting.prior, counting.rho, counting.reliability) == (mine, None, {"a": 2.0})
         assert teacher.asked == [([], None)]
 
@@ -95,9 +95,9 @@ class TestOpening:
         ranks = replace(PRIOR, unit="ranks")
         procedure = Procedure(rubric_scoring=False)
 
-        session = anyio.run(asked, council(Taught(Learned((PRIOR, ranks))), procedure))
+        session = anyio.run(asked, council(Taught(Lessons((PRIOR, ranks))), procedure))
 
-        assert session.opened.procedure.counting.prior == ranks
+        assert session.opening.procedure.counting.prior == ranks
 
 
 class TestReliability:
@@ -105,30 +105,30 @@ class TestReliability:
 
     def test_seats_weigh_as_their_models_do(self):
         """The history knows models; the record names seats, and who is unknown weighs 1."""
-        teacher = Taught(Learned(reliability={"script:a": 1.5, "script:b": 0.5}))
+        teacher = Taught(Lessons(reliability={"script:a": 1.5, "script:b": 0.5}))
         counting = Settings.of("weighted_borda", prior="learn")
 
         session = anyio.run(asked, council(teacher, Procedure(counting=counting)))
 
         assert teacher.asked == [(["script:a", "script:b", "script:c"], None)]
-        assert session.opened.procedure.counting.reliability == {"a": 1.5, "b": 0.5}
+        assert session.opening.procedure.counting.reliability == {"a": 1.5, "b": 0.5}
         weighed = session.recount(reliability={"a": 1.5, "b": 0.5, "c": 1.0})
         assert weighed.standings == session.outcome.standings
         assert weighed.standings != session.recount(reliability={}).standings
 
     def test_only_the_rule_that_weighs_asks_for_it(self):
         """Under any other rule no weights are asked for, nor recorded."""
-        teacher = Taught(Learned(reliability={"script:a": 1.5}))
+        teacher = Taught(Lessons(reliability={"script:a": 1.5}))
 
         session = anyio.run(asked, council(teacher))
 
         assert teacher.asked == [([], None)]
-        assert session.opened.procedure.counting.reliability is None
+        assert session.opening.procedure.counting.reliability is None
 
     def test_answers_judged_again_do_not_teach(self):
         """A jury learns from all sessions but the one whose answers it judges."""
         first = anyio.run(asked, council())
-        teacher = Taught(Learned((PRIOR,)))
+        teacher = Taught(Lessons((PRIOR,)))
 
         async def rejudged():
             async with council(teacher, names="xyz") as jury:
@@ -145,7 +145,7 @@ class TestTrust:
 
     def test_reliability_is_that_of_the_time(self):
         """It is read off the calibration in the record."""
-        taught = council(Taught(Learned((PRIOR,), calibration=KNOWN)))
+        taught = council(Taught(Lessons((PRIOR,), calibration=KNOWN)))
         taught.members = tuple(replace(each, simulated=False) for each in taught.members)
         taught.chairmen = tuple(replace(each, simulated=False) for each in taught.chairmen)
         session = anyio.run(asked, taught)
@@ -154,11 +154,11 @@ class TestTrust:
 
     def test_it_is_unknown_of_scripts(self):
         """How often models matched people says nothing of them."""
-        session = anyio.run(asked, council(Taught(Learned((PRIOR,), calibration=KNOWN))))
+        session = anyio.run(asked, council(Taught(Lessons((PRIOR,), calibration=KNOWN))))
 
         assert session.reliability.value is None
 
-    @pytest.mark.parametrize("teacher", [None, Taught(Learned())])
+    @pytest.mark.parametrize("teacher", [None, Taught(Lessons())])
     def test_it_is_unknown_until_people_vote(self, teacher):
         """Without a calibration there is a reason in place of a number."""
         session = anyio.run(asked, council(teacher))

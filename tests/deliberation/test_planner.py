@@ -219,7 +219,7 @@ class TestMoney:
         lines = [line for line in made.lines if line.worst_usd is not None]
 
         assert made.worst_usd is None
-        assert made.unpriced == ("m0",)
+        assert made.unpriced_seats == ("m0",)
         assert len(lines) == 6
 
     def test_an_unknown_price_counts_as_the_dearest(self):
@@ -280,7 +280,7 @@ class TestReality:
                     files={"a.txt": "some <<<text"},
                     seed=1,
                 )
-            return session.opened.plan
+            return session.opening.plan
 
         return anyio.run(held, backend="trio")
 

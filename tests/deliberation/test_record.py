@@ -18,8 +18,8 @@ from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.plan import Plan, PlanLine
-from witan.deliberation.ports import Message, Options, Price, Seat, Spent, Usage
-from witan.deliberation.procedure import Limits, Procedure, Throttling
+from witan.deliberation.ports import Expense, Message, Options, Price, Seat, Usage
+from witan.deliberation.procedure import Limits, Procedure, ThrottlePolicy
 from witan.deliberation.record import (
     event_from_json,
     event_to_json,
@@ -33,7 +33,7 @@ from witan.files.ballots import read_ballots
 
 NOON = datetime(2026, 11, 2, 12, 0, 0, 250_000, tzinfo=UTC)
 NAMES = ("a", "b", "c")
-SPENT = Spent(Usage(120, 40), 0.0031, 1.5, 2)
+SPENT = Expense(Usage(120, 40), 0.0031, 1.5, 2)
 BALLOTS = (
     Ballot("a", (("b",), ("c",)), {"b": 9, "c": 8.5}, "q1", candidates=NAMES, notes="née\u2028…"),
     Ballot("b", (("a", "c"),), {"a": "8/10", "c": {"accuracy": 7, "clarity": 8.0}}, "q1"),
@@ -51,7 +51,7 @@ def opened(**more: Any) -> e.SessionOpened:
     counting = Settings.of(
         "hybrid", alpha=1, weights={"a": 2, "b": 0.5}, prior=Prior(1.5, 20, 0.25, "grades", 60)
     )
-    throttling = {"openai": Throttling(4, 30), "ollama": Throttling(1, float("inf"))}
+    throttling = {"openai": ThrottlePolicy(4, 30), "ollama": ThrottlePolicy(1, float("inf"))}
     given = {
         "session": "q1",
         "question": "Why is the sky blue?\x85\U0001f30d",
@@ -88,7 +88,7 @@ def story(rule: str = "borda") -> list[e.Event]:
         *((e.BallotCast, {"seat": b.reviewer, "ballot": b, "replies": ("{}", "half \ud83d"),
                           "read_by": "tolerant", "notes": ("left out of its ranking: a",),
                           "flipped": 1, "compared": 3, "spent": SPENT}) for b in BALLOTS),
-        (e.BallotAbstained, {"seat": "b", "round": 2, "reason": "late", "spent": Spent()}),
+        (e.BallotAbstained, {"seat": "b", "round": 2, "reason": "late", "spent": Expense()}),
         (e.OutcomeChanged, {"outcome": outcome, "counted": NAMES}),
         (e.Decided, {"leader": "a", "cancelled": ("c",)}),
         (e.FruitlessResume, {"since": 3}),
@@ -208,7 +208,7 @@ class TestRoundTrip:
             ballot=Ballot(text, (tuple(names),), grades),
             replies=(text,),
             read_by="schema",
-            spent=Spent(cost_usd=cost, seconds=seconds),
+            spent=Expense(cost_usd=cost, seconds=seconds),
         )
 
         assert exact(event_from_json(event_to_json(event))) == exact(event)
@@ -385,4 +385,4 @@ def test_a_second_session_shares_nothing_with_the_first():
     """Changing the seed in the record changes the seed of the session and nothing else."""
     session = session_from_json(field("seed", 8))
 
-    assert session.opened == replace(opened(), seed=8)
+    assert session.opening == replace(opened(), seed=8)

@@ -8,7 +8,7 @@ import pytest
 
 from councils import QUESTION, CountingClock, council, member, members, says
 from juries import asked, held, judged, overheard, sheets, votes
-from witan.core.gate import Verdict
+from witan.core.gate import SafetyVerdict
 from witan.deliberation import events as e
 from witan.deliberation.council import BaseCouncil
 from witan.deliberation.ports import Price
@@ -46,7 +46,7 @@ class TestStages:
         record = session_to_json(first)
         again = await judged(first)
 
-        assert (again.opened.parent, again.opened.relation) == (first.id, "rejudged")
+        assert (again.opening.parent, again.opening.relation) == (first.id, "rejudged")
         assert again.id != first.id
         assert all(ballot.session == again.id for ballot in again.ballots)
         assert session_to_json(first) == record
@@ -67,7 +67,7 @@ class TestStages:
         jury = overheard(members("xyz"))
         again = await judged(first, jury)
 
-        assert again.opened.category == "seas"
+        assert again.opening.category == "seas"
         assert all("brine" in text for text in asked(jury, "review"))
 
     async def test_its_record_reads_back(self):
@@ -90,7 +90,7 @@ class TestStages:
         second = await judged(await held())
         third = await judged(second, members("uvw", "dcbae"))
 
-        assert third.opened.parent == second.id
+        assert third.opening.parent == second.id
         assert third.outcome.standings[0].candidate == "d"
 
     async def test_who_did_not_answer_does_not_stand(self):
@@ -101,13 +101,13 @@ class TestStages:
 
         assert first.status == "degraded"
         assert again.status == "complete"
-        assert [seat.name for seat in again.opened.seats] == list("abc")
+        assert [seat.name for seat in again.opening.seats] == list("abc")
 
     async def test_the_flags_of_the_gate_stand(self):
         """What failed the gate of the first session cannot win here, and is not checked again."""
 
-        def suspects_c(text: str) -> Verdict:
-            return Verdict(("odd",) if text == says("c") else ())
+        def suspects_c(text: str) -> SafetyVerdict:
+            return SafetyVerdict(("odd",) if text == says("c") else ())
 
         async with BaseCouncil(
             members(), procedure=Procedure(safety=True), clock=CountingClock(), check=suspects_c
@@ -274,7 +274,7 @@ class TestBlindness:
         other = replace(member("a", "ebacd"), source="script:elsewhere")
         again = await judged(await held(), [other, *members("yz", "ebacd")])
 
-        assert [seat.name for seat in again.opened.jury] == ["a (2)", "y", "z"]
+        assert [seat.name for seat in again.opening.jury] == ["a (2)", "y", "z"]
         assert sheets(again)["a (2)"] == tuple("abcde")
 
     async def test_a_juror_called_like_a_seat_that_never_answered(self):
@@ -286,7 +286,7 @@ class TestBlindness:
         again = await judged(parent, [other, *members("yz", "abcd")], [other])
 
         assert [*parent.unanswered] == ["quill"]
-        assert [seat.name for seat in again.opened.jury] == ["quill", "y", "z"]
+        assert [seat.name for seat in again.opening.jury] == ["quill", "y", "z"]
         assert (again.status, len(again.ballots)) == ("complete", 3)
         [note] = again.notes
         assert "chairman quill" in note
@@ -342,7 +342,7 @@ class TestMoney:
         jury = [replace(seat, price=Price(1.0, 2.0)) for seat in members("xyz", "ebacd")]
         again = await judged(await held(), jury)
 
-        plan = again.opened.plan
+        plan = again.opening.plan
         assert [(line.seat, line.stage) for line in plan.lines if not line.if_needed] == [
             ("x", "review"), ("y", "review"), ("z", "review"), ("x", "synthesis"),
         ]  # fmt: skip
@@ -354,7 +354,7 @@ class TestMoney:
         jury = overheard(members("xyz", "ebacd"))
         again = await judged(await held(), jury)
 
-        planned = {line.seat: line for line in again.opened.plan.lines if line.stage == "review"}
+        planned = {line.seat: line for line in again.opening.plan.lines if line.stage == "review"}
         for seat in jury:
             [call] = [call for call in seat.model.calls if call.stage == "review"]
             read = sum(len(message.text.encode()) for message in call.messages)
@@ -426,7 +426,7 @@ class TestRefusals:
     async def test_a_record_with_an_answer_of_nobody(self):
         """An opening whose answers do not fit its seats is no session."""
         again = await judged(await held())
-        opened = replace(again.opened, seats=again.opened.seats[1:])
+        opened = replace(again.opening, seats=again.opening.seats[1:])
         with pytest.raises(NothingToCount, match="nobody's seat"):
             Session.of([opened, *again.events[1:]])
 

@@ -9,9 +9,9 @@ import pytest
 from councils import QUESTION, council, member, members, says
 from juries import held, judged, overheard, sheets
 from witan.deliberation import events as e
-from witan.deliberation.council import plan_rejudgment
 from witan.deliberation.money import most_input_tokens
-from witan.deliberation.ports import Price, Spent
+from witan.deliberation.openings import plan_rejudgment
+from witan.deliberation.ports import Expense, Price
 from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.retries import plan_rest, plan_retry
@@ -119,13 +119,14 @@ class TestAReviewerThatAbstained:
         assert calls == {("z", "review"), ("x", "synthesis")}
         assert after.status == "complete"
         assert [ballot.reviewer for ballot in after.ballots] == list("xyz")
-        assert after.opened.answers == before.opened.answers
+        assert after.opening.answers == before.opening.answers
 
     async def test_a_failure_in_the_first_round_is_heard_in_the_second(self):
         """Everybody saw the ballots of the first round, so all are asked for the second again."""
         before = await first(seated(b={"reviews": DOWN}), review_rounds=2)
         after, _ = await retried(before, None, seated())
-        new = [x for x in after.events if isinstance(x, e.BallotCast) and x.seq > after.opened.kept]
+        kept = after.opening.kept
+        new = [x for x in after.events if isinstance(x, e.BallotCast) and x.seq > kept]
 
         assert {(x.seat, x.round) for x in new} >= {("b", 1), ("a", 2), ("b", 2), ("c", 2)}
         assert after.status == "complete"
@@ -190,7 +191,7 @@ class TestAMemberThatFailed:
         after, calls = await retried(before, None, seated())
 
         assert before.status == "failed"
-        assert after.opened.kept == 0
+        assert after.opening.kept == 0
         assert after.status == "complete"
         assert {seat for seat, stage in calls if stage == "answer"} == set("abc")
 
@@ -226,7 +227,7 @@ class TestTheRecord:
         before = await first(seated(b={"reviews": DOWN}))
         record = session_to_json(before)
         after, _ = await retried(before, None, seated())
-        opened = after.opened
+        opened = after.opening
 
         assert (opened.parent, opened.relation) == (before.id, "retried")
         assert opened.retried == ("b",)
@@ -254,14 +255,14 @@ class TestTheRecord:
         new = [
             x.spent.cost_usd
             for x in after.events
-            if x.seq > 1 + after.opened.kept and isinstance(getattr(x, "spent", None), Spent)
+            if x.seq > 1 + after.opening.kept and isinstance(getattr(x, "spent", None), Expense)
         ]
 
         assert after.cost.total_usd == pytest.approx(sum(new))
         assert 0 < after.cost.total_usd < before.cost.known_usd
         assert after.answers["a"].spent == before.answers["a"].spent
-        assert after.opened.plan.calls == 2
-        assert after.cost.total_usd <= after.opened.plan.worst_usd
+        assert after.opening.plan.calls == 2
+        assert after.cost.total_usd <= after.opening.plan.worst_usd
 
     async def test_its_ceiling_is_for_the_new_calls_alone(self):
         """A session that ran into its ceiling can be retried under another."""
@@ -269,7 +270,7 @@ class TestTheRecord:
         def priced():
             return [replace(m, price=Price(1e6, 1e6)) for m in seated()]
 
-        _, least = (await first(priced())).opened.plan.least_usd()
+        _, least = (await first(priced())).opening.plan.least_usd()
         before = await first(priced(), max_cost_usd=least)
         after, _ = await retried(before, None, priced(), max_cost_usd=1e12)
 
@@ -280,7 +281,7 @@ class TestTheRecord:
         """What stands stays standing, and who is not to be asked again is not."""
         before = await first(seated(a={"reviews": DOWN}, b={"reviews": DOWN}), quorum=1)
         whole, _ = await retried(before, ["b"], seated(), quorum=1)
-        told = whole.events[: 1 + whole.opened.kept]
+        told = whole.events[: 1 + whole.opening.kept]
         heard = overheard(seated())
         async with council(heard, quorum=1) as opened:
             after = await opened.resume(Session.of(told))
@@ -297,7 +298,7 @@ class TestTheRecord:
         twice, calls = await retried(once, None, seated(), quorum=1)
 
         assert calls == {("a", "review"), ("c", "synthesis")}
-        assert (twice.status, twice.opened.parent) == ("complete", once.id)
+        assert (twice.status, twice.opening.parent) == ("complete", once.id)
 
     async def test_a_listener_is_told_the_whole_of_it(self):
         """Whoever keeps what it hears has the record."""
@@ -391,7 +392,7 @@ class TestTakingUp:
                     await opened.resume(before)
 
             assert made(heard) <= planned(plan), n
-            assert planned(plan) <= planned(whole.opened.plan)
+            assert planned(plan) <= planned(whole.opening.plan)
 
     async def test_who_is_done_is_planned_no_more(self):
         """Once the final answer is begun, it alone is left."""
@@ -422,14 +423,14 @@ class TestAskingAgain:
         async with council(members("ab", "ab"), max_tokens=100) as opened:
             after = await opened.retry(before)
 
-        assert plan == after.opened.plan
-        assert plan != plan_retry(before, None, before.opened.procedure.limits)
+        assert plan == after.opening.plan
+        assert plan != plan_retry(before, None, before.opening.procedure.limits)
 
     @pytest.mark.parametrize("options", [{}, {"self_review": True, "mirrored": True}])
     async def test_answers_that_stand_are_read_as_they_are(self, options):
         """Not as if they filled their limits; no prompt is longer than planned."""
         before = await asked([*members("ab"), member("c", reviews=DOWN)], **options)
-        plan = plan_retry(before, None, before.opened.procedure.limits)
+        plan = plan_retry(before, None, before.opening.procedure.limits)
         heard = overheard(members("abc"))
         async with council(heard, attempts=1, **options) as opened:
             await opened.retry(before)
@@ -441,7 +442,7 @@ class TestAskingAgain:
                 read[seat.name, call.stage] += most_input_tokens(call.messages, call.schema)
         assert ("c", "review") in read
         assert all(tokens <= planned[key] for key, tokens in read.items() if key in planned)
-        whole = {(line.seat, line.stage): line.input_tokens for line in before.opened.plan.lines}
+        whole = {(line.seat, line.stage): line.input_tokens for line in before.opening.plan.lines}
         assert planned["c", "review"] < whole["c", "review"] / 2
 
     async def test_where_nobody_failed_there_is_none(self):
@@ -461,5 +462,5 @@ class TestAnotherJury:
         async with council(jury) as opened:
             after = await opened.rejudge(before)
 
-        assert plan == after.opened.plan
+        assert plan == after.opening.plan
         assert {line.stage for line in plan.lines} == {"review", "repair", "synthesis"}

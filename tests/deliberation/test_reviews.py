@@ -61,13 +61,13 @@ class TestRanking:
         result = merge(cast(first), cast(second))
 
         assert written(result.ballot) == merged
-        assert (result.flipped, result.compared) == (flipped, compared)
+        assert (result.n_flipped, result.n_compared) == (flipped, compared)
 
     def test_a_flip_ties_no_pair_that_both_agree_on(self):
         """With c flipped against both and b above a twice, only one of the flips becomes a tie."""
         result = merge(cast("b > a > c"), cast("c > b > a"))
 
-        assert result.flipped == 2
+        assert result.n_flipped == 2
         assert written(result.ballot) == "b = c > a"
 
     @given(
@@ -95,7 +95,7 @@ class TestRanking:
             if (one[a] - one[b]) * (other[a] - other[b]) > 0:
                 agreed += 1
                 assert (both[a] - both[b]) * (one[a] - one[b]) > 0
-        assert agreed == result.compared - result.flipped
+        assert agreed == result.n_compared - result.n_flipped
 
 
 def place(cast: Ballot) -> dict[str, int]:
@@ -135,7 +135,7 @@ class TestGrades:
 
         result = merge(first, second)
 
-        assert (result.flipped, result.compared) == (1, 3)
+        assert (result.n_flipped, result.n_compared) == (1, 3)
         assert result.ballot.groups == ()
 
     def test_a_flip_is_tied_however_it_is_counted(self):
@@ -146,7 +146,7 @@ class TestGrades:
         merged = merge(first, second)
         [note, _] = tally([merged.ballot, replace(first, reviewer="other")]).ballots
 
-        assert (merged.flipped, merged.compared) == (1, 3)
+        assert (merged.n_flipped, merged.n_compared) == (1, 3)
         assert note.ranking == (("x", "y"), ("z",))
 
     def test_an_order_that_only_the_grades_flip_is_a_flip(self):
@@ -154,7 +154,7 @@ class TestGrades:
         first = cast("x > y", grades={"x": graded(9), "y": graded(5)})
         second = cast("x > y", grades={"x": graded(5), "y": graded(9)})
 
-        assert merge(first, second).flipped == 1
+        assert merge(first, second).n_flipped == 1
 
 
 class TestTheRest:

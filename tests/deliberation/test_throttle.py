@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from calling import LoopClock
 from loops import jumping_loop
-from witan.deliberation.calls import Throttle, Throttles
-from witan.deliberation.procedure import Throttling
+from witan.deliberation.procedure import ThrottlePolicy
+from witan.deliberation.throttle import START, Throttle, Throttles
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +23,7 @@ def anyio_backend(request):
 
 
 def throttle(concurrency: int = 64, per_minute: float | None = None) -> Throttle:
-    return Throttle(Throttling(concurrency, per_minute), LoopClock())
+    return Throttle(ThrottlePolicy(concurrency, per_minute), LoopClock())
 
 
 async def is_free(limited: Throttle, places: int) -> bool:
@@ -232,8 +232,8 @@ class TestThrottles:
         assert throttles["a"] is not throttles["b"]
 
     async def test_it_is_made_of_the_providers_limits_or_the_default(self):
-        """A provider that is named gets its own limits, the others those of `Throttling()`."""
-        throttles = Throttles({"small": Throttling(concurrency=1)}, LoopClock())
+        """A provider that is named gets its own limits, the others those of `ThrottlePolicy()`."""
+        throttles = Throttles({"small": ThrottlePolicy(concurrency=1)}, LoopClock())
 
         assert await is_free(throttles["small"], 1)
-        assert await is_free(throttles["other"], Throttling().concurrency)
+        assert await is_free(throttles["other"], START)

@@ -251,7 +251,7 @@ class TestReading:
         )
         told = []
         path = file("out.jsonl", text)
-        read = list(read_ballots(path, scale="0-1", on_problem=told.append, doubting=True))
+        read = list(read_ballots(path, scale="0-1", on_problem=told.append, reports_doubts=True))
 
         assert [(p.line, p.read, p.what) for p in told] == [
             (1, True, "has the number 1.5 for 'b', outside the scale 0-1; its nearer end counts"),

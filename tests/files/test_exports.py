@@ -9,7 +9,7 @@ import pytest
 from elections import ballot
 from sessions import Story
 from witan.core.entries import AnswerEntry
-from witan.deliberation.record import Imported
+from witan.deliberation.record import SessionImport
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
 from witan.files.exports import write_battles, write_session_ballots, write_sessions
@@ -24,19 +24,19 @@ def council(*votes):
     story = Story("a", "b", "c").answers(a="one\u2028", b="two", c="three")
     story.casts("a: b > c").casts("b: a = c").abstains("c", "timed out").closing("done").closed()
     session = Session.of(story)
-    return Imported(
+    return SessionImport(
         session.id,
-        session.opened.at,
+        session.opening.at,
         session.question,
         ballots=(*session.ballots, *votes),
         answers={seat: answer.text for seat, answer in session.answers.items()},
         session_record=session,
-        simulated=session.simulated,
+        simulated=session.is_simulated,
         closing=session.text,
     )
 
 
-IMPORTED = Imported(
+IMPORTED = SessionImport(
     "q1",
     NOON,
     "Why\x85not?",
@@ -55,10 +55,13 @@ IMPORTED = Imported(
     models={"x": "lab:x-1", "gpt": "lab:gpt"},
     kept={"gpt": (2, 3)},
     repaired=("gpt",),
-    took=(AnswerEntry("x", "lab:x-1", 4, 1.5, 0.25, 7), AnswerEntry("y", "y", failed=True)),
+    took=(
+        AnswerEntry("x", "lab:x-1", 4, 1.5, 0.25, 7),
+        AnswerEntry("y", "y", failed=True),
+    ),
 )
 PAIR = {"paired": True, "positions": {"x": 1, "y": 2}, "session": "p1"}
-PAIRS = Imported(
+PAIRS = SessionImport(
     "p1",
     NOON,
     "Which?",
@@ -83,7 +86,7 @@ class TestWholeSessions:
             council(ballot("ines: c > a", session="s1", kind="human", at=NOON)),
             IMPORTED,
             PAIRS,
-            Imported("bare"),
+            SessionImport("bare"),
         ],
         ids=["council", "council with a vote", "imported", "pairs", "bare"],
     )
@@ -186,7 +189,7 @@ class TestBallots:
     @pytest.mark.parametrize("name", ["b.jsonl", "b.parquet"])
     def test_they_say_when_and_in_which_category(self, tmp_path, name):
         """Time and category of the session stand on ballots that have none, and only there."""
-        written = Imported("q1", NOON, "", "maths", IMPORTED.ballots[:2])
+        written = SessionImport("q1", NOON, "", "maths", IMPORTED.ballots[:2])
         write_session_ballots([written], tmp_path / name)
 
         [back] = read_imports(tmp_path / name)
@@ -202,8 +205,10 @@ class TestBallots:
     def test_scripts_stay_scripts(self, tmp_path, name):
         """Ballots of a simulated session are simulated when they come back."""
         cast = tuple(ballot(f"r{k}: x > y", session="q1", notes=n) for k, n in enumerate("ab"))
-        write_session_ballots([Imported("q1", NOON, ballots=cast, simulated=True)], tmp_path / name)
-        write_session_ballots([Imported("q1", NOON, ballots=cast)], tmp_path / f"real-{name}")
+        write_session_ballots(
+            [SessionImport("q1", NOON, ballots=cast, simulated=True)], tmp_path / name
+        )
+        write_session_ballots([SessionImport("q1", NOON, ballots=cast)], tmp_path / f"real-{name}")
 
         [back], [real] = read_imports(tmp_path / name), read_imports(tmp_path / f"real-{name}")
 
@@ -226,7 +231,7 @@ class TestBallots:
         cast = (ballot("p: r > q", session="s"), ballot("q: r > p", session="s"))
         models = {"p": "lab:m", "q": "lab:m", "r": "lab:n"}
         write_session_ballots(
-            [Imported("s", NOON, ballots=cast, models=models)], tmp_path / "b.jsonl"
+            [SessionImport("s", NOON, ballots=cast, models=models)], tmp_path / "b.jsonl"
         )
 
         [back] = read_imports(tmp_path / "b.jsonl")
@@ -266,7 +271,9 @@ class TestBattles:
         """Seats are named by their models; two answers of one model are no battle."""
         cast = (ballot("p: r > q > t", session="s"),)
         models = {"p": "lab:j", "q": "lab:m", "t": "lab:m"}
-        one = Imported("s", NOON, ballots=cast, models=models, answers={"q": "Q"}, simulated=True)
+        one = SessionImport(
+            "s", NOON, ballots=cast, models=models, answers={"q": "Q"}, simulated=True
+        )
 
         assert write_battles([one], tmp_path / "out") == 2
 
@@ -283,7 +290,7 @@ class TestBattles:
             ballot("q:", session="s", abstained=True),
         )
 
-        assert write_battles([Imported("s", ballots=cast)], tmp_path / "out") == 3
+        assert write_battles([SessionImport("s", ballots=cast)], tmp_path / "out") == 3
 
         rows = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
         assert [(row["model_a"], row["model_b"], row["winner"]) for row in rows] == [

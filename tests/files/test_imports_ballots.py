@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from witan.core.ballot import Ballot
-from witan.deliberation.record import Imported
+from witan.deliberation.record import SessionImport
 from witan.files.imports import gather, read_imports
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -38,7 +38,7 @@ class TestSessions:
     def test_more_pieces_than_memory_holds_give_the_same(self):
         """What is laid aside on disk comes back in the same order."""
         pieces = [
-            Imported(f"s{k % 7}", NOON, ballots=(Ballot(f"r{k}", (("x",), ("y",))),))
+            SessionImport(f"s{k % 7}", NOON, ballots=(Ballot(f"r{k}", (("x",), ("y",))),))
             for k in range(50)
         ]
 

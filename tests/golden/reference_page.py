@@ -30,17 +30,22 @@ _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 _TITLES = {
     "session": "One session",
     "ballots": "Ballots that are sent",
+    "format": "How ballots are read",
     "recusal": "How ballots count",
     "parameters": "Rule and rubric of a count",
     "since": "A window",
     "profile": "A council and its procedure",
-    "question": "A question",
+    "conversation": "A question",
+    "texts": "Texts to be judged",
+    "chairman": "Who answers",
 }
 """Headings of shared parameters, by one of each group."""
 
 _PYTHON = {
     "tally": "`tally`, `tally_sessions`",
     "compare": "`compare_rules`",
+    "calibrate": "`stats.check_calibration`",
+    "estimate": "`stats.estimate`",
     "explain": "`explain`",
     "show": "`History.session`, `History.export`",
     "result": "`Council.deliberate`",
@@ -51,6 +56,8 @@ _PYTHON = {
     "forget": "`History.forget`",
     "ask": "`ask`, `Council.ask`",
     "plan": "`Council.plan`",
+    "judge": "`judge`, `Council.judge`",
+    "plan_judge": "`Council.plan_judge`",
     "resume": "`Council.resume`",
     "retry": "`Council.retry`",
     "plan_retry": "`Council.plan_retry`",
@@ -152,7 +159,8 @@ def _section(
 ) -> str:
     row = CATALOGUE[operation.name]
     places = [] if row.command is None else [f"`witan {row.command or row.name}`"]
-    places += [f"`{operation.method} /api{operation.path}`", f"MCP tool `{TOOL_OF[row.name]}`"]
+    places.append(f"`{operation.method} /api{operation.path}`")
+    places += [f"MCP tool `{TOOL_OF[row.name]}`"] if row.tool else []
     places.append(f"Python {_PYTHON[row.name]}")
     if row.name in _PAGE:
         places.append(f"page {_PAGE[row.name]}")

@@ -42,7 +42,7 @@ class TestArticle:
     def test_in_the_second_set_a_is_a_weak_condorcet_winner(self):
         """The article says A–B is 2–2; it is 3–1, B–C 3–1 and A–C 2–2: nobody beats A, no cycle."""
         outcome = tally(ballots(*SECOND), "schulze")
-        over = matchups(election(*SECOND)).over[:, :, 0]
+        over = matchups(election(*SECOND)).wins[:, :, 0]
 
         assert (over[0, 1], over[1, 2], over[0, 2], over[2, 0]) == (3, 3, 2, 2)
         assert outcome.condorcet_winner is None
@@ -53,7 +53,7 @@ class TestArticle:
     def test_borda_is_the_row_sum_of_the_pairwise_matrix(self, lines):
         """The article says Borda ignores pairwise comparisons; points are their row sum."""
         profile = election(*lines)
-        sums = matchups(profile).over[:, :, 0].sum(axis=1)
+        sums = matchups(profile).wins[:, :, 0].sum(axis=1)
 
         score = RULES["borda"](profile).score[:, 0]
 

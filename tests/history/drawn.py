@@ -15,7 +15,7 @@ from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot
 from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, ReviewerSums, StandingSums
 from witan.core.window import ALWAYS, Window
-from witan.history import Imported
+from witan.history import SessionImport
 
 START = datetime(2025, 11, 3, tzinfo=UTC)
 MODELS = "abcdef"
@@ -31,7 +31,7 @@ def imported(draw, name, at, category=None, *, simulated=False):
     seats = draw.sample(MODELS, draw.randint(2, 4))
     lines = [f"{seat}: {order(draw, [s for s in seats if s != seat])}" for seat in seats]
     cast = tuple(ballots(*lines, session=name))
-    return Imported(
+    return SessionImport(
         name, at, "Which?", category, cast, dict.fromkeys(seats, "text"), simulated=simulated
     )
 

@@ -13,10 +13,10 @@ from witan.analytics.sums import CachedEngine, WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.stats.sums import AnswerSums, PanelSums
 from witan.deliberation import events as e
-from witan.deliberation.council import collect_answers
 from witan.deliberation.events import BallotCast, GateVerdict, OutcomeChanged
+from witan.deliberation.openings import collect_answers
 from witan.deliberation.session import Session
-from witan.history import Imported
+from witan.history import SessionImport
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.schema import bucket_of
 
@@ -55,7 +55,7 @@ class TestCountingLater:
     def test_an_imported_session_is_counted_too(self, history):
         """By its ballots, under the settings that are usual."""
         cast = tuple(ballots("a: b > c", "b: c > a", "c: b > a", session="s1"))
-        history.add([Imported("s1", ASKED, ballots=cast)], "f", "d")
+        history.add([SessionImport("s1", ASKED, ballots=cast)], "f", "d")
 
         assert history.recount("schulze") == 1
         assert set(scores(history, "s1", "schulze")) == {"a", "b", "c"}
@@ -63,7 +63,7 @@ class TestCountingLater:
     def test_a_session_that_a_rule_cannot_count_is_asked_for_once(self, history):
         """A rule that leaves no row for a session does not count it again and again."""
         cast = tuple(ballots("a: b > c", "b: c > a", session="s1"))
-        history.add([Imported("s1", ASKED, ballots=cast)], "f", "d")
+        history.add([SessionImport("s1", ASKED, ballots=cast)], "f", "d")
 
         assert history.recount("elo") == 1
         assert scores(history, "s1", "elo") == {}
@@ -136,7 +136,7 @@ def test_parent_and_relation_are_kept(history):
     assert [found.session for found in history.find(parent="s1")] == ["s2"]
     assert history.find(parent="s2") == []
     assert history.summary("s2").parent == "s1"
-    assert history.session("s2").opened.parent == "s1"
+    assert history.session("s2").opening.parent == "s1"
 
 
 def test_a_parent_need_not_be_in_the_history(history):
@@ -286,7 +286,7 @@ def test_of_a_family_one_counts_whoever_is_forgotten(history, n, parents):
 def test_imported_it_takes_the_place_of_its_parent_as_well(history, n):
     """A record from elsewhere is of the family of the session that it names."""
     held = Session.of(retried("s2", "s1"))
-    imported = Imported(held.id, ballots=held.ballots, session_record=held)
+    imported = SessionImport(held.id, ballots=held.ballots, session_record=held)
     history.add([imported], "s2.json", "a digest")
 
     assert answers(history) == n

@@ -11,7 +11,7 @@ import pytest
 from elections import ballot
 from histories import ASKED, record_sessions
 from witan.errors import HistoryError
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 from witan.history.database import percent_style
 from witan.history.engines import add_missing_functions
 from witan.history.rows import to_microseconds
@@ -57,6 +57,26 @@ class TestDatabase:
         assert found["b"][0] == 0.5
         assert np.isnan(found["b"][1])
         assert found["c"].tolist() == ["x", "y"]
+
+    def test_many_rows_come_back_as_inserted(self, history):
+        """However many rows there are, tabs, backslashes, nulls and numbers stay what they are."""
+        database = history.database
+        database.execute("CREATE TABLE t (a INTEGER, b DOUBLE PRECISION, c TEXT)")
+        texts = ("", "\\N", "\\.", "a\tb\nc\rd", "é\"'\\\\", None)
+        rows = [(a, None if a % 2 else a / 3, texts[a % len(texts)]) for a in range(1000)]
+
+        assert database.insert("t", ("a", "b", "c"), rows) == len(rows)
+        assert database.rows("SELECT a, b, c FROM t ORDER BY a") == rows
+
+    def test_one_row_that_is_refused_keeps_out_all(self, history):
+        """Of many rows, one of which is there already, none remains."""
+        database = history.database
+        database.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
+
+        with pytest.raises(HistoryError):
+            database.insert("t", ("a",), [*((a,) for a in range(1000)), (0,)])
+
+        assert database.rows("SELECT a FROM t") == []
 
     def test_sums_are_numbers(self, history):
         """A sum of wide integers is a number on each database, not a decimal of the driver's."""
@@ -106,14 +126,14 @@ class TestNumbers:
 
     def test_a_length_of_more_than_32_bits_is_kept(self, history):
         """Every whole number that SQLite holds, PostgreSQL holds."""
-        one = Imported("s1", ballots=(ballot("a: b > c"),), lengths={"b": 2**31})
+        one = SessionImport("s1", ballots=(ballot("a: b > c"),), lengths={"b": 2**31})
         history.add([one], "f", "d")
 
         assert history.database.rows("SELECT chars FROM answers WHERE seat = 'b'") == [(2**31,)]
 
     def test_a_length_that_no_column_holds_is_refused(self, history):
         """A sentence, and nothing of the file stays."""
-        one = Imported("s1", ballots=(ballot("a: b > c"),), lengths={"b": 10**20})
+        one = SessionImport("s1", ballots=(ballot("a: b > c"),), lengths={"b": 10**20})
 
         with pytest.raises(HistoryError):
             history.add([one], "f", "d")

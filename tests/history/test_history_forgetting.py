@@ -8,7 +8,7 @@ import pytest
 from elections import ballot
 from histories import ASKED, record_sessions
 from witan.errors import UnknownName
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 
 TABLES = (
     *("sessions", "events", "ballots", "answers", "standings", "matchups", "counted"),
@@ -83,7 +83,7 @@ class TestForgetting:
 
     def test_a_file_of_which_nothing_is_left_may_come_again(self, history):
         """After its last session was forgotten, an import is as if it had never been."""
-        brought = [Imported(n, ASKED, ballots=(ballot("a: b > c"),)) for n in ("s1", "s2")]
+        brought = [SessionImport(n, ASKED, ballots=(ballot("a: b > c"),)) for n in ("s1", "s2")]
         history.add(brought, "f", "d")
         history.forget("s1")
         assert history.add(brought, "f", "d").sessions == 0
@@ -107,7 +107,7 @@ class TestForgettingFiles:
 
     def test_a_session_that_two_files_brought_comes_of_either_again(self, history):
         """Neither file holds the other to have it in still."""
-        brought = [Imported("q1", ASKED, ballots=(ballot("a: b > c"),))]
+        brought = [SessionImport("q1", ASKED, ballots=(ballot("a: b > c"),))]
         history.add(brought, "a.jsonl", "d1")
         history.add(brought, "b.jsonl", "d2")
 
@@ -117,9 +117,9 @@ class TestForgettingFiles:
 
     def test_two_contents_of_one_path_are_two_files(self, history):
         """The first comes in again, though the second, of the same path, is still there."""
-        first = [Imported("p1", ASKED, ballots=(ballot("a: b > c"),))]
+        first = [SessionImport("p1", ASKED, ballots=(ballot("a: b > c"),))]
         history.add(first, "a.jsonl", "d1")
-        history.add([Imported("p2", ASKED, ballots=(ballot("a: b > c"),))], "a.jsonl", "d2")
+        history.add([SessionImport("p2", ASKED, ballots=(ballot("a: b > c"),))], "a.jsonl", "d2")
 
         history.forget("p1")
 
@@ -171,7 +171,7 @@ class TestRetention:
     def test_more_than_one_block_goes(self, history):
         """Five hundred sessions of an import go at once."""
         brought = [
-            Imported(f"s{k}", ASKED, ballots=(ballot("a: b > c"),), question="?")
+            SessionImport(f"s{k}", ASKED, ballots=(ballot("a: b > c"),), question="?")
             for k in range(500)
         ]
         history.add(brought, "f", "d")
@@ -189,7 +189,7 @@ class TestRetention:
         """What is kept for a time is kept from the day on which it came in."""
         with History.open(place, clock=Later()) as history:
             record_sessions(history, "s1")
-            history.add([Imported("old", ASKED, ballots=(ballot("a: b > c"),))], "f", "d")
+            history.add([SessionImport("old", ASKED, ballots=(ballot("a: b > c"),))], "f", "d")
 
             assert history.forget_added_before(LATER).n_sessions == 1
             assert [found.session for found in history.find()] == ["old"]

@@ -12,13 +12,13 @@ from witan.core.ballot import Ballot
 from witan.core.entries import Entries, MatchupEntry, SessionEntry
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
-from witan.history import History, ImportCounts, Imported
+from witan.history import History, ImportCounts, SessionImport
 from witan.history.rows import Rows
 
 
 def session(name, *lines, **fields):
     cast = ballots(*(lines or ("a: b > c", "b: c > a", "c: b > a")), session=name)
-    return Imported(name, ASKED, "Which?", ballots=tuple(cast), **fields)
+    return SessionImport(name, ASKED, "Which?", ballots=tuple(cast), **fields)
 
 
 def everything(history):
@@ -105,7 +105,7 @@ class TestAdding:
                 return 0.0
 
         with History.open(place, clock=Clock()) as history:
-            history.add([Imported("s1", ballots=(ballot("a: b > c"),))], "f", "d")
+            history.add([SessionImport("s1", ballots=(ballot("a: b > c"),))], "f", "d")
 
             assert history.find()[0].at == datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -126,7 +126,7 @@ class TestAdding:
     def test_people_and_models_stand_apart(self, history):
         """Ballots of people have standings of their own."""
         cast = (ballot("a: b > c"), ballot("eve: c > b", kind="human"))
-        history.add([Imported("s1", ASKED, ballots=cast)], "f", "d")
+        history.add([SessionImport("s1", ASKED, ballots=cast)], "f", "d")
 
         kinds = history.database.rows("SELECT DISTINCT human FROM standings ORDER BY human")
 
@@ -165,7 +165,7 @@ class TestAdding:
             notes="n",
             scale="1-10",
         )
-        history.add([Imported("s1", ASKED, ballots=(full,))], "f", "d")
+        history.add([SessionImport("s1", ASKED, ballots=(full,))], "f", "d")
 
         assert history.ballots("s1") == [full]
 
@@ -177,7 +177,7 @@ class TestWholeSessions:
         """A record is read back whole, with entries as if it had been held here."""
         record = Session.of(told("s1"))
 
-        history.add([Imported("s1", session_record=record)], "s.jsonl", "d1")
+        history.add([SessionImport("s1", session_record=record)], "s.jsonl", "d1")
 
         assert history.session("s1") == record
         assert history.find()[0].source == "s.jsonl"
@@ -187,17 +187,17 @@ class TestWholeSessions:
     def test_it_is_known_again_and_another_run_of_it_is_refused(self, history):
         """The same record changes nothing; one that went on otherwise is refused."""
         for digest in ("d1", "d2"):
-            history.add([Imported("s1", session_record=Session.of(told("s1")))], "f", digest)
+            history.add([SessionImport("s1", session_record=Session.of(told("s1")))], "f", digest)
 
         other = Session.of(told("s1", taste="other"))
         with pytest.raises(HistoryError, match="other ballots"):
-            history.add([Imported("s1", session_record=other)], "f", "d3")
+            history.add([SessionImport("s1", session_record=other)], "f", "d3")
         assert history.session("s1") == Session.of(told("s1"))
 
     def test_an_interrupted_one_can_be_taken_up(self, history):
         """A record that breaks off comes in as it is, and is gone on with here."""
         broken = Session.of(told("s1")[:6])
-        history.add([Imported("s1", session_record=broken)], "f", "d1")
+        history.add([SessionImport("s1", session_record=broken)], "f", "d1")
 
         history.claim("s1")
         with history.recording() as recording:

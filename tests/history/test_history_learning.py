@@ -179,7 +179,7 @@ class TestPeople:
         learned = history.learn()
 
         assert learned.rho is None
-        assert not learned.calibration.known
+        assert not learned.calibration.is_known
 
     def test_a_vote_teaches_once_it_is_cast(self, judged):
         """A person's ballot that is added later counts for the next session."""

@@ -9,7 +9,7 @@ from histories import ASKED, record_sessions, stages, told
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, InvalidParameter, UnknownName
-from witan.history import History, Imported, Search
+from witan.history import History, Search, SessionImport
 
 
 class TestFinding:
@@ -26,8 +26,10 @@ class TestFinding:
         """In a list of all of them and in the beginning of one."""
         record_sessions(history, "s1")
         ballots = (Ballot("ada", (("x",), ("y",))),)
-        later = [Imported(name, ASKED + timedelta(days=1), ballots=ballots) for name in ("b", "a")]
-        earlier = Imported("old", ASKED - timedelta(days=1), ballots=ballots)
+        later = [
+            SessionImport(name, ASKED + timedelta(days=1), ballots=ballots) for name in ("b", "a")
+        ]
+        earlier = SessionImport("old", ASKED - timedelta(days=1), ballots=ballots)
         history.add([*later, earlier], "votes.jsonl", "digest")
 
         assert [found.session for found in history.find()] == ["a", "b", "s1", "old"]
@@ -38,8 +40,10 @@ class TestFinding:
     def test_a_record_that_came_in_from_a_file_was_held_all_the_same(self, history):
         """It has a record, and still says that it was imported."""
         record = Session.of(told("s1"))
-        later = Imported("b", ASKED + timedelta(days=1), ballots=(Ballot("ada", (("x",), ("y",))),))
-        history.add([Imported("s1", session_record=record), later], "sessions.jsonl", "digest")
+        later = SessionImport(
+            "b", ASKED + timedelta(days=1), ballots=(Ballot("ada", (("x",), ("y",))),)
+        )
+        history.add([SessionImport("s1", session_record=record), later], "sessions.jsonl", "digest")
 
         found = history.find()
         assert [(f.session, f.has_events, f.imported) for f in found] == [
@@ -51,8 +55,10 @@ class TestFinding:
         """In the order of the list, however many are of one time."""
         record_sessions(history, "c", "a", "b")
         cast = (Ballot("ada", (("x",), ("y",))),)
-        brought = [Imported(f"m{n}", ASKED, ballots=cast) for n in range(7)]
-        history.add([*brought, Imported("old", ASKED - timedelta(days=1), ballots=cast)], "f", "d")
+        brought = [SessionImport(f"m{n}", ASKED, ballots=cast) for n in range(7)]
+        history.add(
+            [*brought, SessionImport("old", ASKED - timedelta(days=1), ballots=cast)], "f", "d"
+        )
         whole = [found.session for found in history.find()]
 
         for size in (1, 2, 3, 11):
@@ -295,7 +301,7 @@ class TestSearching:
 
     def test_no_session_comes_in_under_it(self, history, text):
         """An import with such a name is refused, and leaves nothing."""
-        brought = Imported(f"q{text}", ballots=(ballot("a: b > c"),))
+        brought = SessionImport(f"q{text}", ballots=(ballot("a: b > c"),))
 
         with pytest.raises(HistoryError, match="the name of a session"):
             history.add([brought], "f", "d")

@@ -7,7 +7,7 @@ import pytest
 from elections import ballot
 from histories import record_sessions, stages, told
 from witan.errors import HistoryError
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 
 TABLES = ("sessions", "events", "ballots", "answers", "standings", "matchups", "counted")
 
@@ -76,7 +76,7 @@ class TestForgetting:
 
     def test_what_a_file_brings_meanwhile_is_new(self, slow, postgresql_url):
         """A session that goes while its file is read again is taken in again, and not for known."""
-        brought = [Imported("s1", ballots=(ballot("a: b > c"),))]
+        brought = [SessionImport("s1", ballots=(ballot("a: b > c"),))]
         with History.open(postgresql_url) as history:
             history.add(brought, "f", "d1")
             waits_after(slow, "sessions")

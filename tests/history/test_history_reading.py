@@ -10,7 +10,7 @@ from witan.deliberation.session import Session
 from witan.errors import UnknownName
 from witan.files.exports import write_sessions
 from witan.files.imports import read_imports
-from witan.history import Imported
+from witan.history import SessionImport
 
 
 class TestReadingBack:
@@ -67,7 +67,7 @@ def test_what_is_behind_the_seats_comes_back(history, tmp_path):
     took = tuple(
         AnswerEntry(seat, f"lab:{seat}", len(seat), 1.0, 0.5, 5) for seat in ("ada", "bo", "cy")
     )
-    one = Imported(
+    one = SessionImport(
         "s1",
         ASKED,
         ballots=tuple(

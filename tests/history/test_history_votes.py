@@ -9,7 +9,7 @@ from histories import ASKED, MODELS, told
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, InvalidBallot, UnknownName
-from witan.history import ImportCounts, Imported
+from witan.history import ImportCounts, SessionImport
 
 VOTE = ballot("ines: a > b > c", session="s1", kind="human")
 
@@ -19,13 +19,13 @@ def imported(*more, **fields):
     cast = ballots("a: b > c", "b: c > a", "c: b > a", session="s1")
     texts = {"a": "A!", "b": "B!"}
     said = {"ballots": (*cast, *more), "answers": texts, "lengths": {"c": 7}, "category": "law"}
-    return Imported("s1", ASKED, "Which?", **({"closing": "So."} | said | fields))
+    return SessionImport("s1", ASKED, "Which?", **({"closing": "So."} | said | fields))
 
 
 def council(*votes):
     """A council's session, and votes on it."""
     held = Session.of(told("s1"))
-    return Imported("s1", ASKED, ballots=votes, session_record=held)
+    return SessionImport("s1", ASKED, ballots=votes, session_record=held)
 
 
 def people(history):
@@ -106,7 +106,9 @@ class TestFiles:
         vote = Ballot("ines", (("ada",), ("bo",)), session="s1", kind="human")
 
         with pytest.raises(HistoryError, match="not closed"):
-            history.add([Imported("s1", ASKED, ballots=(vote,), session_record=broken)], "f", "d")
+            history.add(
+                [SessionImport("s1", ASKED, ballots=(vote,), session_record=broken)], "f", "d"
+            )
 
     def test_an_earlier_state_of_a_session_brings_nothing(self, history):
         """A record that breaks off where the history's goes on is there already."""
@@ -114,7 +116,7 @@ class TestFiles:
         broken = Session.of(told("s1")[:4])
 
         assert history.add(
-            [Imported("s1", ASKED, session_record=broken)], "g", "d2"
+            [SessionImport("s1", ASKED, session_record=broken)], "g", "d2"
         ) == ImportCounts(0, 1, 0)
         assert history.session("s1").status == "complete"
 

@@ -67,6 +67,6 @@ def test_an_event_is_given_with_its_blank_line(end):
     assert events.feed(f"data: one{end}".encode()) == []
     assert events.feed(end.encode()) == ["one"]
     assert events.feed(f"data: two{end}{end}data: thr".encode()) == ["two"]
-    assert events.pending == len("data: thr")
+    assert events.n_buffered == len("data: thr")
     assert events.close() == ["thr"]
-    assert events.pending == 0
+    assert events.n_buffered == 0

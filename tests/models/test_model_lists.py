@@ -5,14 +5,14 @@ import pytest
 
 from model_listing import listing
 from witan.errors import ModelError
-from witan.models.connections import Connections, Listed, list_models, seems_to_chat
+from witan.models.connections import Connections, ListedModel, list_models, seems_to_chat
 from witan.models.providers import PROVIDERS
 
 
-def listed(url: str, key: str | None = None, **how: str) -> tuple[Listed, ...]:
+def listed(url: str, key: str | None = None, **how: str) -> tuple[ListedModel, ...]:
     """What is listed there."""
 
-    async def ask() -> tuple[Listed, ...]:
+    async def ask() -> tuple[ListedModel, ...]:
         async with Connections() as connections:
             return await list_models("acme", url, key, connections, **how)
 

@@ -12,7 +12,7 @@ from witan.deliberation.ballots import read_review
 from witan.deliberation.ports import Call, Message, Reply, Stage, Usage, ignore_text
 from witan.deliberation.prompts import fence, review_messages, review_schema
 from witan.errors import ConfigError, ModelError
-from witan.models.scripted import Line, Script, Scripted, read_script
+from witan.models.scripted import Line, Script, ScriptedModel, read_script
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,7 @@ def schema(*criteria: str) -> dict:
 
 async def reviewed(line: Line, *criteria: str, answers: dict[str, str] = ANSWERS) -> dict:
     """The review that a line writes of these answers."""
-    member = Scripted("m", reviews=[line])
+    member = ScriptedModel("m", reviews=[line])
     asked = call(sheet(**answers), "review", schema=schema(*criteria))
     return json.loads((await member.complete(asked, ignore_text)).text)
 
@@ -56,20 +56,20 @@ class TestSaying:
 
     async def test_a_text_is_said(self):
         """A text answers every call; words count as tokens."""
-        reply = await Scripted("m", answers=["Seven metres."]).complete(call(), ignore_text)
+        reply = await ScriptedModel("m", answers=["Seven metres."]).complete(call(), ignore_text)
 
         assert reply == Reply("Seven metres.", Usage(2, 2))
 
     async def test_the_first_line_that_fits(self):
         """A line may want something to stand in the prompt."""
-        member = Scripted("m", answers=[Line("Nine.", contains="winter"), "Seven."])
+        member = ScriptedModel("m", answers=[Line("Nine.", contains="winter"), "Seven."])
 
         assert (await member.complete(call("And in winter?"), ignore_text)).text == "Nine."
         assert (await member.complete(call("How deep?"), ignore_text)).text == "Seven."
 
     async def test_a_function_writes_from_the_call(self):
         """A function sees the whole call."""
-        member = Scripted("m", answers=[lambda asked: asked.messages[-1].text.upper()])
+        member = ScriptedModel("m", answers=[lambda asked: asked.messages[-1].text.upper()])
 
         assert (await member.complete(call("why"), ignore_text)).text == "WHY"
 
@@ -77,14 +77,14 @@ class TestSaying:
     async def test_nothing_that_fits(self, stage):
         """A script without a line for a call says so, and trying again is no use."""
         with pytest.raises(ModelError, match=f"^m: .*to this {stage}"):
-            await Scripted("m").complete(call(stage=stage), ignore_text)
+            await ScriptedModel("m").complete(call(stage=stage), ignore_text)
 
     async def test_it_is_heard_a_few_words_at_a_time(self):
         """What is heard adds up to the reply, spaces and line ends included."""
         heard: list[str] = []
         text = " One two\n\nthree four five,  six seven.\n"
 
-        reply = await Scripted("m", answers=[text]).complete(call(), heard.append)
+        reply = await ScriptedModel("m", answers=[text]).complete(call(), heard.append)
 
         assert "".join(heard) == reply.text == text
         assert len(heard) == 3
@@ -92,7 +92,7 @@ class TestSaying:
     async def test_it_stops_at_the_limit(self):
         """A text longer than the call's limit is cut, and says so."""
         heard: list[str] = []
-        member = Scripted("m", answers=["one two three four five"])
+        member = ScriptedModel("m", answers=["one two three four five"])
 
         reply = await member.complete(call(max_tokens=4), heard.append)
 
@@ -105,7 +105,7 @@ class TestSaying:
         at: list[float] = []
         line = Line("one two three four", seconds=0.1, tokens_per_second=20)
 
-        await Scripted("m", answers=[line]).complete(
+        await ScriptedModel("m", answers=[line]).complete(
             call(), lambda _: at.append(anyio.current_time() - began)
         )
 
@@ -125,7 +125,7 @@ class TestFailing:
         line = Line(error="is overloaded", status=status, retry_after=1.5)
 
         with pytest.raises(ModelError, match=r"^m: is overloaded$") as caught:
-            await Scripted("m", answers=[line]).complete(call(), ignore_text)
+            await ScriptedModel("m", answers=[line]).complete(call(), ignore_text)
 
         error = caught.value
         assert (error.status, error.retry_after, error.transient) == (status, 1.5, transient)
@@ -136,27 +136,27 @@ class TestFailing:
         line = Line("It is about", error="broke off", status=503)
 
         with pytest.raises(ModelError):
-            await Scripted("m", answers=[line]).complete(call(), heard.append)
+            await ScriptedModel("m", answers=[line]).complete(call(), heard.append)
 
         assert heard == ["It is about"]
 
     async def test_it_says_nothing(self):
         """An empty reply is the error that it is with every other model."""
         with pytest.raises(ModelError, match=r"^m: said nothing$") as caught:
-            await Scripted("m", answers=[Line(empty=True)]).complete(call(), ignore_text)
+            await ScriptedModel("m", answers=[Line(empty=True)]).complete(call(), ignore_text)
 
         assert caught.value.transient
 
     async def test_it_hangs(self):
         """A call that never ends ends with its deadline."""
         with anyio.move_on_after(0.05) as scope:
-            await Scripted("m", answers=[Line(hang=True)]).complete(call(), ignore_text)
+            await ScriptedModel("m", answers=[Line(hang=True)]).complete(call(), ignore_text)
 
         assert scope.cancelled_caught
 
     async def test_the_first_attempts_fail(self):
         """Each call meets the failures anew, and so does the next session that asks the same."""
-        member = Scripted(
+        member = ScriptedModel(
             "m",
             answers=[
                 Line(error="busy", status=429, times=2),
@@ -180,7 +180,9 @@ class TestFailing:
 
     async def test_the_last_line_is_never_spent(self):
         """Where nothing follows the failures, they go on."""
-        member = Scripted("m", answers=[Line(error="busy", times=1), Line(error="down", times=1)])
+        member = ScriptedModel(
+            "m", answers=[Line(error="busy", times=1), Line(error="down", times=1)]
+        )
         problems, asked = [], call()
         for _ in range(4):
             with pytest.raises(ModelError) as caught:
@@ -192,7 +194,7 @@ class TestFailing:
     @pytest.mark.parametrize("same", [False, True])
     async def test_sessions_at_once_do_not_mix(self, same):
         """Each session counts the attempts of its own calls, even where all ask the same."""
-        member = Scripted("m", answers=[Line(error="busy", times=1), "Seven."])
+        member = ScriptedModel("m", answers=[Line(error="busy", times=1), "Seven."])
         said: dict[int, list[str]] = {}
 
         async def session(number: int) -> None:
@@ -212,7 +214,7 @@ class TestFailing:
 
     async def test_a_cancelled_session_leaves_nothing(self):
         """What was cancelled in the midst of its attempts changes nothing for the next session."""
-        member = Scripted("m", answers=[Line(hang=True, times=1), "Seven."])
+        member = ScriptedModel("m", answers=[Line(hang=True, times=1), "Seven."])
 
         for _ in range(2):
             with anyio.move_on_after(0.02) as scope:
@@ -256,7 +258,7 @@ class TestReviewing:
 
     async def test_a_member_without_a_script_for_it_reviews(self):
         """Reviews need no line of their own."""
-        reply = await Scripted("m").complete(call(sheet(**ANSWERS), "review"), ignore_text)
+        reply = await ScriptedModel("m").complete(call(sheet(**ANSWERS), "review"), ignore_text)
 
         assert json.loads(reply.text)["ranking"] == [["A", "B", "C"]]
 
@@ -274,7 +276,7 @@ class TestReviewing:
 
     async def test_a_text_is_the_review(self):
         """A literal reply is sent as it stands, malformed or not."""
-        member = Scripted("m", reviews=["B is best, I think {1}"])
+        member = ScriptedModel("m", reviews=["B is best, I think {1}"])
 
         reply = await member.complete(call(sheet(**ANSWERS), "review"), ignore_text)
 
@@ -284,8 +286,8 @@ class TestReviewing:
         """A review can be malformed and its repair in order; without repairs it stays malformed."""
         asked = call(sheet(**ANSWERS), "repair")
 
-        stubborn = await Scripted("m", reviews=["prose"]).complete(asked, ignore_text)
-        willing = await Scripted("m", reviews=["prose"], repairs=[Line()]).complete(
+        stubborn = await ScriptedModel("m", reviews=["prose"]).complete(asked, ignore_text)
+        willing = await ScriptedModel("m", reviews=["prose"], repairs=[Line()]).complete(
             asked, ignore_text
         )
 
@@ -304,7 +306,7 @@ class TestReviewing:
         line = Line(prefers=("since it was", "about seven"), grades={"Rain": {"accuracy": 1}})
         told = Call("review", asked, 500, schema=review_schema(sheet, rubric, holistic=True))
 
-        reply = await Scripted("m", reviews=[line]).complete(told, ignore_text)
+        reply = await ScriptedModel("m", reviews=[line]).complete(told, ignore_text)
         review = read_review(
             reply.text, sheet, rubric=rubric, holistic=True, session="s", roster=candidates
         )
@@ -317,7 +319,7 @@ class TestReviewing:
         """A text names the answers that its phrases are found in, whatever their labels are."""
         line = Line("As [{1}] and [{2}] say {so}, {3}.", prefers=("since it", "no such phrase"))
 
-        reply = await Scripted("m", synthesis=[line]).complete(
+        reply = await ScriptedModel("m", synthesis=[line]).complete(
             call(sheet(**ANSWERS), "synthesis"), ignore_text
         )
 
@@ -388,11 +390,11 @@ class TestFiles:
         """A script is loaded under its path, or under a name."""
         path = write('[answer]\ntext = "Seven."')
 
-        member = Scripted.load(path)
+        member = ScriptedModel.load(path)
 
         assert (await member.complete(call(), ignore_text)).text == "Seven."
         assert member.name == f"script:{path}"
-        assert Scripted.load(path, "critic").name == "critic"
+        assert ScriptedModel.load(path, "critic").name == "critic"
 
     @pytest.mark.parametrize(
         ("text", "problem"),
@@ -427,4 +429,4 @@ class TestFiles:
     async def test_a_file_that_is_not_there(self, tmp_path):
         """A missing file is named."""
         with pytest.raises(ConfigError, match=r"absent\.toml: cannot be read"):
-            Scripted.load(tmp_path / "absent.toml")
+            ScriptedModel.load(tmp_path / "absent.toml")

@@ -33,6 +33,10 @@ TOOL_OF = {
 VALUES = [name for name in OPERATIONS if find_operation(name).kind == "value"]
 
 
+BY_HAND = ("question", "texts", "reference", "files", "conversation")
+"""Parameters that the command line reads from files or arguments of its own."""
+
+
 def names(declared):
     return {each.name for each in parameters_of(declared.parameters)}
 
@@ -67,7 +71,7 @@ def test_every_parameter_is_an_option(name):
     assert names(declared) - {*declared.path_parameters} <= params.keys()
     for each in parameters_of(declared.parameters):
         words = with_options(each.doc.text, declared.parameters)
-        by_hand = each.doc.positional or each.name in ("question", "files", "conversation")
+        by_hand = each.doc.positional or each.name in BY_HAND
         assert by_hand or params[each.name].help.startswith(words)
 
 
@@ -87,7 +91,7 @@ def test_every_parameter_is_taken_over_http(name, document):
     assert "$ref" in str(answer["content"]["application/json"]["schema"])
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if CATALOGUE[name].tool])
 def test_every_parameter_is_an_argument_of_the_tool(name):
     """The schema names each, in `options` those that stand there; the result has a type."""
     tool, known = LISTED[TOOL_OF[name]], names(find_operation(name))

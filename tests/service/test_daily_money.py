@@ -51,7 +51,7 @@ class TestRefusals:
         ledger.settle(ledger.reserve("ci", 0.25), 0.25)
         async with Service.open(councils(priced(review=HANGS)), ledger=ledger) as service:
             running = await service.ask(ASKED, CI)
-            held, _ = ledger.held_back("ci")
+            held, _ = ledger.reserved_usd("ci")
             limit = 0.25 + held
             with pytest.raises(Busy) as caught:
                 await service.ask(ASKED, Client("ci", daily_usd=limit))
@@ -72,7 +72,7 @@ class TestRefusals:
             if way == "resume":
                 await until(before, "review_started")
                 before.cancel()
-            await before.ended()
+            await before.wait_for_session()
         given = {"ask": [ASKED], "rejudge": [before.id, CouncilRequest()]}.get(way, [before.id])
         async with Service.open(councils(priced(), history), ledger=ledger) as service:
             poor = Client("ci", daily_usd=1e-4)
@@ -81,7 +81,7 @@ class TestRefusals:
             assert not service.recent
 
         assert len(history.find(simulated=None)) == 1
-        assert ledger.spent("ci") == 0
+        assert ledger.spent_usd("ci") == 0
 
     async def test_a_little_more_than_the_smallest_session_is_let_through(self, priced, ledger):
         """Calls are made; what it says it needs is no guess."""
@@ -91,7 +91,7 @@ class TestRefusals:
             with pytest.raises(Busy):
                 await service.ask(ASKED, Client("ci", daily_usd=least * 0.99))
             client = Client("ci", daily_usd=least * 1.01)
-            session = await (await service.ask(ASKED, client)).ended()
+            session = await (await service.ask(ASKED, client)).wait_for_session()
 
         assert len(session.answers) >= 2
 
@@ -118,9 +118,9 @@ class TestKilled:
                 running = await service.ask(ASKED, CI)
                 await until(running, kind)
                 shutil.copy(path, left)
-                held = ledger.spent("ci")
+                held = ledger.spent_usd("ci")
                 running.cancel()
-                session = await running.ended()
+                session = await running.wait_for_session()
         return left, held, session
 
     async def _restarted(self, path, file, history):
@@ -129,8 +129,8 @@ class TestKilled:
         for _ in range(2):
             with Ledger(SystemClock(), path) as ledger:
                 async with Service.open(councils(file, history), ledger=ledger):
-                    counted.append(ledger.spent("ci"))
-                    assert ledger.held_back("ci") == (0, 0)
+                    counted.append(ledger.spent_usd("ci"))
+                    assert ledger.reserved_usd("ci") == (0, 0)
         assert counted[0] == counted[1]
         return counted[0]
 
@@ -160,7 +160,7 @@ class TestKilled:
                 await until(running, "synthesis_started")
                 shutil.copy(path, left)
                 running.cancel()
-                session = await running.ended()
+                session = await running.wait_for_session()
         spent = await self._restarted(left, file, history)
 
         assert spent == pytest.approx(session.cost.committed_usd - broken.cost.committed_usd)
@@ -186,9 +186,9 @@ class TestKilled:
         path.unlink()
         with Ledger(SystemClock(), path) as ledger:
             account = SessionReservation(ledger, ledger.reserve("ci", 1.0))
-            await account.calling(session.id, recorded=True)
-            await account.calling(session.id, recorded=False)
-            await account.calling(session.id, recorded=True)
+            await account.await_record(session.id, recorded=True)
+            await account.await_record(session.id, recorded=False)
+            await account.await_record(session.id, recorded=True)
 
         assert await self._restarted(path, file, history) == 1.0
 
@@ -209,20 +209,20 @@ async def test_what_cannot_be_written_of_one_holds_no_other_up(tmp_path, caplog)
         ada, bob, cyd = (
             SessionReservation(ledger, ledger.reserve(name, 1.0)) for name in ("a", "b", "c")
         )
-        await ada.calling("ada's", recorded=True)
+        await ada.await_record("ada's", recorded=True)
         path.rename(tmp_path / "away")
         path.mkdir()
         await bob.settle(None)
         assert "cannot be kept" in caplog.text
-        await ada.calling("ada's", recorded=True)
+        await ada.await_record("ada's", recorded=True)
         with pytest.raises(HistoryError, match="cannot be kept"):
-            await cyd.calling("cyd's", recorded=True)
-        await ada.calling("ada's", recorded=True)
+            await cyd.await_record("cyd's", recorded=True)
+        await ada.await_record("ada's", recorded=True)
         path.rmdir()
         (tmp_path / "away").rename(path)
-        await cyd.calling("cyd's", recorded=True)
+        await cyd.await_record("cyd's", recorded=True)
     with Ledger(SystemClock(), path) as after:
-        assert [after.spent(name) for name in "abc"] == [1.0, 0.0, 1.0]
+        assert [after.spent_usd(name) for name in "abc"] == [1.0, 0.0, 1.0]
         assert {left.session for left in after.left} == {"ada's", "cyd's"}
 
 
@@ -230,8 +230,8 @@ async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(price
     """What its other holder spent meanwhile is that one's."""
     seated = councils(priced())
     async with Service.open(seated) as service:
-        whole = await (await service.ask(ASKED)).ended()
-        events = service.running(whole.id).record.events
+        whole = await (await service.ask(ASKED)).wait_for_session()
+        events = service.find_running(whole.id).record.events
         kinds = [event.kind for event in events]
         found = Session.of(events[: kinds.index("answer_done")])
         left = Session.of(events[: kinds.index("synthesis_started")])
@@ -247,4 +247,4 @@ async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(price
 
     assert found.cost.committed_usd != left.cost.committed_usd
     spent = session.cost.committed_usd - left.cost.committed_usd
-    assert ledger.spent("ci") == pytest.approx(spent)
+    assert ledger.spent_usd("ci") == pytest.approx(spent)

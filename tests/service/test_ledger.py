@@ -34,10 +34,10 @@ def test_what_is_reserved_counts_until_it_is_settled(calendar):
     """Then what it did cost counts in its place."""
     ledger = Ledger(calendar)
     reserved = ledger.reserve("ci", 2.0)
-    assert ledger.spent("ci") == 2.0
+    assert ledger.spent_usd("ci") == 2.0
 
     ledger.settle(reserved, 0.25)
-    assert ledger.spent("ci") == 0.25
+    assert ledger.spent_usd("ci") == 0.25
 
 
 def test_each_client_has_an_account_of_its_own(calendar):
@@ -45,7 +45,7 @@ def test_each_client_has_an_account_of_its_own(calendar):
     ledger = Ledger(calendar)
     ledger.reserve("ci", 2.0)
 
-    assert ledger.spent("ines") == 0
+    assert ledger.spent_usd("ines") == 0
 
 
 def test_what_is_a_day_old_counts_no_more(calendar):
@@ -53,10 +53,10 @@ def test_what_is_a_day_old_counts_no_more(calendar):
     ledger = Ledger(calendar)
     ledger.reserve("ci", 2.0)
     calendar.at += timedelta(hours=24, seconds=-1)
-    assert ledger.spent("ci") == 2.0
+    assert ledger.spent_usd("ci") == 2.0
 
     calendar.at += timedelta(seconds=1)
-    assert ledger.spent("ci") == 0
+    assert ledger.spent_usd("ci") == 0
 
 
 async def told(ledger, *dollars, client="ci"):
@@ -80,9 +80,9 @@ class TestFile:
         with Ledger(calendar, path) as after:
             await told(after, 0.25)
 
-            assert after.spent("ci") == 1.75
+            assert after.spent_usd("ci") == 1.75
         with Ledger(calendar, path) as last:
-            assert last.spent("ci") == 1.75
+            assert last.spent_usd("ci") == 1.75
 
     async def test_a_file_is_one_server_s_at_a_time(self, calendar, tmp_path):
         """A second would let everybody spend all of it again; it is told what to do."""
@@ -125,7 +125,7 @@ class TestFile:
                     group.start_soon(told, ledger, 1.0)
 
             assert len(path.read_text().splitlines()) == 50
-            assert ledger.spent("ci") == 50
+            assert ledger.spent_usd("ci") == 50
 
     async def test_what_could_not_be_written_is_written_with_the_next(self, calendar, tmp_path):
         """After the piece of it that may be there."""
@@ -139,7 +139,7 @@ class TestFile:
             path.write_text('{"number": "torn')
             await told(ledger, 1.0)
         with Ledger(calendar, path) as after:
-            assert after.spent("ci") == 3.0
+            assert after.spent_usd("ci") == 3.0
 
     async def test_what_is_dropped_is_not_written_later(self, calendar, tmp_path):
         """A session that did not begin costs nothing."""
@@ -148,7 +148,7 @@ class TestFile:
             ledger.drop(ledger.reserve("ci", 2.0))
             await told(ledger, 1.0)
         with Ledger(calendar, path) as after:
-            assert after.spent("ci") == 1.0
+            assert after.spent_usd("ci") == 1.0
 
     async def test_a_file_that_has_grown_is_written_anew(self, calendar, tmp_path):
         """A server that runs for years keeps one day."""
@@ -161,7 +161,7 @@ class TestFile:
             assert len(path.read_text().splitlines()) == 1
             await told(ledger, 1.0)
         with Ledger(calendar, path) as after:
-            assert after.spent("ci") == 3.0
+            assert after.spent_usd("ci") == 3.0
 
     async def test_nobody_else_can_read_it(self, calendar, tmp_path):
         """Also after it was written anew."""
@@ -179,7 +179,7 @@ class TestFile:
         with path.open("a") as file:
             file.write('{"number": 2, "asker": "ci", "at": "2026-')
         with Ledger(calendar, path) as after:
-            assert after.spent("ci") == 2.0
+            assert after.spent_usd("ci") == 2.0
 
     @pytest.mark.parametrize(
         ("at", "usd"), [("2026-11-21T12:00:00", "1"), ("{at}", "NaN"), ("{at}", "Infinity")]
@@ -193,7 +193,7 @@ class TestFile:
             at = at.format(at=calendar.at.isoformat())
             file.write(f'{{"number": "b", "asker": "ci", "at": "{at}", "usd": {usd}}}\n')
         with Ledger(calendar, path) as after:
-            assert after.spent("ci") == 2.0
+            assert after.spent_usd("ci") == 2.0
 
 
 def test_a_file_that_cannot_be_written_is_named(calendar, tmp_path):
@@ -211,7 +211,7 @@ def test_what_is_held_back_for_whoever_is_cancelled_meanwhile_is_given_back(tmp_
         asking = ClientLimits(ledger, calendar).hold_back(Client("ci", daily_usd=5.0), 2.0)
         task = asyncio.create_task(asking)
         await asyncio.sleep(0)
-        held = ledger.spent("ci")
+        held = ledger.spent_usd("ci")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -219,6 +219,6 @@ def test_what_is_held_back_for_whoever_is_cancelled_meanwhile_is_given_back(tmp_
 
     with Ledger(calendar, tmp_path / "spent.jsonl") as ledger:
         held = asyncio.run(cancelled(ledger))
-        left = ledger.spent("ci")
+        left = ledger.spent_usd("ci")
 
     assert (held, left) == (2.0, 0.0)

@@ -54,7 +54,7 @@ class TestAsking:
     async def test_the_configured_council_answers(self, service):
         """Its session is whole, and in the history when it has ended."""
         running = await service.ask(QuestionRequest(QUESTION))
-        session = await running.ended()
+        session = await running.wait_for_session()
 
         assert session.status == "complete"
         assert service.history.session(running.id) == running.record
@@ -64,14 +64,14 @@ class TestAsking:
         """It is marked as simulated."""
         running = await service.ask(QuestionRequest(QUESTION, profile="demo"))
 
-        assert (await running.ended()).simulated
+        assert (await running.wait_for_session()).is_simulated
         assert service.profiles["demo"].simulated
 
     async def test_options_are_for_one_session(self, service):
         """The next one deliberates as configured."""
         asked = QuestionRequest(QUESTION, options=CouncilSettings(rule="schulze", synthesis=False))
-        chosen = await (await service.ask(asked)).ended()
-        usual = await (await service.ask(QuestionRequest(QUESTION))).ended()
+        chosen = await (await service.ask(asked)).wait_for_session()
+        usual = await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
 
         assert (chosen.outcome.rule, chosen.synthesis) == ("schulze", None)
         assert usual.synthesis is not None
@@ -81,9 +81,9 @@ class TestAsking:
         asked = QuestionRequest(
             QUESTION, members=("bob", "cyd"), options=CouncilSettings(mode="best")
         )
-        session = await (await service.ask(asked)).ended()
+        session = await (await service.ask(asked)).wait_for_session()
 
-        assert [seat.name for seat in session.opened.called] == ["bob", "cyd"]
+        assert [seat.name for seat in session.opening.callable_seats] == ["bob", "cyd"]
 
     @pytest.mark.parametrize(
         "seat", ["cmd:sh", "script:/etc/passwd", "http://10.0.0.1/v1#x", "eve"]
@@ -92,6 +92,13 @@ class TestAsking:
         """A seat is one of those configured, whatever it is written like."""
         with pytest.raises(UnknownName, match="seat"):
             await service.ask(QuestionRequest(QUESTION, members=(seat, "bob")))
+
+    async def test_a_weight_is_of_somebody_who_reviews(self, service):
+        """The name of no reviewer is refused, and those who review are named."""
+        asked = QuestionRequest(QUESTION, options=CouncilSettings(weights={"nobody": 2}))
+
+        with pytest.raises(UnknownName, match=r"unknown reviewer 'nobody'; known: .*bob"):
+            await service.ask(asked)
 
     @pytest.mark.parametrize("option", ["history", "url", "providers", "members", "host", "key"])
     async def test_how_a_model_is_reached_is_no_option(self, option):
@@ -134,14 +141,16 @@ class TestAsking:
 
     async def test_a_session_can_be_continued(self, service):
         """The conversation is what was said before, and the new one names the old."""
-        first = await (await service.ask(QuestionRequest(QUESTION))).ended()
-        second = await (await service.ask(QuestionRequest("And then?", parent=first.id))).ended()
+        first = await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
+        second = await (
+            await service.ask(QuestionRequest("And then?", parent=first.id))
+        ).wait_for_session()
 
-        assert second.opened.conversation == (
+        assert second.opening.conversation == (
             Message("user", QUESTION),
             Message("assistant", first.text),
         )
-        assert (second.opened.parent, second.opened.relation) == (first.id, "continued")
+        assert (second.opening.parent, second.opening.relation) == (first.id, "continued")
 
 
 class TestEnding:
@@ -159,7 +168,7 @@ class TestEnding:
         running = await slow.ask(QuestionRequest(QUESTION))
         await until(running, "review_started")
         running.cancel()
-        broken = await running.ended()
+        broken = await running.wait_for_session()
 
         assert (broken.status, len(broken.answers)) == ("interrupted", 3)
         assert redact_session(slow.history.session(running.id)) == broken
@@ -172,13 +181,13 @@ class TestEnding:
         async with Service.open(councils(write_config(tmp_path, answer=SLOW), history)) as service:
             running = await service.ask(QuestionRequest(QUESTION))
             running.cancel()
-            await running.over()
+            await running.wait_for_end()
         down = write_config(tmp_path, answer=[{"error": "is down", "status": 401}])
         async with Service.open(councils(down, history)) as service:
-            in_vain = await (await service.resume(running.id)).ended()
+            in_vain = await (await service.resume(running.id)).wait_for_session()
             stored = history.session(running.id)
         async with Service.open(councils(write_config(tmp_path), history)) as service:
-            completed = await (await service.resume(running.id)).ended()
+            completed = await (await service.resume(running.id)).wait_for_session()
 
         assert (in_vain.status, stored.status) == ("interrupted", "interrupted")
         assert stored.events[-1].kind == "sitting_in_vain"
@@ -196,7 +205,7 @@ class TestEnding:
     async def test_one_that_is_over_is_not_taken_up(self, service):
         """There is nothing left of it to do."""
         running = await service.ask(QuestionRequest(QUESTION))
-        await running.ended()
+        await running.wait_for_session()
 
         with pytest.raises(NothingToCount, match="over"):
             await service.resume(running.id)
@@ -209,7 +218,7 @@ class TestEnding:
         with pytest.raises(Busy, match="2 sessions are under way"):
             await slow.ask(QuestionRequest(QUESTION))
         first.cancel()
-        await first.ended()
+        await first.wait_for_session()
         await slow.ask(QuestionRequest(QUESTION))
 
     async def test_a_service_that_closes_leaves_sessions_to_be_resumed(self, tmp_path, history):
@@ -248,7 +257,7 @@ class TestEnding:
                 await anyio.sleep(0.01)
             with History.open(tmp_path / "history.sqlite") as other:
                 other.claim(running.id, by_force=True)
-            session = await running.ended()
+            session = await running.wait_for_session()
 
         assert session.status == "complete"
         assert running.problem is not None
@@ -275,7 +284,7 @@ class TestEnding:
             running = await service.ask(QuestionRequest(QUESTION))
             await until(running, "review_started")
             running.cancel()
-            await running.ended()
+            await running.wait_for_session()
 
             async def take_up():
                 try:
@@ -294,7 +303,7 @@ class TestEnding:
         running = await slow.ask(QuestionRequest(QUESTION))
         await until(running, "review_started")
         running.cancel()
-        await running.ended()
+        await running.wait_for_session()
         with History.open(tmp_path / "history.sqlite") as other:
             recording = other.recording()
             *before, last = other.claim(running.id).events
@@ -334,7 +343,7 @@ async def test_who_counts_sessions_and_fails_harms_none(tmp_path, where, caplog)
     observers = [Failing(where)]
     async with Service.open(councils(write_config(tmp_path)), observers=observers) as service:
         for _ in range(2):
-            session = await (await service.ask(QuestionRequest(QUESTION))).ended()
+            session = await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
             assert session.status == "complete"
 
     assert "Failing failed" in caplog.text
@@ -351,11 +360,11 @@ async def test_what_ended_last_is_at_hand_longest(tmp_path):
             others = [await service.ask(demo) for _ in range(90)]
             for other in others:
                 other.cancel()
-                await other.ended()
+                await other.wait_for_session()
         first.cancel()
-        await first.ended()
+        await first.wait_for_session()
 
-        assert service.running(first.id) is first
+        assert service.find_running(first.id) is first
 
 
 class TestFinding:
@@ -365,7 +374,7 @@ class TestFinding:
         """The last one is called so."""
         async with Service.open(councils(write_config(tmp_path))) as service:
             running = await service.ask(QuestionRequest(QUESTION))
-            session = await running.ended()
+            session = await running.wait_for_session()
 
             assert await service.session("last") == session
             assert await service.session(running.id[:17]) == session
@@ -378,10 +387,10 @@ class TestFinding:
     async def test_one_that_is_forgotten_is_gone(self, service):
         """From what is at hand, too."""
         running = await service.ask(QuestionRequest(QUESTION))
-        await running.ended()
+        await running.wait_for_session()
         await service.forget(running.id)
 
-        assert service.running(running.id) is None
+        assert service.find_running(running.id) is None
         with pytest.raises(UnknownName):
             await service.session(running.id)
 
@@ -392,8 +401,8 @@ class TestRate:
     async def test_one_more_is_told_when_to_come_again(self, service):
         """Whatever it is begun by; others go on asking."""
         client = Client("ci", per_minute=2)
-        first = await (await service.ask(QuestionRequest(QUESTION), client)).ended()
-        await (await service.rejudge(first.id, CouncilRequest(), client=client)).ended()
+        first = await (await service.ask(QuestionRequest(QUESTION), client)).wait_for_session()
+        await (await service.rejudge(first.id, CouncilRequest(), client=client)).wait_for_session()
 
         for again in (
             service.ask(QuestionRequest(QUESTION), client),
@@ -402,14 +411,16 @@ class TestRate:
             with pytest.raises(Busy, match="ci may begin 2 sessions") as caught:
                 await again
             assert 50 < caught.value.retry_seconds <= 60
-        await (await service.ask(QuestionRequest(QUESTION), Client("ines", per_minute=2))).ended()
+        await (
+            await service.ask(QuestionRequest(QUESTION), Client("ines", per_minute=2))
+        ).wait_for_session()
 
     async def test_what_is_refused_is_not_counted(self, service):
         """Who is told of a slip may ask again at once."""
         client = Client("ci", per_minute=1)
         with pytest.raises(UnknownName):
             await service.ask(QuestionRequest(QUESTION, members=("eve", "bob")), client)
-        await (await service.ask(QuestionRequest(QUESTION), client)).ended()
+        await (await service.ask(QuestionRequest(QUESTION), client)).wait_for_session()
 
 
 def _written(path):
@@ -432,7 +443,7 @@ class TestMoney:
             assert caught.value.retry_seconds == 3600
             await (
                 await service.ask(QuestionRequest(QUESTION), Client("ines", daily_usd=2.0))
-            ).ended()
+            ).wait_for_session()
 
     async def test_what_a_session_did_not_cost_is_given_back(self, tmp_path, clock_now):
         """Scripts cost nothing."""
@@ -440,9 +451,9 @@ class TestMoney:
         async with Service.open(councils(write_config(tmp_path)), ledger=ledger) as service:
             await (
                 await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=2.0))
-            ).ended()
+            ).wait_for_session()
 
-        assert ledger.spent("ci") == 0
+        assert ledger.spent_usd("ci") == 0
 
     async def test_the_ceiling_of_a_session_is_no_more_than_what_is_left(self, tmp_path, clock_now):
         """A question that asks for more gets what there is."""
@@ -453,7 +464,7 @@ class TestMoney:
             client = Client("ci", daily_usd=2.0, max_cost_usd=1.0)
             running = await service.ask(asked, client)
 
-            assert running.session.opened.procedure.limits.max_cost_usd == 0.5
+            assert running.session.opening.procedure.limits.max_cost_usd == 0.5
 
     @pytest.fixture
     def priced(self, tmp_path):
@@ -467,9 +478,9 @@ class TestMoney:
         async with Service.open(councils(file), ledger=ledger) as service:
             running = await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=50.0))
 
-            ceiling = running.session.opened.procedure.limits.max_cost_usd
+            ceiling = running.session.opening.procedure.limits.max_cost_usd
             assert 0 < ceiling < 50
-            assert ledger.spent("ci") == ceiling
+            assert ledger.spent_usd("ci") == ceiling
 
     @pytest.mark.parametrize("way", ["resume", "retry", "rejudge"])
     async def test_going_on_with_a_session_holds_back_what_is_to_come(
@@ -485,15 +496,15 @@ class TestMoney:
             running = await getattr(service, way)(before.id, *given, client=client)
             await until(running, "review_started")
 
-            assert 0 < ledger.spent("ci") < before.opened.plan.worst_usd
-            assert running.session.opened.plan.worst_usd < 50
+            assert 0 < ledger.spent_usd("ci") < before.opening.plan.worst_usd
+            assert running.session.opening.plan.worst_usd < 50
 
     async def _earlier(self, priced, history, way):
         if way == "resume":
             return await self._broken_off(priced, history)
         file = priced(review=[{"error": "is down"}])
         async with Service.open(councils(file, history)) as service:
-            return await (await service.ask(QuestionRequest(QUESTION))).ended()
+            return await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
 
     async def test_what_a_session_cost_is_on_the_disk_before_it_is_said_to_be_over(
         self, priced, clock_now, tmp_path
@@ -505,11 +516,11 @@ class TestMoney:
             async with Service.open(councils(file), ledger=ledger) as service:
                 running = await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=50.0))
                 begun = _written(path)
-                session = await running.ended()
+                session = await running.wait_for_session()
                 over = _written(path)
 
         [most] = begun.values()
-        assert most == session.opened.procedure.limits.max_cost_usd
+        assert most == session.opening.procedure.limits.max_cost_usd
         assert over == dict.fromkeys(begun, session.cost.known_usd)
 
     async def test_where_it_cannot_be_written_nothing_is_begun(self, priced, clock_now, tmp_path):
@@ -523,8 +534,8 @@ class TestMoney:
                 for _ in range(2):
                     with pytest.raises(HistoryError, match="cannot be kept"):
                         await service.ask(QuestionRequest(QUESTION), client)
-                assert ledger.spent("ci") == 0
-                await (await service.ask(QuestionRequest(QUESTION))).ended()
+                assert ledger.spent_usd("ci") == 0
+                await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
 
     async def test_who_takes_a_session_up_pays_for_the_rest_of_it(self, priced, history, clock_now):
         """What it had cost before is on another's account, and stays there."""
@@ -532,12 +543,12 @@ class TestMoney:
         broken = await self._broken_off(priced, history)
         async with Service.open(councils(priced(), history), ledger=ledger) as service:
             client = Client("ci", daily_usd=50.0)
-            session = await (await service.resume(broken.id, client=client)).ended()
+            session = await (await service.resume(broken.id, client=client)).wait_for_session()
 
         assert session.status == "complete"
         assert broken.cost.committed_usd > 0
         paid = session.cost.committed_usd - broken.cost.committed_usd
-        assert ledger.spent("ci") == pytest.approx(paid)
+        assert ledger.spent_usd("ci") == pytest.approx(paid)
 
     async def test_a_session_taken_up_keeps_to_the_limit_of_who_does_it(self, priced, history):
         """Without ballots it is refused, whatever the ceiling of who had begun it."""
@@ -554,7 +565,7 @@ class TestMoney:
             running = await service.ask(QuestionRequest(QUESTION))
             await until(running, "review_started")
             running.cancel()
-            return await running.ended()
+            return await running.wait_for_session()
 
     @pytest.fixture
     def clock_now(self):
@@ -575,7 +586,7 @@ class TestMemory:
             names = []
             for _ in range(5):
                 running = await service.ask(QuestionRequest(QUESTION))
-                await running.ended()
+                await running.wait_for_session()
                 names.append(running.id)
             held = [running.id for running in service.recent]
             first = await service.session(names[0])
@@ -587,7 +598,7 @@ class TestMemory:
     async def test_a_session_that_is_deleted_is_not_held(self, service):
         """Nothing of it is left in memory."""
         running = await service.ask(QuestionRequest(QUESTION))
-        await running.ended()
+        await running.wait_for_session()
         await service.forget(running.id)
 
         assert service.recent == ()
@@ -600,7 +611,7 @@ class TestMemory:
             gc.disable()
             try:
                 for _ in range(n_sessions):
-                    await (await service.ask(QuestionRequest(QUESTION))).ended()
+                    await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
                 left = gc.collect()
             finally:
                 gc.enable()

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from witan.deliberation import events as e
-from witan.deliberation.ports import Spent
+from witan.deliberation.ports import Expense
 from witan.service.sessions.stream import PACE_SECONDS, Stream
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -34,7 +34,7 @@ def piece(seq, text, seat="ada"):
 
 
 def done(seq, text, seat="ada"):
-    return e.AnswerDone(seq=seq, at=AT, seat=seat, text=text, spent=Spent())
+    return e.AnswerDone(seq=seq, at=AT, seat=seat, text=text, spent=Expense())
 
 
 def stream_of(*events):
@@ -113,7 +113,7 @@ class TestFollowing:
         stream.take(started(1))
         stream.end("the disk is full")
 
-        assert stream.interrupted
+        assert stream.is_interrupted
         assert stream.failure == "the disk is full"
 
 

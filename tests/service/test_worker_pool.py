@@ -11,7 +11,7 @@ from witan.service.worker_pool import (
     AT_ONCE,
     cancel_counting,
     check_wanted,
-    once,
+    count_once,
     run_counting,
 )
 
@@ -142,7 +142,7 @@ class TestOnce:
             return len(counting)
 
         async def ask(key):
-            came.append((key, await once(key, count)))
+            came.append((key, await count_once(key, count)))
 
         async with anyio.create_task_group() as group:
             for key in ("a", "b") * 5:
@@ -165,7 +165,7 @@ class TestOnce:
 
         async def ask():
             with pytest.raises(NothingToCount):
-                await once("a", fail)
+                await count_once("a", fail)
             heard.append(1)
 
         async with anyio.create_task_group() as group:
@@ -175,7 +175,7 @@ class TestOnce:
             over.set()
 
         assert len(heard) == 3
-        assert await once("a", lambda: "fine") == "fine"
+        assert await count_once("a", lambda: "fine") == "fine"
 
     async def test_who_goes_away_takes_it_from_nobody(self):
         """It is counted to its end for the others."""
@@ -186,7 +186,7 @@ class TestOnce:
             return "counted"
 
         async def ask():
-            came.append(await once("a", count))
+            came.append(await count_once("a", count))
 
         async with anyio.create_task_group() as group:
             with anyio.CancelScope() as scope:

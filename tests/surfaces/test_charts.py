@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from markup import parsed
 from witan.core.ballot import Ballot
 from witan.core.comparison import Comparison, compare_rules
-from witan.core.outcome import Interval, Outcome, Standing
+from witan.core.outcome import BallotNote, Interval, Leads, Outcome, Standing
 from witan.core.settings import Settings
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, WitanError
 from witan.surfaces.report.chart import (
@@ -111,6 +111,8 @@ def comparison(sessions, tau=((1.0, 0.5), (0.5, 1.0)), differs=((0, 1), (1, 0)),
         outcomes=MappingProxyType(sessions),
         tau=tau,
         leader_differs=differs,
+        same_leaders=0,
+        leads={name: Leads(len(sessions), 0, 0, {}) for name in ("borda", "schulze")},
         stability=MappingProxyType({"borda": None, "schulze": None}),
     )
 
@@ -412,7 +414,7 @@ class TestAxis:
     @given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9), st.integers(1, 8))
     def test_ticks_are_round_numbers_within_the_axis(self, one, other, most):
         """They are multiples of 1, 2 or 5 times a power of ten, evenly apart."""
-        axis = Axis.over("", [(one, None), (other, None)])
+        axis = Axis.of_numbers("", [(one, None), (other, None)])
 
         ticks = [value for value, _ in axis.ticks(most)]
         assert len(ticks) <= most + 1
@@ -431,13 +433,13 @@ class TestAxis:
     def test_they_are_printed_with_no_more_digits_than_they_have(self, low, high, printed):
         """And with the minus sign of print."""
         assert [
-            words for _, words in Axis.over("", [(low, None), (high, None)]).ticks(6)
+            words for _, words in Axis.of_numbers("", [(low, None), (high, None)]).ticks(6)
         ] == printed
 
     @pytest.mark.parametrize("value", [0.0, 1.0, -3.0, 1e9, 5e-324])
     def test_one_value_has_an_axis(self, value):
         """It lies in the middle."""
-        axis = Axis.over("", [(value, None)])
+        axis = Axis.of_numbers("", [(value, None)])
 
         assert axis.share(value) == pytest.approx(0.5)
         assert axis.ticks(5)
@@ -463,6 +465,15 @@ class TestMatchups:
         assert found["a over b: +1.5"] == ("s2", ["+1.5"])
         assert found["a over c: 0"] == ("s0", ["0"])
         assert found["c over b: −2"][0] == "b3"
+
+    def test_margins_of_weighted_ballots_are_weights(self):
+        """The caption says what the numbers count."""
+        lines, margins = (standing("a"), standing("b", 2)), ((0.0, 1.5), (-1.5, 0.0))
+        note = BallotNote("x", 1.0, 1.5, mismatch=False, ranking=(("a",), ("b",)))
+        for weight, unit in ((1.0, "Number: ballots"), (1.5, "Number: weight of the ballots")):
+            ballots = (replace(note, weight=weight),)
+            chart = matchup_chart(outcome(*lines, margins=margins, ballots=ballots))
+            assert chart.caption.startswith(f"{unit} that place")
 
     @pytest.mark.parametrize(
         "ink", [name for name in INKS if name[0] in "sb" and name[1:].isdigit()]
@@ -570,7 +581,7 @@ class TestScatter:
     def test_no_name_stands_on_another(self, values):
         """However many dots share a height, their names are a line apart, and inside."""
         points = tuple(Point(f"m{k}", "", 0.1, Dot(v)) for k, v in enumerate(values))
-        axis = Axis.over("", [(value, None) for value in values])
+        axis = Axis.of_numbers("", [(value, None) for value in values])
         root = file_of(Chart(Scatter(Axis("", 0.0, 1.0), axis, points), "Costs"))
 
         names = [float(e.attrs["y"]) for g in root.all("g", role="img") for e in g.all("text")]
@@ -584,7 +595,7 @@ class TestStrips:
     @pytest.mark.parametrize("mark", ["cross", "diamond"])
     def test_a_mark_stands_on_its_value(self, mark):
         """Whatever its size, its middle is where a circle would have its own."""
-        axis = Axis.over("", [(1.0, None), (2.0, None)])
+        axis = Axis.of_numbers("", [(1.0, None), (2.0, None)])
 
         def strips(dot):
             series = Series("ada", "ada", (dot,), "2")
@@ -598,7 +609,7 @@ class TestStrips:
     def test_a_gap_is_no_dot(self):
         """Dots are joined over it."""
         series = Series("ada", "ada: 1, 2", (Dot(1.0), None, Dot(2.0)), "2")
-        axis = Axis.over("", [(1.0, None), (2.0, None)])
+        axis = Axis.of_numbers("", [(1.0, None), (2.0, None)])
         [(spoken, drawn)] = lines_of(Chart(Strips(axis, "Monday", "Friday", (series,)), "Time"))
 
         assert spoken == "ada: 1, 2"

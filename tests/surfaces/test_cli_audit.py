@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kept_ballots import NOW, alike, ballot, kept, lake_of
 from postgres import database_of
 from witan.files.imports import read_imports
-from witan.history import Imported
+from witan.history import SessionImport
 from witan.surfaces.cli.app import main
 
 PRD = Path(__file__).resolve().parents[3] / "shared" / "data" / "prd_vicuna80"
@@ -22,7 +23,7 @@ JUDGES = ("gpt35", "gpt4", "claude", "vicuna-13b", "bard")
 FULL = ("ash", "elm", "oak")
 
 
-def council(n_sessions: int) -> list[Imported]:
+def council(n_sessions: int) -> list[SessionImport]:
     """Three models that judge each other, and themselves, as below.
 
     Each puts the other two in the order of their names. ash puts itself first always, elm puts
@@ -42,7 +43,7 @@ def council(n_sessions: int) -> list[Imported]:
             )
             for reviewer, order in orders.items()
         )  # fmt: skip
-        found.append(Imported(name, NOW, ballots=ballots))
+        found.append(SessionImport(name, NOW, ballots=ballots))
     return found
 
 
@@ -249,6 +250,58 @@ class TestNumbers:
         assert said.status == 0
         drawn = path.read_text(encoding="utf-8")
         assert all(word in drawn for word in ("ash", "elm", "oak", "own answers", "severity"))
+
+
+class TestConstantReviewer:
+    """A reviewer that gives all the same grade has no preference that could be measured."""
+
+    PREFERENCES = ("self_preference", "position_effect")
+
+    @pytest.fixture
+    def votes(self, tmp_path):
+        """Forty sessions of six answers on one sheet, the best of them first.
+
+        Three reviewers agree but for noise, and yew, whose own answer is fifth, gives all a 5.
+        """
+        draw = np.random.default_rng(1)
+        names = ("birch", "ash", "oak", "elm", "yew", "cedar")
+        places = {name: place for place, name in enumerate(names, 1)}
+        path = tmp_path / "votes.jsonl"
+        with path.open("w") as file:
+            for number in range(40):
+                for reviewer in ("fir", "lime", "pine", "yew"):
+                    grades = {name: 9 - place + int(draw.integers(-1, 2)) for name, place in
+                              places.items()}  # fmt: skip
+                    ballot = {
+                        "session": f"q{number}",
+                        "reviewer": reviewer,
+                        "positions": places,
+                        "grades": dict.fromkeys(places, 5) if reviewer == "yew" else grades,
+                    }
+                    file.write(f"{json.dumps(ballot)}\n")
+        return str(path)
+
+    def test_it_has_no_preference(self, witan, votes):
+        """Neither value nor mark, and the report says why; what stands out is that all is flat."""
+        said = witan("audit", votes, "--json")
+
+        yew = reviewers(said)["yew"]
+        for name in self.PREFERENCES:
+            assert (yew[name]["value"], yew[name]["interval"]) == (None, None)
+            assert "no preference can be measured" in yew[name]["why"]
+        assert {"constant", "flat_rate"} <= concerns(said.json, "yew")
+        assert not concerns(said.json, "yew") & {*self.PREFERENCES, "first_shown"}
+        text = witan("audit", votes, "--reviewer", "yew").out
+        assert re.search(r"Self preference .*no preference can be measured", text)
+        assert re.search(r"Position effect .*no preference can be measured", text)
+
+    def test_nobody_is_accused_beside_it(self, witan, votes):
+        """The three others agree on what stands first, so none of them prefers the place."""
+        said = witan("audit", votes, "--json")
+
+        for name in ("fir", "lime", "pine"):
+            assert reviewers(said)[name]["position_effect"]["n"] == 40
+            assert "position_effect" not in concerns(said.json, name)
 
 
 class TestEngines:

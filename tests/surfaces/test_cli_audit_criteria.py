@@ -6,7 +6,7 @@ import pytest
 
 from kept_ballots import KEEN, alike, ballot, graded, kept, lake_of
 from postgres import database_of
-from witan.history import Imported
+from witan.history import SessionImport
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_a_criterion_that_nobody_graded_on_is_refused(witan, history, criterion,
 def test_who_gave_no_grade_on_a_criterion_is_told_in_a_sentence(witan, tmp_path):
     """A person who only ranked, alone and as all people; the exit status is that of emptiness."""
     vote = ballot("s0", "ines", ("ash", "elm", "oak"), kind="human")
-    person = Imported("of people", ballots=(replace(vote, session="of people"),))
+    person = SessionImport("of people", ballots=(replace(vote, session="of people"),))
     place = kept(tmp_path / "h.sqlite", [*graded(12), person])
 
     for name in ("ines", "people"):

@@ -193,12 +193,12 @@ class TestRules:
         assert [line.split()[0] for line in start] == ["auto", *RULES]
         assert [line.split()[1] for line in start[1:]] == [rule.needs for rule in RULES.values()]
 
-    def test_what_simulation_says_of_schulze_is_said_on_both_sides(self, witan):
-        """For it by 1 to 2 points under Mallows noise, against it by 4 under Plackett–Luce."""
-        out = " ".join(witan("rules").out.split())
+    def test_what_simulation_says_of_schulze_is_said(self, witan):
+        """Where it finds the best less often than Borda, and that it leaves more dead heats."""
+        out = " ".join(witan("rules", "schulze").out.split())
 
-        assert all(fact in out for fact in ("schulze", "1 to 2 points"))
-        assert all(fact in out for fact in ("Plackett–Luce", "4 points less often"))
+        assert "1 to 3 points less often than Borda at 3 to 5 reviewers" in out
+        assert "more dead heats" in out
 
     def test_one_rule_is_shown_in_full(self, witan):
         """Source, parameters with their defaults, axioms and tie-break have a line each."""

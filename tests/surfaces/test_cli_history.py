@@ -8,7 +8,7 @@ from scripts import write_council
 from sessions import Story
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +132,7 @@ class TestImported:
         ballots = tuple(ballot(line, session="old") for line in cast)
         answers = {"x": "The first.", "y": "The second.", "z": "The third."}
         with History.open(place) as history:
-            one = Imported("old", question="Which?", ballots=ballots, answers=answers)
+            one = SessionImport("old", question="Which?", ballots=ballots, answers=answers)
             history.add([one], "file.jsonl", "digest")
 
     def test_it_is_shown_with_its_standings(self, witan):

@@ -11,7 +11,7 @@ from histories import told
 from scripts import write_council
 from witan.core.ballot import Ballot
 from witan.deliberation.record import session_from_json
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 from witan.surfaces.cli.stored_sessions import is_file
 
 HOLDS = """
@@ -124,7 +124,7 @@ class TestNames:
         """A session called as saved conversations are."""
         ballot = Ballot("r1", (("x",), ("y",)), session="talk/2")
         with History.open(place) as history:
-            history.add([Imported("talk/2", ballots=(ballot,))], "talk.json", "digest")
+            history.add([SessionImport("talk/2", ballots=(ballot,))], "talk.json", "digest")
 
     @pytest.mark.usefixtures("imported")
     def test_a_name_with_a_slash_is_reached(self, witan):

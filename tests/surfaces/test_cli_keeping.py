@@ -11,7 +11,7 @@ import pytest
 from elections import ballot
 from histories import ASKED, told
 from scripts import write_council
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 
 HOLDER = (
     "import sys; from histories import stages; from witan.history import History\n"
@@ -126,7 +126,9 @@ def test_what_was_imported_is_kept_from_its_import(witan, tmp_path, place, monke
     """Sessions of long ago, imported today, are not deleted by the next question."""
     with History.open(place) as history:
         history.add(
-            [Imported("old", ASKED.replace(year=2001), ballots=(ballot("a: b > c"),))], "f", "d"
+            [SessionImport("old", ASKED.replace(year=2001), ballots=(ballot("a: b > c"),))],
+            "f",
+            "d",
         )
     keep(place, "s1")
     monkeypatch.setenv("WITAN_HISTORY_KEEP_DAYS", "1")

@@ -9,7 +9,7 @@ from histories import told
 from kept_ballots import NOW, alike, ballot, jury, kept, lake_of, sessions
 from postgres import database_of
 from witan.deliberation.session import Session
-from witan.history import Imported
+from witan.history import SessionImport
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ class TestNumbers:
 
     def test_elo_is_that_of_the_matches_in_order(self, witan, tmp_path):
         """One session of two models moves the winner from 1000 by 32 · ½."""
-        held = Imported("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
+        held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
         place = kept(tmp_path / "h.sqlite", [held])
         asked = ("--order-by", "elo", "--min-sessions", 1, "--json")
         said = witan("leaderboard", "--history", place, *asked)
@@ -122,7 +122,7 @@ class TestNumbers:
         for number in range(3):
             name = f"q{number}"
             person = ballot(name, "pat", ("oak", "elm", "ash"), kind="human")
-            held.append(Imported(name, NOW, ballots=(*jury(name), person)))
+            held.append(SessionImport(name, NOW, ballots=(*jury(name), person)))
         place = kept(tmp_path / "h.sqlite", held)
         asked = ("--history", place, "--min-sessions", 1, "--json")
 
@@ -136,7 +136,7 @@ class TestNumbers:
     def test_cost_and_time_stand_beside_quality(self, witan, tmp_path):
         """Each answer of these councils costs a cent and takes two seconds."""
         record = Session.of(told("s1"))
-        place = kept(tmp_path / "h.sqlite", [Imported("s1", session_record=record)])
+        place = kept(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
         said = witan("leaderboard", "--history", place, "--min-sessions", 1, "--json")
 
         for line in said.json["lines"]:
@@ -166,8 +166,8 @@ class TestRules:
         """The rule range needs grades, and only one session of two has any."""
         graded = ballot("q2", "r1", ("ash", "elm"), grades={"ash": 8.0, "elm": 6.0})
         held = [
-            Imported("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),)),
-            Imported("q2", NOW, ballots=(graded,)),
+            SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),)),
+            SessionImport("q2", NOW, ballots=(graded,)),
         ]
         place = kept(tmp_path / "h.sqlite", held)
         asked = ("--rule", "range", "--min-sessions", 1)
@@ -258,7 +258,7 @@ class TestNothing:
     def test_simulated_sessions_alone(self, witan, tmp_path, command):
         """Sessions of scripts are never summed, and that is said."""
         record = Session.of(told("s1", simulated=True))
-        place = kept(tmp_path / "h.sqlite", [Imported("s1", session_record=record)])
+        place = kept(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
         said = witan(command, "--history", place)
 
         assert (said.status, said.out) == (3, "")
@@ -337,7 +337,7 @@ class TestNames:
         """Its score is the mean of the two, and its match with a third is one, on each engine."""
         rankings = {"q1": ("x-old", "x", "y"), "q2": ("x", "y")}
         held = [
-            Imported(name, NOW, ballots=(ballot(name, "r1", ranking),))
+            SessionImport(name, NOW, ballots=(ballot(name, "r1", ranking),))
             for name, ranking in rankings.items()
         ]
         place = kept(tmp_path / "h.sqlite", held)
@@ -354,7 +354,7 @@ class TestNames:
 
     def test_control_characters_are_spelt_out(self, witan, tmp_path):
         """An escape in a name is printed as its code."""
-        held = Imported("q1", NOW, ballots=(ballot("q1", "r1", ("a\x1b[31m", "elm")),))
+        held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("a\x1b[31m", "elm")),))
         place = kept(tmp_path / "h.sqlite", [held])
         said = witan("leaderboard", "--history", place, "--min-sessions", 1)
 
@@ -379,7 +379,7 @@ class TestText:
     def test_groups_that_never_met_are_not_set_against_each_other(self, witan, tmp_path):
         """Each is ranked by itself, in a column, and the sentence tells of both."""
         held = [
-            Imported(name, NOW, ballots=(ballot(name, "r1", ranking),))
+            SessionImport(name, NOW, ballots=(ballot(name, "r1", ranking),))
             for name, ranking in (("q1", ("ash", "elm")), ("q2", ("oak", "pine", "yew")))
         ]
         place = kept(tmp_path / "h.sqlite", held)
@@ -399,7 +399,7 @@ class TestText:
 
     def test_one_comparison_is_singular(self, witan, tmp_path):
         """One ballot on two models is one comparison."""
-        held = Imported("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
+        held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
         place = kept(tmp_path / "h.sqlite", [held])
 
         said = witan("leaderboard", "--history", place, "--min-sessions", 1)
@@ -417,7 +417,7 @@ class TestText:
         assert all(name in drawn for name in ("ash", "elm", "oak", "pine"))
 
     def test_a_chart_of_costs_needs_costs(self, witan, history, tmp_path):
-        """Imported ballots have none, and that is said."""
+        """SessionImport ballots have none, and that is said."""
         said = witan("leaderboard", "--history", history, "--costs", tmp_path / "chart.svg")
 
         assert said.status == 3

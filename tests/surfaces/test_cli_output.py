@@ -53,6 +53,37 @@ class TestLostOutput:
         assert "No space left on device" in said
         assert record.exists()
 
+    @pytest.mark.parametrize("command", ["--version", "--help", "rules"])
+    def test_a_command_whose_reader_has_left_ends_as_any_other(self, command):
+        """Texts of the command line itself end with 141, too, and without a word."""
+        reading, writing = os.pipe()
+        os.close(reading)
+        run = subprocess.run(  # noqa: S603 - our own interpreter on our own command
+            [sys.executable, "-m", "witan", command],
+            check=False,
+            timeout=60,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+        )
+        os.close(writing)
+
+        assert (run.returncode, run.stderr) == (Status.PIPE_CLOSED, b"")
+
+    @pytest.mark.parametrize("command", ["--version", "rules"])
+    def test_a_closed_standard_output_is_one_sentence(self, command):
+        """Without standard output the status says that nothing was written."""
+        run = subprocess.run(  # noqa: S602 - only a shell can close a stream
+            f'"$WITAN" -m witan {command} >&-',
+            shell=True,
+            check=False,
+            timeout=60,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "WITAN": sys.executable},
+        )
+
+        assert run.returncode == Status.UNWRITTEN
+        assert run.stderr == b"witan: standard output cannot be written: Bad file descriptor\n"
+
     @pytest.mark.slow
     def test_every_event_of_a_script_says_so(self):
         """Each line of a simulated session's stream is marked."""

@@ -163,7 +163,7 @@ class TestRejudging:
         """Reviews are awaited from the first event on, and nobody's answer is."""
         board, phases = Board(), []
         for line in witan("rejudge", held, *jury, "--no-history", "--events").lines:
-            board = board.after(event_from_json(line))
+            board = board.apply_event(event_from_json(line))
             phases.append(board.phase)
 
         assert [(line.name, line.state) for line in board.seats] == [

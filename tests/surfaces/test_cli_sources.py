@@ -82,7 +82,7 @@ class TestSessionsByName:
 
         said = witan("tally", "q", "--history", place)
 
-        assert "1 of 1 reviewer, 1 person" in said.out
+        assert "2 of 2 reviewers, 1 of them a person" in said.out
         [line] = said.err.splitlines()
         assert line.startswith("q: 1 ballot by people ")
 

@@ -233,6 +233,19 @@ class TestWhatIsWrong:
         assert said.err.startswith("Usage: witan")
         assert sentence in said.err
 
+    @pytest.mark.parametrize("command", ["tally", "compare", "explain", "calibrate"])
+    def test_a_broken_configuration_is_refused_though_nothing_reads_it(
+        self, witan, council, tmp_path, command
+    ):
+        """A file named with --config is read, even if the ballots say everything."""
+        path = tmp_path / "broken.toml"
+        path.write_text("[council\n")
+
+        said = witan(command, council, "--config", path)
+
+        assert (said.status, said.out) == (2, "")
+        assert f"{path}: is not TOML" in said.err
+
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
         [
@@ -314,6 +327,28 @@ class TestWhatIsWrong:
         assert said.out.count("says nothing of chance") == 2
         assert "too close to call" not in said.out
 
+    @pytest.mark.parametrize(
+        ("at", "order"),
+        [
+            ("", "the order given, as not all of them have a time"),
+            (',"at":"2026-01-0%dT00:00:00Z"', "time order"),
+        ],
+        ids=["untimed", "timed"],
+    )
+    def test_elo_says_that_it_rates_sessions_as_one_history(self, witan, tmp_path, at, order):
+        """The outcome's notes name the number of sessions and their order; one session has none."""
+        line = '{"session":"q%d","reviewer":"r","ranking":["a","b"]%s}\n'
+        path = tmp_path / "sessions.jsonl"
+        path.write_text("".join(line % (n, at % n if at else "") for n in (1, 2, 3)))
+        single = tmp_path / "single.jsonl"
+        single.write_text(line % (1, ""))
+
+        [outcome] = witan("tally", path, "--rule", "elo", "--json").json["sessions"]
+        [alone] = witan("tally", single, "--rule", "elo", "--json").json["sessions"]
+
+        assert outcome["warnings"] == [f"elo rates the 3 sessions as one history, in {order}"]
+        assert alone["warnings"] == []
+
     @pytest.mark.parametrize(("options", "status"), [([], 0), (["--require-winner"], 5)])
     def test_a_tie_is_an_error_only_if_a_winner_is_required(self, witan, council, options, status):
         """Since x is too close to call against y, it is 5 with --require-winner, 0 without."""
@@ -390,6 +425,61 @@ def test_battles_without_voters_are_votes_and_no_people(witan, tmp_path):
     said = witan("tally", battles).out
     assert "3 votes · " in said
     assert "people" not in said
+
+
+class TestWeights:
+    """Numbers in ballots are in the units of the ballots' weights."""
+
+    RING = (("ABC", 0.5), ("BCA", 2), ("CAB", 1 / 3))
+
+    def ring(self, write, factor=1.0):
+        """Three ballots that beat each other in a ring, by weight."""
+        lines = [
+            {"reviewer": order, "ranking": list(order), "weight": weight * factor}
+            for order, weight in self.RING
+        ]
+        return write(f"ring{factor}.jsonl", *lines)
+
+    @pytest.mark.parametrize("factor", [1.0, 12.0, 1e-6])
+    def test_distance_and_margins_are_weights_of_ballots(self, witan, write, factor):
+        """B > C > A contradicts the first ballot in two pairs and the third in two."""
+        said = witan("tally", self.ring(write, factor), "--rule", "kemeny", "--json")
+        [outcome] = said.json["sessions"]
+
+        assert [line["candidate"] for line in outcome["standings"]] == ["B", "C", "A"]
+        assert outcome["distance"] == pytest.approx(factor * 2 * (1 / 2 + 1 / 3))
+        assert outcome["optima"] == 1
+        b_over_c, b_over_a = outcome["margins"][0][1:]
+        assert b_over_c == pytest.approx(factor * (1 / 2 + 2 - 1 / 3))
+        assert b_over_a == pytest.approx(factor * (2 - 1 / 2 - 1 / 3))
+
+    def test_equal_weights_are_no_ballots(self, witan, write):
+        """Two ballots of weight 2 against one are 4 against 2, and whole."""
+        path = write("two.jsonl", *({"reviewer": f"r{k}", "ranking": list(order), "weight": 2}
+                                    for k, order in enumerate(["AB", "AB", "BA"])))  # fmt: skip
+
+        [outcome] = witan("tally", path, "--rule", "kemeny", "--json").json["sessions"]
+
+        assert outcome["distance"] == 2
+        assert outcome["margins"] == [[0, 2], [-2, 0]]
+
+    def test_rounds_of_elimination_count_weights(self, witan, write):
+        """C has the least weight, and its ballot goes to A."""
+        [outcome] = witan("tally", self.ring(write), "--rule", "irv", "--json").json["sessions"]
+
+        first, second = (one["first_places"] for one in outcome["rounds"])
+        assert first == pytest.approx({"A": 0.5, "B": 2, "C": 1 / 3})
+        assert second == pytest.approx({"A": 0.5 + 1 / 3, "B": 2, "C": 0})
+
+    def test_an_explanation_counts_in_the_same_units(self, witan, write):
+        """The table of contradictions adds up to the distance above it, and says that it weighs."""
+        said = witan("explain", self.ring(write, 12.0), "--rule", "kemeny")
+
+        assert "Each cell: weight of the ballots that place the row above" in said.out
+        assert "contradicts less weight of ballots, pair by pair, than 20." in said.out
+        table = said.out.split("Least contradiction")[1]
+        assert "24" in said.out.split("Least contradiction")[0]
+        assert " 10" in table
 
 
 class TestScales:

@@ -387,7 +387,7 @@ class TestCouncils:
         said = witan("recount", "last", "--kind", "all", *by_ranks, "--history", asked)
         people = witan("recount", "last", "--kind", "human", "--history", asked)
 
-        assert "3 of 3 reviewers, 1 person · " in " ".join(said.out.split())
+        assert "4 of 4 reviewers, 1 of them a person · " in " ".join(said.out.split())
         assert " 1 person · " in " ".join(people.out.split())
 
     def test_without_a_name_the_login_votes(self, witan, asked, monkeypatch):

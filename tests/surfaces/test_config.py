@@ -15,14 +15,8 @@ from witan.core.settings import Settings
 from witan.deliberation.procedure import Limits, Procedure
 from witan.errors import ConfigError, UnknownName
 from witan.models.providers import PROVIDERS
-from witan.service.config.layers import (
-    NAME_TABLES,
-    OPEN_TABLES,
-    MemberTable,
-    ProviderTable,
-    TokenTable,
-    fixed_keys,
-)
+from witan.service.config.keys import NAME_TABLES, OPEN_TABLES
+from witan.service.config.tables import MemberTable, ProviderTable, TokenTable, fixed_keys
 from witan.service.procedure_options import build_procedure, procedure_of
 
 
@@ -31,7 +25,7 @@ def test_a_variable_is_any_name_in_capitals(place, name):
     """Capitals, digits and underscores name the variable of a key."""
     config = place.load(WITAN_PROVIDERS_OPENAI_KEY=name)
 
-    assert config.reached["openai"].key_variable == name
+    assert config.reach_by_provider["openai"].key_variable == name
 
 
 @pytest.mark.parametrize("key", ["sk-4711", "mykey", "AKIA4711EXAMPLE4711X", "4711", "MY-KEY", ""])
@@ -156,8 +150,9 @@ class TestCompleteness:
     def test_every_setting_reaches_the_procedure(self, place):
         """A value that is not the default, set under its variable, is the procedure's."""
         values = {
-            "MODE": "best", "RULE": "schulze", "RUBRIC": "coding", "RUBRIC_SCORING": "false",
-            "HOLISTIC": "true", "SYNTHESIS": "no", "SELF_REVIEW": "1", "MIRRORED": "on",
+            "MODE": "consensus", "RULE": "schulze", "RUBRIC": "coding", "RUBRIC_SCORING": "false",
+            "HOLISTIC": "true", "SYNTHESIS": "yes", "JSON_SCHEMA": "{}",
+            "SELF_REVIEW": "1", "MIRRORED": "on",
             "REVIEW_ROUNDS": "2", "DEBATE_ROUNDS": "1", "STOP_WHEN_DECIDED": "true",
             "SAFETY": "true", "SAFETY_CAP": "1.5", "ENOUGH": "3", "QUORUM": "3",
             "LIMITS_CALL_SECONDS": "1", "LIMITS_STAGE_SECONDS": "2", "LIMITS_SESSION_SECONDS": "3",
@@ -173,6 +168,7 @@ class TestCompleteness:
             "SERVE_PUBLIC_URL": "https://council.example", "SERVE_TRUSTED_PROXIES": "10.0.0.1",
             "SERVE_LOG": "json", "SERVE_MAX_CONNECTIONS": "7", "SERVE_HEADER_SECONDS": "8",
             "SERVE_BODY_SECONDS": "9", "SERVE_IDLE_SECONDS": "10", "SERVE_SEND_SECONDS": "11",
+            "SERVE_NARRATION": "true",
         }  # fmt: skip
         config = place.load(**{f"WITAN_{name}": value for name, value in values.items()})
 

@@ -15,7 +15,7 @@ from witan.core.interpretation import Counting
 from witan.core.rubric import RUBRICS
 from witan.core.settings import Settings
 from witan.deliberation.ports import Call, Hear, Member, Options, Reply
-from witan.deliberation.procedure import Limits, Procedure, Throttling
+from witan.deliberation.procedure import Limits, Procedure, ThrottlePolicy
 from witan.errors import (
     ConfigError,
     InvalidParameter,
@@ -282,12 +282,12 @@ class TestConfiguration:
         """Parameters of the rule and providers' limits override as they do in `Council`."""
         council = Council.from_config(
             rule="hybrid", alpha=0.3, providers={"openai": {"concurrency": 2},
-                                                 "xai": Throttling(per_minute=6)}
+                                                 "xai": ThrottlePolicy(per_minute=6)}
         )  # fmt: skip
 
         assert council.procedure.counting.parameters == {"alpha": 0.3}
-        assert council.procedure.limits.providers["openai"] == Throttling(concurrency=2)
-        assert council.procedure.limits.providers["xai"] == Throttling(per_minute=6)
+        assert council.procedure.limits.providers["openai"] == ThrottlePolicy(concurrency=2)
+        assert council.procedure.limits.providers["xai"] == ThrottlePolicy(per_minute=6)
         with pytest.raises(ConfigError, match="unknown parameter of borda 'alpha'"):
             Council.from_config(rule="borda", alpha=0.3)
 
@@ -298,7 +298,7 @@ class TestConfiguration:
 
         session = ask("Is it so?", procedure=procedure, seed=1)
 
-        assert session.opened.procedure == procedure
+        assert session.opening.procedure == procedure
         with pytest.raises(InvalidParameter, match="either it or a procedure"):
             Council.from_config(procedure=procedure, rule="borda")
 
@@ -324,7 +324,7 @@ class TestAsking:
 
         assert list(session.answers) == ["a", "b", "c"]
         assert session.text == "So it is."
-        assert session.simulated
+        assert session.is_simulated
 
     @pytest.mark.parametrize("backend", ["asyncio", "trio"])
     def test_it_works_where_an_event_loop_runs(self, scripts, backend):

@@ -85,7 +85,7 @@ class TestRecording:
         now = [f"script:{place.with_name(name)}" for name in ("ada.toml", "bob.toml", "cyd.toml")]
         known = ask(QUESTION, members, **options, aliases=dict(zip(MODELS, now, strict=False)))
 
-        weights = [each.opened.procedure.counting.reliability for each in (stranger, known)]
+        weights = [each.opening.procedure.counting.reliability for each in (stranger, known)]
         assert weights[0] is None
         assert len({*weights[1].values()}) > 1
 
@@ -94,7 +94,7 @@ class TestRecording:
         session = ask(QUESTION, members, history=place, category="coding")
 
         assert in_history(place) == [session]
-        assert session.opened.category == "coding"
+        assert session.opening.category == "coding"
 
     @pytest.mark.parametrize("backend", ["asyncio", "trio"])
     def test_an_open_history_is_shared_and_stays_open(self, members, place, backend):
@@ -185,7 +185,7 @@ class TestKeptFirst:
         writing = Thread(target=write)
 
         def keep_busy(event: witan.Event) -> None:
-            if event.kind == "answer_done" and not taken.is_set():
+            if event.kind == "answer_started" and not taken.is_set():
                 writing.start()
                 taken.wait()
 

@@ -9,7 +9,7 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.errors import ConfigError, HistoryConflict, HistoryError, MissingKey
-from witan.history import Imported
+from witan.history import SessionImport
 from witan.service.redaction import (
     WordRedactor,
     public_error,
@@ -61,7 +61,7 @@ class TestImports:
     def test_where_nothing_is_to_hide_it_is_the_same(self):
         """No copy is made of ballots, however many there are."""
         cast = (Ballot("openai:gpt-5", (("a/b",), ("c",)), reason="either/or", positions={"c": 1}),)
-        held = Imported("q", ballots=cast, answers={"c": "See /etc/hosts."})
+        held = SessionImport("q", ballots=cast, answers={"c": "See /etc/hosts."})
 
         assert redact_import(held) == (held, {})
         assert redact_import(held)[0] is held
@@ -73,9 +73,10 @@ class TestImports:
             one, ((one,), (two,)), {two: 8}, candidates=(one, two), authors={one: two},
             positions={one: 1}, notes=f"{two} failed",
         )  # fmt: skip
-        held = Imported(
-            "q", ballots=(ballot,), lengths={one: 3}, models={"seat": one}, kept={two: (1, 2)},
-            repaired=(one,), took=(AnswerEntry(one, two),),
+        held = SessionImport(
+            "q", ballots=(ballot,), lengths={one: 3}, models={"seat": one},
+            kept={two: (1, 2)}, repaired=(one,),
+            took=(AnswerEntry(one, two),),
         )  # fmt: skip
         shown, names = redact_import(held)
         first, second = names[one], names[two]

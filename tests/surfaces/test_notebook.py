@@ -54,7 +54,9 @@ PAIRS = ["abca", "bcab", ["first", "first", "second", "second"]]
 
 
 def council():
-    return witan.Council([witan.Member(name, witan.models.Scripted(name)) for name in ("x", "y")])
+    return witan.Council(
+        [witan.Member(name, witan.models.ScriptedModel(name)) for name in ("x", "y")]
+    )
 
 
 @pytest.mark.parametrize("kind", RESULTS)

@@ -20,7 +20,7 @@ def board_after(story: Story) -> Board:
     """The board once all of the story is told."""
     board = Board()
     for event in story:
-        board = board.after(event)
+        board = board.apply_event(event)
     return board
 
 
@@ -57,7 +57,7 @@ class TestBoard:
     def test_a_seat_goes_through_its_states(self):
         """Waiting, answering, answered, reviewing, voted: the last of them is shown."""
         story = Story("a", "b").answers(a="yes", b="no").casts("a: b")
-        boards = accumulate(story, Board.after, initial=Board())
+        boards = accumulate(story, Board.apply_event, initial=Board())
         states = [board.seats[0].state for board in boards if board.seats]
 
         assert [state for state, _ in groupby(states)] == [

@@ -24,7 +24,7 @@ from witan.models.seats import (
     price_of_seat,
     seat,
 )
-from witan.service.council_discovery import DiscoveredCouncil, find_council, searched
+from witan.service.council_discovery import DiscoveredCouncil, describe_search, find_council
 
 NOWHERE = "http://127.0.0.1:9/v1"
 """Where nobody listens."""
@@ -559,7 +559,7 @@ class TestFinding:
 
     def test_every_place_that_is_searched_can_be_said(self):
         """All variables of keys and all servers by name, none left out."""
-        said = searched()
+        said = describe_search()
 
         assert "OPENAI_API_KEY" in said
         assert "NEBIUS_API_KEY" in said

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sessions import Story
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
-from witan.deliberation.ports import Spent
+from witan.deliberation.ports import Expense
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Cost, Session
 from witan.service.text import Folding, Page, readable, span
@@ -218,7 +218,7 @@ class TestWhole:
     def test_seats_without_answer_or_ballot_say_why(self):
         """Nobody is left out for having failed."""
         story = Story("a", "b", "c").answers(a="Yes.", b="No.")
-        story.tell(e.AnswerFailed, seat="c", reason="401", spent=Spent())
+        story.tell(e.AnswerFailed, seat="c", reason="401", spent=Expense())
         story.casts("a: b").abstains("b", "its review is no ballot").closed("c did not answer: 401")
 
         text = shown(story)

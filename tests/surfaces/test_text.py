@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.service.text import Page, clean, counted, decimals, listed, number, shorten, span
+from witan.service.text import Page, clean, count_noun, decimals, list_text, number, shorten, span
 from witan.surfaces.report.document import Column
 from witan.surfaces.report.text import table
 
@@ -35,16 +35,16 @@ def test_larger_numbers_have_fewer_decimals(values, digits):
 
 def test_counts_agree_with_their_noun():
     """One ballot, two ballots, thousands with a comma, and plurals of their own."""
-    assert counted(1, "ballot") == "1 ballot"
-    assert counted(1204, "ballot") == "1,204 ballots"
-    assert counted(2, "entry", "entries") == "2 entries"
+    assert count_noun(1, "ballot") == "1 ballot"
+    assert count_noun(1204, "ballot") == "1,204 ballots"
+    assert count_noun(2, "entry", "entries") == "2 entries"
 
 
 def test_long_lists_are_cut():
     """Five names are listed; of seven, four, and how many more."""
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b", "c"]) == "a, b and c"
-    assert "and 3 more" in listed(list("abcdefg"))
+    assert list_text(["a"]) == "a"
+    assert list_text(["a", "b", "c"]) == "a, b and c"
+    assert "and 3 more" in list_text(list("abcdefg"))
 
 
 def test_control_characters_are_shown_not_obeyed():
@@ -105,9 +105,9 @@ class TestTable:
     def test_a_terminal_has_box_lines_and_colour_says_nothing_alone(self):
         """Without colour the text is the same but for the escape sequences."""
         coloured = list(
-            table(Page(80, ruled=True, coloured=True), COLUMNS, ROWS, breaks={1}, bold={0})
+            table(Page(80, has_rules=True, has_colour=True), COLUMNS, ROWS, breaks={1}, bold={0})
         )
-        plain = list(table(Page(80, ruled=True), COLUMNS, ROWS, breaks={1}, bold={0}))
+        plain = list(table(Page(80, has_rules=True), COLUMNS, ROWS, breaks={1}, bold={0}))
 
         assert coloured[1] == f"\x1b[1m{plain[1]}\x1b[0m"
         assert set(plain[2]) == {"─"}

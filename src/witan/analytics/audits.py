@@ -17,7 +17,7 @@ from witan.analytics.sources import (
     open_source,
 )
 from witan.analytics.sums import Tables
-from witan.core.display import Displayed, list_names
+from witan.core.display import NotebookDisplay, list_names
 from witan.core.outcome import join_names
 from witan.core.stats import audit as core
 from witan.core.stats.audit import AuditTables, Concern, CriterionAudit, PanelAudit, concerns
@@ -51,13 +51,13 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 NO_FAMILIES: Mapping[str, Collection[str]] = MappingProxyType({})
 
 OVERALL = "overall"
-"""What a ballot calls the grade that is of no criterion."""
+"""Name on a ballot of a grade of no criterion."""
 
 NAMED = 8
 """Reviewers that a message names at most."""
 
 SEED = 0
-"""What the halvings of a history are drawn from: the same history, the same stability."""
+"""Seed of a history's halvings: the same history, the same stability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class CriterionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReport(Displayed):
+class AuditReport(NotebookDisplay):
     """Audit of a window: all reviewers, one, or all on one criterion.
 
     Parameters
@@ -220,7 +220,7 @@ class _UnknownCriterion(UnknownName):
 
 
 def _report_on_criterion(
-    report: AuditReport, criterion: str, chosen: ReviewerAudit | None
+    report: AuditReport, criterion: str, line_of_reviewer: ReviewerAudit | None
 ) -> CriterionReport:
     known = sorted({grading.criterion for line in report.lines for grading in line.criteria})
     if criterion not in known:
@@ -234,16 +234,16 @@ def _report_on_criterion(
     graders = tuple(
         Grader(line.reviewer, line.human, line.ballots, grading)
         for line, grading in graded
-        if chosen is None or line is chosen
+        if line_of_reviewer is None or line is line_of_reviewer
     )
-    if not graders and chosen is not None:
+    if not graders and line_of_reviewer is not None:
         names = [line.reviewer for line, _ in graded]
         more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
         did = f"{join_names([*names[:NAMED], *more])} did"
-        problem = f"{chosen.reviewer} gave no grade on {criterion} {report.window}; {did}"
+        problem = f"{line_of_reviewer.reviewer} gave no grade on {criterion} {report.window}; {did}"
         raise NothingToCount(problem)
     panel = None
-    if chosen is None and report.panel is not None:
+    if line_of_reviewer is None and report.panel is not None:
         panel = next((each for each in report.panel.criteria if each.criterion == criterion), None)
     return CriterionReport(criterion, panel, graders)
 

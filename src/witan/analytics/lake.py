@@ -33,7 +33,6 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 
 from witan.core.stats.sums import Names
 from witan.core.window import Window
@@ -192,7 +191,7 @@ Lists = Mapping[Path, _FileList]
 
 
 @dataclass(frozen=True, slots=True)
-class _Missing:
+class _MissingFile:
     """A listed file, missing or altered."""
 
     file: ListedFile
@@ -223,8 +222,8 @@ def _table(file: str) -> str:
     return file.partition("/")[0]
 
 
-def _write_list(path: Path, listed: _FileList) -> None:
-    text = json.dumps(asdict(listed), indent=1) + "\n"
+def _write_list(path: Path, files: _FileList) -> None:
+    text = json.dumps(asdict(files), indent=1) + "\n"
     _write_files({path: lambda partial: partial.write_text(text, encoding="utf-8")})
 
 
@@ -274,7 +273,7 @@ def check_complete(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -
     for file, summary in files.items():
         if file not in known:
             others[_table(file)] += summary.rows
-    lost = [lack for table in DAILY for lack in _lost_files(lacking, table, others[table])]
+    lost = [lack for table in DAILY for lack in _uncovered_files(lacking, table, others[table])]
     if lost:
         raise _error(root, lost, others)
 
@@ -300,36 +299,38 @@ def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) ->
                 is_listed = table in unmarked
             beside = None if known is None else files.get(known)
             if not is_listed or (beside is not None and beside.export is not None):
-                raise _mixed(root, file, table)
+                raise _mixed_error(root, file, table)
 
 
-def _mixed(root: Path, file: str, table: str) -> HistoryError:
+def _mixed_error(root: Path, file: str, table: str) -> HistoryError:
     problem = f"holds tables of two exports: {file} has no {table} of its own"
     remedy = "let an export that is running end, or export the history again"
     return HistoryError(str(root), problem, remedy)
 
 
-def _missing_rows(one: ListedFile, files: Mapping[str, FileSummary], path: Path) -> _Missing | None:
+def _missing_rows(
+    one: ListedFile, files: Mapping[str, FileSummary], path: Path
+) -> _MissingFile | None:
     summary = files.get(one.file)
     if summary is None:
-        return _Missing(one, one.rows, path)
+        return _MissingFile(one, one.rows, path)
     # One with another mark was written by a later export, whose list is still to come.
     if summary.rows == one.rows or summary.export not in (None, one.export):
         return None
-    return _Missing(one, one.rows - summary.rows, path)
+    return _MissingFile(one, one.rows - summary.rows, path)
 
 
-def _lost_files(lacking: Sequence[_Missing], table: str, others: int) -> list[_Missing]:
+def _uncovered_files(gaps: Sequence[_MissingFile], table: str, others: int) -> list[_MissingFile]:
     """Return a table's files without replacement of their rows."""
-    here = [lack for lack in lacking if _table(lack.file.file) == table]
+    here = [lack for lack in gaps if _table(lack.file.file) == table]
     n = sum(lack.rows for lack in here)
     return [] if n in (0, others) else [lack for lack in here if lack.rows > 0]
 
 
-def _error(root: Path, lost: Sequence[_Missing], others: Mapping[str, int]) -> HistoryError:
-    first = lost[0]
+def _error(root: Path, gaps: Sequence[_MissingFile], others: Mapping[str, int]) -> HistoryError:
+    first = gaps[0]
     table = _table(first.file.file)
-    n = sum(lack.rows for lack in lost if _table(lack.file.file) == table) - others[table]
+    n = sum(lack.rows for lack in gaps if _table(lack.file.file) == table) - others[table]
     if n > 0 and others[table]:
         problem = f"lacks {_rows(n)} of {table} that an export wrote"
     else:
@@ -340,7 +341,7 @@ def _error(root: Path, lost: Sequence[_Missing], others: Mapping[str, int]) -> H
             if whole
             else f"lacks {_rows(first.rows)} of {place}"
         )
-        more = len(lost) - 1
+        more = len(gaps) - 1
         problem += f", and {more:,} more file{'s' if more > 1 else ''}" if more else ""
     remedy = (
         "put back what is missing, or export the history again; "
@@ -358,6 +359,8 @@ def _place(path: Path) -> str:
 
 
 def _read_list(path: Path) -> _FileList:
+    from pydantic import TypeAdapter, ValidationError
+
     try:
         return TypeAdapter(_FileList).validate_json(path.read_bytes())
     except (ValidationError, OSError) as error:
@@ -460,7 +463,7 @@ class Lake:
                 cuts += [midnight + timedelta(days=1) * piece / pieces for piece in range(pieces)]
                 n_ballots = 0
             n_ballots += day.ballots
-        return _cut(window, cuts)
+        return _split_window(window, cuts)
 
     def check_duplicates(self) -> None:
         """Refuse a lake with one session from two histories."""
@@ -504,7 +507,7 @@ class Lake:
         return None
 
 
-def _cut(window: Window, cuts: Iterable[datetime]) -> tuple[Window, ...]:
+def _split_window(window: Window, cuts: Iterable[datetime]) -> tuple[Window, ...]:
     ends: list[datetime | None] = [window.since]
     for cut in cuts:
         since, until = ends[-1], window.until
@@ -570,7 +573,7 @@ def _damage(path: Path, error: Exception) -> HistoryError:
 Columns = dict[str, list[Any]]
 
 ROWS_IN_A_GROUP = 122_880
-"""What engines read at a time and by one thread; DuckDB's own size."""
+"""Rows that an engine's thread reads at a time; DuckDB's own size."""
 
 _SHARED = tuple(column.split(" ")[0] for column in _SESSION.split(", ")[:-1])
 
@@ -580,7 +583,7 @@ _READ: Mapping[str, tuple[str, ...]] = {
     "ballots": tuple(name for name in TABLES["ballots"] if name not in _SHARED),
     "answers": ("seat", "model", "chars", "seconds", "cost_usd", "failed"),
 }
-"""What is read of a history beside the session of each row."""
+"""Columns read of a history beside the session of each row."""
 
 # What is summed by bucket over all sessions stands by bucket within its day: the sums that rows go
 # into one after the other are few, and stay in the cache of the processor.
@@ -604,14 +607,14 @@ _SESSIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class LakeWritten:
+class LakeReport:
     """The numbers of sessions and days written."""
 
     sessions: int
     days: int
 
 
-def write_lake(history: History, folder: str | Path, *, source: str | None = None) -> LakeWritten:
+def write_lake(history: History, folder: str | Path, *, source: str | None = None) -> LakeReport:
     """Write every closed session of a history into a lake.
 
     Files are named after `source`, by default a code of where the history is: writing the same
@@ -648,7 +651,7 @@ def write_lake(history: History, folder: str | Path, *, source: str | None = Non
     except OSError as error:
         problem = f"cannot be written: {error.strerror or error}"
         raise HistoryError(str(root), problem, "name a folder that you may write") from error
-    return LakeWritten(sessions, len(written) // len(DAILY))
+    return LakeReport(sessions, len(written) // len(DAILY))
 
 
 def write_table(
@@ -703,10 +706,10 @@ def _writer(table: str, rows: "pyarrow.Table") -> Callable[[Path], object]:
     )
 
 
-def _remove_others(root: Path, source: str, written: set[Path]) -> None:
+def _remove_others(root: Path, source: str, paths: set[Path]) -> None:
     for table in DAILY:
         for path in (root / table).glob(f"day=*/{source}.parquet"):
-            if path not in written:
+            if path not in paths:
                 path.unlink()
 
 

@@ -98,7 +98,7 @@ def board_of(
     with source.moment():
         names = source.sums(terms.window).names()
         previous = None
-        before = _before(terms.window, now)
+        before = _previous_window(terms.window, now)
         if before is not None:
             try:
                 earlier = replace(terms, window=before)
@@ -160,13 +160,13 @@ def _parts(source: Source, window: Window, parts: int) -> Iterator[Window]:
         yield Window(since + part * step, end, window.category)
 
 
-def _before(window: Window, now: datetime) -> Window | None:
+def _previous_window(window: Window, now: datetime) -> Window | None:
     """Return the window before, of equal length; an open end is now."""
     if window.since is None:
         return None
     if window.until is not None:
-        return window.before()
-    return Window(window.since, now, window.category).before() if window.since < now else None
+        return window.previous()
+    return Window(window.since, now, window.category).previous() if window.since < now else None
 
 
 def _board(
@@ -268,13 +268,13 @@ def rename_standings(
     )
 
 
-def _same_session(matchups: MatchupSums, changed: Mapping[int, int]) -> Mapping[int, int]:
+def _same_session(matchups: MatchupSums, new_codes: Mapping[int, int]) -> Mapping[int, int]:
     """Map models' codes of two names to their present code."""
     pairs = np.unique(np.stack([matchups.first, matchups.second]), axis=1).T.tolist()
     return {
-        code: changed.get(code, code)
+        code: new_codes.get(code, code)
         for one, two in pairs
-        if one != two and changed.get(one, one) == changed.get(two, two)
+        if one != two and new_codes.get(one, one) == new_codes.get(two, two)
         for code in (one, two)
     }
 

@@ -183,6 +183,7 @@ GROUP BY bucket, reviewer, human, model, own
 
 _SHARES_AND_GRADES = """
         COUNT(share) AS n_shares, SUM(share) AS shares,
+        COUNT(choice) AS n_choices, COALESCE(SUM(choice), 0.0) AS choices,
         COUNT(grade) AS n_grades, SUM(grade) AS grades"""
 
 
@@ -197,9 +198,11 @@ def _sum_products(one: str, other: str, before: str = "") -> str:
 
 # The others are whoever is not the same reviewer: sums over all reviewers less those of one. One
 # that votes on a candidate once is its vote; where it may vote again, its votes are added up first.
+# A choice is a share on a ballot that tells candidates apart: excess over a tie is no preference.
 BESIDE = f"""
 WITH votes AS (
-    SELECT session, bucket, human, reviewer, model, share, grade, position, shown
+    SELECT session, bucket, human, reviewer, model, share, grade, position, shown,
+        CASE WHEN flat = 0 THEN share END AS choice
     FROM v_votes
     WHERE {{window}} AND own = 0
 ),
@@ -225,6 +228,9 @@ beside AS (
     SELECT v.bucket, v.reviewer, v.human, v.position, v.shown, v.share, v.grade,
         CASE WHEN v.share IS NOT NULL THEN (t.shares - COALESCE(m.shares, v.share))
             / NULLIF(t.n_shares - COALESCE(m.n_shares, 1), 0) END AS others_share,
+        CASE WHEN v.share IS NOT NULL THEN (t.choices - COALESCE(m.choices, v.choice, 0.0))
+            / NULLIF(t.n_choices - COALESCE(m.n_choices,
+                CASE WHEN v.choice IS NULL THEN 0 ELSE 1 END), 0) END AS others_choice,
         CASE WHEN v.grade IS NOT NULL THEN (t.grades - COALESCE(m.grades, v.grade))
             / NULLIF(t.n_grades - COALESCE(m.n_grades, 1), 0) END AS others_grade
     FROM votes v
@@ -235,6 +241,7 @@ beside AS (
 compared AS (
     SELECT bucket, reviewer, human, COALESCE(position, 0) AS position, shown, share,
         others_share, CASE WHEN others_share IS NOT NULL THEN share END AS own_share,
+        share - others_choice AS excess,
         others_grade, CASE WHEN others_grade IS NOT NULL THEN grade END AS own_grade
     FROM beside
 )
@@ -250,8 +257,8 @@ SELECT
     {_sum_products("own_share", "others_share", "share_")},
     COUNT(share) AS votes,
     COALESCE(SUM(share), 0.0) AS total,
-    COUNT(own_share) AS excess_votes,
-    COALESCE(SUM(own_share - others_share), 0.0) AS excess
+    COUNT(excess) AS excess_votes,
+    COALESCE(SUM(excess), 0.0) AS excess
 FROM compared
 GROUP BY bucket, reviewer, human, position, shown
 """
@@ -314,14 +321,14 @@ def _sums_of_sheet(x: str) -> str:
         MIN({length}) AS short_{x}, MAX({length}) AS long_{x}"""
 
 
-def _over_sheets(x: str, named: str) -> str:
+def _over_sheets(x: str, prefix: str) -> str:
     """Sum these over ballots."""
     varied, longer = f"least_{x} < greatest_{x}", f"short_{x} < long_{x}"
     return f"""
-    SUM(CASE WHEN {longer} THEN ll_{x} - l_{x} * l_{x} / n_{x} ELSE 0.0 END) AS {named}ll,
+    SUM(CASE WHEN {longer} THEN ll_{x} - l_{x} * l_{x} / n_{x} ELSE 0.0 END) AS {prefix}ll,
     SUM(CASE WHEN {longer} AND {varied}
-        THEN lx_{x} - l_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {named}lx,
-    SUM(CASE WHEN {varied} THEN ss_{x} - s_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {named}xx"""
+        THEN lx_{x} - l_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {prefix}lx,
+    SUM(CASE WHEN {varied} THEN ss_{x} - s_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {prefix}xx"""
 
 
 # One reading of all ballots for three tables: grouping votes by ballot is what takes long.
@@ -450,6 +457,7 @@ SELECT
     CAST(SUM(a.x * b.x) AS BIGINT) AS xy
 FROM opinions a
 JOIN opinions b ON b.session = a.session AND b.low = a.low AND b.high = a.high
+    AND b.reviewer >= a.reviewer
 GROUP BY a.bucket, a.reviewer, b.reviewer
 """
 )
@@ -462,16 +470,19 @@ _BAND = "10" + "".join(
 CALIBRATION = (
     _PEOPLE
     + """,
+panel AS (
+    SELECT session, bucket,
+        CASE WHEN i < j THEN i ELSE j END AS low,
+        CASE WHEN i < j THEN j ELSE i END AS high,
+        CASE WHEN p_beats > 0.5 THEN p_beats ELSE 1.0 - p_beats END AS confidence,
+        CASE WHEN (p_beats > 0.5 AND i < j) OR (p_beats < 0.5 AND i > j) THEN 1 ELSE -1 END AS side
+    FROM v_matchups
+    WHERE {window} AND human = 0 AND p_beats <> 0.5
+),
 sure AS (
-    SELECT m.bucket,
-        CASE WHEN m.p_beats > 0.5 THEN m.p_beats ELSE 1.0 - m.p_beats END AS confidence,
-        CASE WHEN (m.p_beats > 0.5 AND m.i < m.j) OR (m.p_beats < 0.5 AND m.i > m.j)
-            THEN p.truth ELSE -p.truth END AS matched
-    FROM v_matchups m
-    JOIN people p ON p.session = m.session
-        AND p.low = CASE WHEN m.i < m.j THEN m.i ELSE m.j END
-        AND p.high = CASE WHEN m.i < m.j THEN m.j ELSE m.i END
-    WHERE {window} AND m.human = 0 AND m.p_beats <> 0.5
+    SELECT m.bucket, m.confidence, m.side * p.truth AS matched
+    FROM panel m
+    JOIN people p ON p.session = m.session AND p.low = m.low AND p.high = m.high
 ),
 banded AS (
     SELECT bucket, confidence, matched,
@@ -604,6 +615,7 @@ _OF_CANDIDATES = columns_of(
     yy=_sum("n * y * y", _OTHERS),
     xy=_sum("x * y", _OTHERS),
     n_own=_count("n", _OWN),
+    own_total=_sum("x", _OWN),
     own_excess=_sum("x - n * y", _OWN),
     n_first=_count("n_first", _OTHERS),
     first_excess=_sum("x_first - n_first * y", _OTHERS),

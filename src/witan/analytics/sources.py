@@ -34,8 +34,8 @@ from witan.analytics.views import (
     Query,
     SumQuery,
 )
-from witan.core.casts import Cast, Named
 from witan.core.rules import RULES
+from witan.core.session_ballots import ModelNames, SessionBallots
 from witan.core.settings import AUTO
 from witan.core.stats.sums import Names
 from witan.core.window import ALWAYS, EPOCH, Window
@@ -78,12 +78,12 @@ class LakeEngine(ABC):
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
         """Run queries; memory-hungry ones span by span."""
         runs = [
-            (number, query.within(span))
+            (number, query.restrict(span))
             for number, query in enumerate(queries)
             for span in (self.spans(window) if query.by_span else (window,))
         ]
         known = {_OVERALL, *self.names().of}
-        results = self.several(query for _, query in runs)
+        results = self.run_queries(query for _, query in runs)
         for (number, _), columns in zip(runs, results, strict=True):
             self._check_codes(columns, known)
             yield number, columns
@@ -92,7 +92,7 @@ class LakeEngine(ABC):
     def spans(self, window: Window) -> Sequence[Window]:
         """Cut a window into spans fitting memory."""
 
-    def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
+    def run_queries(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
         """Run queries one after another: each takes all cores."""
         return (self.columns(*query) for query in queries)
 
@@ -111,10 +111,10 @@ class LakeEngine(ABC):
     ) -> None:
         self.close()
 
-    def _check_codes(self, columns: Columns, known: Set[int]) -> None:
+    def _check_codes(self, columns: Columns, codes: Set[int]) -> None:
         """Refuse codes without a name: a file of names was taken away."""
         for name in _CODES & columns.keys():
-            strange = set(np.unique(columns[name]).tolist()) - known
+            strange = set(np.unique(columns[name]).tolist()) - codes
             if strange:
                 problem = f"has no name of the {name} with the code {min(strange)}"
                 remedy = "export every history in it again"
@@ -395,7 +395,7 @@ class SparkLake(LakeEngine):
             for name, column in zip(table.column_names, table.columns, strict=True)
         }
 
-    def several(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
+    def run_queries(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
         """Run queries side by side: Spark shares its cores among them."""
         runs = [self._clients.submit(self._bind(query)) for query in queries]
         try:
@@ -425,13 +425,13 @@ class SparkLake(LakeEngine):
         self._clients.shutdown(wait=False, cancel_futures=True)
 
 
-def _replace_constants(read: Any, table: str, same: Mapping[str, int]) -> Any:
+def _replace_constants(frame: Any, table: str, same: Mapping[str, int]) -> Any:
     """Replace single-valued columns by the value, to skip reading them."""
     if not same:
-        return read
+        return frame
     from pyspark.sql.functions import lit
 
-    return read.withColumns(
+    return frame.withColumns(
         {name: lit(value).cast(_TYPES[TABLES[table][name]]) for name, value in same.items()}
     )
 
@@ -458,7 +458,7 @@ WEIGHTED = "weighted_borda"
 
 
 def weights_by_halves(
-    history: History, casts: Sequence[Cast], aliases: Mapping[str, str] = NO_ALIASES
+    history: History, casts: Sequence[SessionBallots], aliases: Mapping[str, str] = NO_ALIASES
 ) -> Mapping[str, Mapping[str, float]]:
     """Weigh reviewers by lessons from the other half of the buckets.
 
@@ -487,10 +487,10 @@ def weights_by_halves(
     return by_session
 
 
-def _reviewers(cast: Cast) -> dict[str, str]:
+def _reviewers(ballots: SessionBallots) -> dict[str, str]:
     """Return the model behind each reviewer; people are weighed alike."""
-    named = Named(cast)
-    names = {ballot.reviewer for ballot in cast.ballots if ballot.kind == "model"}
+    named = ModelNames(ballots)
+    names = {ballot.reviewer for ballot in ballots.ballots if ballot.kind == "model"}
     return {name: named.reviewer(name) for name in names}
 
 
@@ -501,7 +501,7 @@ BASE_RULE = "borda"
 
 
 WAIT_SECONDS = 10.0
-"""How long a connection of its own waits for writers."""
+"""Seconds that a connection of its own waits for writers."""
 
 
 class Source:
@@ -560,7 +560,7 @@ class HistorySource(Source):
 
     def recount(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
         """Count sessions never counted under a rule, and store the results."""
-        if rule == BASE_RULE or not self.sums(ALWAYS).uncounted(rule):
+        if rule == BASE_RULE or not self.sums(ALWAYS).count_uncounted(rule):
             return 0
         weigh = partial(weights_by_halves, self._history, aliases=aliases)
         return self._history.recount(rule, weigh if rule == WEIGHTED else None)
@@ -661,7 +661,7 @@ def time_range(source: Source) -> tuple[datetime, datetime] | None:
 
 def explain_empty(source: Source, window: Window) -> NothingToCount | None:
     """Explain an empty window, with a remedy; None if not empty."""
-    if source.engine.columns(*_ANY.within(window))["at_us"].size:
+    if source.engine.columns(*_ANY.restrict(window))["at_us"].size:
         return None
     columns = source.engine.columns(_TOTALS)
     n = dict(zip(columns["simulated"].tolist(), columns["n"].tolist(), strict=True))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from functools import cache
 from hashlib import blake2b
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -107,7 +108,7 @@ Select = Callable[[Columns], Columns]
 """Makes rows of a table of the columns of a query."""
 
 
-def _all(result: Columns) -> Columns:
+def _select_all(result: Columns) -> Columns:
     return result
 
 
@@ -180,12 +181,12 @@ def _select_compared(result: Columns) -> Columns:
 
 
 _QUERIES = (
-    _Query(queries.STANDINGS, {sums.StandingSums: _all}, ("rule", "human"), by_span=False),
-    _Query(queries.MATCHUPS, {sums.MatchupSums: _all}, ("human",), by_span=False),
-    _Query(queries.ANSWERS, {sums.AnswerSums: _all}, by_span=False),
-    _Query(queries.PANEL, {sums.PanelSums: _all}, by_span=False),
-    _Query(queries.VOTES, {sums.VoteSums: _all}, by_span=False),
-    _Query(queries.BALLOTS, {sums.BallotSums: _all}),
+    _Query(queries.STANDINGS, {sums.StandingSums: _select_all}, ("rule", "human"), by_span=False),
+    _Query(queries.MATCHUPS, {sums.MatchupSums: _select_all}, ("human",), by_span=False),
+    _Query(queries.ANSWERS, {sums.AnswerSums: _select_all}, by_span=False),
+    _Query(queries.PANEL, {sums.PanelSums: _select_all}, by_span=False),
+    _Query(queries.VOTES, {sums.VoteSums: _select_all}, by_span=False),
+    _Query(queries.BALLOTS, {sums.BallotSums: _select_all}),
     _Query(
         queries.SHEETS,
         {
@@ -198,15 +199,15 @@ _QUERIES = (
             sums.CriterionSums: _overall_lengths,
         },
     ),
-    _Query(queries.PAIRS, {sums.LengthSums: _all}),
+    _Query(queries.PAIRS, {sums.LengthSums: _select_all}),
     _Query(
         queries.BESIDE, {sums.ReviewerSums: _select_compared, sums.PositionSums: _select_placed}
     ),
     _Query(queries.UNITS, {sums.UnitSums: _select_units, sums.CriterionSums: _overall_units}),
-    _Query(queries.CRITERIA, {sums.CriterionSums: _all}),
-    *(_Query(sql, {sums.GradingSums: _all}) for sql in queries.GRADINGS),
-    _Query(queries.HUMANS, {sums.HumanSums: _all}),
-    _Query(queries.CALIBRATION, {sums.CalibrationSums: _all}),
+    _Query(queries.CRITERIA, {sums.CriterionSums: _select_all}),
+    *(_Query(sql, {sums.GradingSums: _select_all}) for sql in queries.GRADINGS),
+    _Query(queries.HUMANS, {sums.HumanSums: _select_all}),
+    _Query(queries.CALIBRATION, {sums.CalibrationSums: _select_all}),
 )
 
 
@@ -287,7 +288,7 @@ class WindowSums:
         """Count sessions with standings under a rule, for one ballot kind."""
         return self._count(SumQuery(queries.COVERAGE, {"rule": rule, "human": human}, False))
 
-    def uncounted(self, rule: str) -> int:
+    def count_uncounted(self, rule: str) -> int:
         """Count sessions with ballots never counted under a rule."""
         return self._count(SumQuery(queries.UNCOUNTED, {"rule": rule}))
 
@@ -302,7 +303,7 @@ class WindowSums:
         """
         query = SumQuery(queries.MATCHES, {"human": human})
         for span in self._engine.spans(self._window):
-            columns = self._engine.columns(*query.within(span))
+            columns = self._engine.columns(*query.restrict(span))
             keys = _keys(columns["session"])
             order = np.lexsort((columns["second"], columns["first"], keys, columns["at_us"]))
             pairs = (columns[name][order].tolist() for name in Match._fields[1:])
@@ -318,7 +319,7 @@ def _keys(sessions: NDArray[Any]) -> NDArray[np.int64]:
 
 
 WAIT_SECONDS = 1.0
-"""How long storing sums waits for writers; what is not stored is summed again."""
+"""Seconds that storing sums waits for writers; sums not stored are made again."""
 
 
 class CacheCell(NamedTuple):
@@ -374,7 +375,7 @@ class _Moment:
     """The states of a snapshot, and the results to store."""
 
     states: States
-    fresh: list[tuple[CacheCell, str, bytes]] = field(default_factory=list)
+    new_results: list[tuple[CacheCell, str, bytes]] = field(default_factory=list)
 
 
 class CachedEngine(SqlEngine):
@@ -396,19 +397,19 @@ class CachedEngine(SqlEngine):
                 yield
         finally:
             self._moment = None
-        if moment.fresh and not self._database.in_transaction:
+        if moment.new_results and not self._database.in_transaction:
             _store(self._database, moment)
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
         """Run queries one after another; take stored results of unchanged cells."""
         with self.moment():
             assert self._moment is not None  # noqa: S101 - in the block
-            cells, edges = _cut(window, self._moment.states)
+            cells, edges = _split_window(window, self._moment.states)
             for number, query in enumerate(queries):
                 for part in self._of_cells(query, window.category, cells):
                     yield number, part
                 for edge in edges:
-                    yield number, self.columns(*query.within(edge))
+                    yield number, self.columns(*query.restrict(edge))
 
     def _of_cells(
         self, query: SumQuery, category: str | None, cells: Sequence[CacheCell]
@@ -416,7 +417,7 @@ class CachedEngine(SqlEngine):
         assert self._moment is not None  # noqa: S101 - as its caller
         states, digest = self._moment.states, self._digest(query, category)
         bodies = _read_stored(self._database, digest, cells, states)
-        parts = {cell: part for cell in bodies if (part := _unpack(bodies[cell])) is not None}
+        parts = {cell: part for cell in bodies if (part := _decompress(bodies[cell])) is not None}
         missing = defaultdict[int, list[int]](list)
         for cell in cells:
             if cell not in parts:
@@ -426,15 +427,16 @@ class CachedEngine(SqlEngine):
             if len(shards) < CACHE_SHARDS:
                 condition = f" AND bucket % {CACHE_SHARDS} IN ({', '.join(map(str, shards))})"
             whole = Window(_begin(span), _begin(span + 1), category)
-            result = self.columns(*query.within(whole, condition))
+            result = self.columns(*query.restrict(whole, condition))
             shard_of = np.asarray(result["bucket"]) % CACHE_SHARDS
             for shard in shards:
                 rows = shard_of == shard
-                part = {name: column[rows] for name, column in result.items()}
+                part = _pack({name: column[rows] for name, column in result.items()})
                 parts[CacheCell(span, shard)] = part
-                self._moment.fresh.append((CacheCell(span, shard), digest, _pack(part)))
+                body = part.compress()
+                self._moment.new_results.append((CacheCell(span, shard), digest, body))
         # In one order, so that sums are the same to the last bit whatever was stored.
-        return [_join([parts[cell] for cell in cells])] if cells else []
+        return [_unpack([parts[cell] for cell in cells])] if cells else []
 
     def _digest(self, query: SumQuery, category: str | None) -> str:
         """Return a digest of the query, its views and Witan's version."""
@@ -443,7 +445,7 @@ class CachedEngine(SqlEngine):
         return blake2b(parts.encode(), digest_size=12).hexdigest()
 
 
-def _cut(window: Window, states: States) -> tuple[list[CacheCell], list[Window]]:
+def _split_window(window: Window, states: States) -> tuple[list[CacheCell], list[Window]]:
     """Cut a window into whole cells and the parts at its ends."""
     length = CACHE_DAYS * MICROSECONDS_A_DAY
     first = None if window.since is None else -(-window.since_us // length)
@@ -491,7 +493,7 @@ def _store(database: Database, moment: _Moment) -> None:
         now = states_of(database)
         rows = [
             (*cell, query, moment.states[cell], body)
-            for cell, query, body in moment.fresh
+            for cell, query, body in moment.new_results
             if now.get(cell) == moment.states[cell]
         ]
         for span, shard, query, *_ in rows:
@@ -499,31 +501,58 @@ def _store(database: Database, moment: _Moment) -> None:
         database.insert("cached_sums", columns, rows)
 
 
-_KINDS = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
+_KINDS: Mapping[str, np.dtype[Any]] = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
 _LENGTH = struct.Struct("<I")
 
 
-def _pack(columns: Columns) -> bytes:
-    """Pack columns: names and kinds, then each column, eight bytes a number."""
+class _Packed(NamedTuple):
+    """Columns as rows of eight bytes a number, under their names and kinds as JSON."""
+
+    head: bytes
+    numbers: NDArray[np.int64]
+
+    def compress(self) -> bytes:
+        """Return the bytes to store."""
+        return zlib.compress(_LENGTH.pack(len(self.head)) + self.head + self.numbers.tobytes(), 1)
+
+    def columns(self) -> Columns:
+        """Return the columns by name."""
+        kinds = _read_head(self.head)
+        return {
+            name: row.view(_KINDS[kind])
+            for (name, kind), row in zip(kinds.items(), self.numbers, strict=True)
+        }
+
+
+def _pack(columns: Columns) -> _Packed:
     kinds = {name: "i" if column.dtype.kind == "i" else "f" for name, column in columns.items()}
-    head = json.dumps(kinds).encode()
-    arrays = (np.asarray(column, _KINDS[kinds[name]]) for name, column in columns.items())
-    body = b"".join(array.tobytes() for array in arrays)
-    return zlib.compress(_LENGTH.pack(len(head)) + head + body, 1)
+    rows = (np.asarray(column, _KINDS[kinds[name]]) for name, column in columns.items())
+    return _Packed(json.dumps(kinds).encode(), np.array([row.view(_KINDS["i"]) for row in rows]))
 
 
-def _unpack(body: bytes) -> Columns | None:
-    """Unpack columns; None if the bytes are damaged."""
+def _decompress(body: bytes) -> _Packed | None:
+    """Return what was compressed; None if the bytes are damaged."""
     with suppress(zlib.error, ValueError, struct.error, KeyError):
         raw = zlib.decompress(body)
         start = _LENGTH.size + _LENGTH.unpack_from(raw)[0]
-        kinds: Mapping[str, str] = json.loads(raw[_LENGTH.size : start])
-        n = (len(raw) - start) // (8 * len(kinds))
-        return {
-            name: np.frombuffer(raw, _KINDS[kind], n, start + 8 * n * place)
-            for place, (name, kind) in enumerate(kinds.items())
-        }
+        head = raw[_LENGTH.size : start]
+        numbers = np.frombuffer(raw, _KINDS["i"], offset=start)
+        return _Packed(head, numbers.reshape(len(_read_head(head)), -1))
     return None
+
+
+@cache
+def _read_head(head: bytes) -> Mapping[str, str]:
+    kinds: Mapping[str, str] = json.loads(head)
+    return kinds
+
+
+def _unpack(parts: Sequence[_Packed]) -> Columns:
+    """Join parts as columns; at once where all have columns of the same kinds."""
+    head = parts[0].head
+    if any(part.head != head for part in parts):
+        return _join([part.columns() for part in parts])
+    return _Packed(head, np.concatenate([part.numbers for part in parts], axis=1)).columns()
 
 
 def _join(parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:

@@ -65,12 +65,15 @@ def _ballots(twins: str) -> str:
         WHERE {_CLOSED} AND (b.abstained = 1 OR b.models <> '[]')"""
 
 
-def _at(column: str, index: str) -> str:
+def _item(column: str, index: str) -> str:
     return f"json_extract({column}, '$[' || {index} || ']')"
 
 
 def _real(column: str, index: str) -> str:
-    return f"CAST({_at(column, index)} AS REAL)"
+    return f"CAST({_item(column, index)} AS REAL)"
+
+
+_CANDIDATES = "list_rows(b.models, b.own, b.shares, b.chars)"
 
 
 def _log(chars: str) -> str:
@@ -82,34 +85,35 @@ _SQLITE = {
     "v_ballots": _ballots("(SELECT COUNT(*) - COUNT(DISTINCT c.value) FROM json_each(b.models) c)"),
     # An item of a list is looked for from the beginning: of thousands of pairs that takes long.
     "v_matchups": f"""
-        SELECT {_SESSION}, m.human, {_at("p.value", "0")} AS i, {_at("p.value", "1")} AS j,
+        SELECT {_SESSION}, m.human, {_item("p.value", "0")} AS i, {_item("p.value", "1")} AS j,
             {_real("p.value", "2")} AS wins, {_real("p.value", "3")} AS losses,
             {_real("p.value", "4")} AS ties, {_real("p.value", "5")} AS p_beats
         FROM sessions s JOIN matchups m ON m.session = s.session,
             json_each(list_pairs(m.models, m.wins, m.losses, m.ties, m.p_beats)) p
         WHERE {_CLOSED}""",
     "v_votes": f"""
-        SELECT {_BALLOT}, b.paired, c.value AS model, {_at("b.own", "c.key")} AS own,
+        SELECT {_BALLOT}, b.paired, b.flat, c.value AS model, {_item("b.own", "c.key")} AS own,
             {_real("b.shares", "c.key")} AS share, {_real("b.grades", "c.key")} AS grade,
-            NULLIF({_at("b.positions", "c.key")}, 0) AS position,
-            json_array_length(b.models) AS shown, {_at("b.chars", "c.key")} AS chars,
-            {_log(_at("b.chars", "c.key"))} AS log_chars
+            NULLIF({_item("b.positions", "c.key")}, 0) AS position,
+            json_array_length(b.models) AS shown, {_item("b.chars", "c.key")} AS chars,
+            {_log(_item("b.chars", "c.key"))} AS log_chars
         FROM sessions s JOIN ballots b ON b.session = s.session, json_each(b.models) c
         WHERE {_CLOSED}""",
     "v_pairs": f"""
-        SELECT {_BALLOT}, x.value AS i, y.value AS j,
-            {_at("b.own", "x.key")} AS i_own, {_at("b.own", "y.key")} AS j_own,
-            {_real("b.shares", "x.key")} AS i_share, {_real("b.shares", "y.key")} AS j_share,
-            {_at("b.chars", "x.key")} AS i_chars, {_at("b.chars", "y.key")} AS j_chars
+        SELECT {_BALLOT}, {_item("x.value", "0")} AS i, {_item("y.value", "0")} AS j,
+            {_item("x.value", "1")} AS i_own, {_item("y.value", "1")} AS j_own,
+            {_real("x.value", "2")} AS i_share, {_real("y.value", "2")} AS j_share,
+            {_item("x.value", "3")} AS i_chars, {_item("y.value", "3")} AS j_chars
         FROM sessions s JOIN ballots b ON b.session = s.session,
-            json_each(b.models) x, json_each(b.models) y
+            json_each({_CANDIDATES}) x, json_each({_CANDIDATES}) y
         WHERE {_CLOSED} AND y.key > x.key""",
     "v_grades": f"""
-        SELECT {_BALLOT}, k.value AS criterion, c.key AS place, {_at("b.models", "c.key")} AS model,
-            {_at("b.own", "c.key")} AS own, CAST(c.value AS REAL) AS grade,
-            NULLIF({_at("b.positions", "c.key")}, 0) AS position,
-            json_array_length(b.models) AS shown, {_at("b.chars", "c.key")} AS chars,
-            {_log(_at("b.chars", "c.key"))} AS log_chars
+        SELECT {_BALLOT}, k.value AS criterion, c.key AS place,
+            {_item("b.models", "c.key")} AS model, {_item("b.own", "c.key")} AS own,
+            CAST(c.value AS REAL) AS grade,
+            NULLIF({_item("b.positions", "c.key")}, 0) AS position,
+            json_array_length(b.models) AS shown, {_item("b.chars", "c.key")} AS chars,
+            {_log(_item("b.chars", "c.key"))} AS log_chars
         FROM sessions s JOIN ballots b ON b.session = s.session,
             json_each(b.criteria) k, json_each(b.criterion_grades, '$[' || k.key || ']') c
         WHERE {_CLOSED}""",
@@ -125,7 +129,7 @@ def _rows(alias: str, **lists: str) -> str:
     return f"CROSS JOIN LATERAL ROWS FROM ({slots}) WITH ORDINALITY AS {alias}({columns})"
 
 
-def _whole(text: str) -> str:
+def _integer(text: str) -> str:
     return f"CAST({text} AS BIGINT)"
 
 
@@ -146,8 +150,8 @@ _POSTGRESQL = {
         " jsonb_array_elements_text(CAST(b.models AS JSONB)) c)"
     ),
     "v_matchups": f"""
-        SELECT {_SESSION}, m.human, {_whole("l.models ->> f.a")} AS i,
-            {_whole(f"l.models ->> {_SECOND}")} AS j, {_double("p.wins")} AS wins,
+        SELECT {_SESSION}, m.human, {_integer("l.models ->> f.a")} AS i,
+            {_integer(f"l.models ->> {_SECOND}")} AS j, {_double("p.wins")} AS wins,
             {_double("p.losses")} AS losses, {_double("p.ties")} AS ties,
             {_double("p.p_beats")} AS p_beats
         FROM sessions s JOIN matchups m ON m.session = s.session
@@ -158,32 +162,33 @@ _POSTGRESQL = {
             CROSS JOIN LATERAL (SELECT {_FIRST} AS a) f
         WHERE {_CLOSED}""",
     "v_votes": f"""
-        SELECT {_BALLOT}, b.paired, {_whole("c.model")} AS model, {_whole("c.own")} AS own,
-            {_double("c.share")} AS share, {_double("c.grade")} AS grade,
-            NULLIF({_whole("c.position")}, 0) AS position,
-            jsonb_array_length(CAST(b.models AS JSONB)) AS shown, {_whole("c.chars")} AS chars,
+        SELECT {_BALLOT}, b.paired, b.flat, {_integer("c.model")} AS model,
+            {_integer("c.own")} AS own, {_double("c.share")} AS share,
+            {_double("c.grade")} AS grade,
+            NULLIF({_integer("c.position")}, 0) AS position,
+            jsonb_array_length(CAST(b.models AS JSONB)) AS shown, {_integer("c.chars")} AS chars,
             {_log(_double("c.chars"))} AS log_chars
         FROM sessions s JOIN ballots b ON b.session = s.session
             {_rows("c", model="b.models", **_VOTES, grade="b.grades", position="b.positions")}
         WHERE {_CLOSED}""",
     "v_pairs": f"""
-        SELECT {_BALLOT}, {_whole("x.model")} AS i, {_whole("y.model")} AS j,
-            {_whole("x.own")} AS i_own, {_whole("y.own")} AS j_own,
+        SELECT {_BALLOT}, {_integer("x.model")} AS i, {_integer("y.model")} AS j,
+            {_integer("x.own")} AS i_own, {_integer("y.own")} AS j_own,
             {_double("x.share")} AS i_share, {_double("y.share")} AS j_share,
-            {_whole("x.chars")} AS i_chars, {_whole("y.chars")} AS j_chars
+            {_integer("x.chars")} AS i_chars, {_integer("y.chars")} AS j_chars
         FROM sessions s JOIN ballots b ON b.session = s.session
             {_rows("x", model="b.models", **_VOTES)} {_rows("y", model="b.models", **_VOTES)}
         WHERE {_CLOSED} AND y.place > x.place""",
     "v_grades": f"""
-        SELECT {_BALLOT}, {_whole("k.criterion")} AS criterion, c.place,
-            {_whole("c.model")} AS model,
-            {_whole("c.own")} AS own,
+        SELECT {_BALLOT}, {_integer("k.criterion")} AS criterion, c.place,
+            {_integer("c.model")} AS model,
+            {_integer("c.own")} AS own,
             {_double(
                 "(CAST(b.criterion_grades AS JSONB) -> CAST(k.place - 1 AS INTEGER)"
                 " ->> CAST(c.place - 1 AS INTEGER))"
             )} AS grade,
-            NULLIF({_whole("c.position")}, 0) AS position,
-            jsonb_array_length(CAST(b.models AS JSONB)) AS shown, {_whole("c.chars")} AS chars,
+            NULLIF({_integer("c.position")}, 0) AS position,
+            jsonb_array_length(CAST(b.models AS JSONB)) AS shown, {_integer("c.chars")} AS chars,
             {_log(_double("c.chars"))} AS log_chars
         FROM sessions s JOIN ballots b ON b.session = s.session
             {_rows("k", criterion="b.criteria")}
@@ -240,7 +245,7 @@ DUCKDB_VIEWS: Mapping[str, str] = {
     "v_votes": f"""
         SELECT * REPLACE (NULLIF(position, 0) AS position), {_LAKE_LOG}
         FROM (
-            SELECT {_LAKE_BALLOT}, paired, len(models) AS shown, unnest(models) AS model,
+            SELECT {_LAKE_BALLOT}, paired, flat, len(models) AS shown, unnest(models) AS model,
                 unnest(own) AS own, unnest(shares) AS share, unnest(grades) AS grade,
                 unnest(positions) AS position, unnest(chars) AS chars
             FROM lake_ballots)""",
@@ -272,7 +277,7 @@ SPARK_VIEWS: Mapping[str, str] = {
         SELECT {_OF_A_BALLOT}, size(models) - size(array_distinct(models)) AS twins
         FROM lake_ballots""",
     "v_votes": f"""
-        SELECT {_LAKE_BALLOT}, paired, size(models) AS shown, c.models AS model, c.own AS own,
+        SELECT {_LAKE_BALLOT}, paired, flat, size(models) AS shown, c.models AS model, c.own AS own,
             c.shares AS share, c.grades AS grade, NULLIF(c.positions, 0) AS position,
             c.chars AS chars, CASE WHEN c.chars > 0 THEN LN(c.chars) END AS log_chars
         FROM lake_ballots
@@ -326,7 +331,7 @@ class SumQuery(NamedTuple):
     params: Params = NONE
     by_span: bool = True
 
-    def within(self, window: Window, shards: str = "") -> Query:
+    def restrict(self, window: Window, shards: str = "") -> Query:
         """Return the query of one window; `shards` further restricts its sessions."""
         conditions, bounds = _conditions(window)
         return Query(self.sql.replace("{window}", conditions + shards), {**self.params, **bounds})
@@ -414,7 +419,7 @@ class SqlEngine:
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
         """Run queries in sequence: a database sums on disk if memory is short."""
         for number, query in enumerate(queries):
-            yield number, self.columns(*query.within(window))
+            yield number, self.columns(*query.restrict(window))
 
     def names(self) -> Names:
         """Return the name of every code."""

@@ -3,12 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import chain
+from operator import attrgetter
 from typing import Literal
 
 from witan.core.scale import Scale
+from witan.core.slots import set_by_slots
 from witan.errors import InvalidBallot
 
 Groups = tuple[tuple[str, ...], ...]
@@ -23,6 +25,7 @@ PEOPLE = "people"
 """The name of all people together, which no single person may have."""
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Ballot:
     """One reviewer's say in one session.
@@ -91,6 +94,10 @@ class Ballot:
         reviewer: object = self.reviewer
         grades: object = self.grades
         weight: object = self.weight
+        scale: object = self.scale
+        plain = type(reviewer) is str and type(grades) is dict and type(weight) is float
+        if plain and not self.groups and type(scale) is not str:
+            return  # as nearly every ballot is; there may be a million of them
         if not isinstance(reviewer, str):
             raise InvalidBallot(repr(reviewer), "names its reviewer by something but text")
         for group in self.groups:
@@ -98,7 +105,6 @@ class Ballot:
             # A string would be read letter by letter, each a candidate.
             if isinstance(members, str) or not all(isinstance(name, str) for name in group):
                 raise InvalidBallot(reviewer, f"ranks {group!r}, which is no group of names")
-        scale: object = self.scale
         if isinstance(scale, str):
             object.__setattr__(self, "scale", Scale.parse(scale))
         if not isinstance(grades, Mapping):
@@ -106,10 +112,17 @@ class Ballot:
         if not isinstance(weight, int | float):
             raise InvalidBallot(reviewer, f"weighs {weight!r}, which is no number")
 
-    def mentioned(self) -> tuple[str, ...]:
+    def with_scale(self, scale: Scale) -> "Ballot":
+        """Return the ballot with this scale: `replace`, in a third of its time."""
+        return Ballot(*(*_BEFORE_SCALE(self), scale))
+
+    def candidate_names(self) -> tuple[str, ...]:
         """Every candidate named on the ballot, in the order of first mention."""
         named = chain(self.candidates or (), chain.from_iterable(self.groups), self.grades)
         return tuple(dict.fromkeys(named))
+
+
+_BEFORE_SCALE = attrgetter(*[each.name for each in fields(Ballot)][:-1])
 
 
 def is_unnamed(person: str) -> bool:
@@ -182,7 +195,7 @@ def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
 
 def shown_pair(ballot: Ballot) -> tuple[str, ...]:
     """Return the two candidates of a comparison in their order on the sheet."""
-    names = ballot.mentioned()
+    names = ballot.candidate_names()
     positions = ballot.positions or {}
     return tuple(sorted(names, key=lambda name: (positions.get(name, 0), name)))
 

@@ -4,13 +4,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import groupby
 from math import inf, isfinite, isinf, isnan
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from witan.core.ballot import Ballot, Groups
-from witan.core.scale import Scale
+from witan.core.scale import NUMBER_TYPES, Scale
 from witan.errors import InvalidParameter, Remedy, UnknownName
 
 
@@ -34,7 +35,7 @@ MOST = 2**31 - 1
 """The largest length, or place on a sheet, that every table holds."""
 
 KINDS = {"model": "model", "llm": "model", "human": "human", "person": "human"}
-"""What a reviewer is, in the words that files use for it."""
+"""Kinds of reviewers, by the words that files use for them."""
 
 
 def kind_of(value: object) -> str:
@@ -215,6 +216,8 @@ def rank_of(candidate: str, rank: object) -> float:
 def _grades(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise Unreadable("grades", f"is {kind_of(value)}; expected a map from candidate to grade")
+    if NUMBER_TYPES.issuperset(map(type, value.values())):  # as nearly all grades are
+        return dict(zip(_grade_names(tuple(value)), value.values(), strict=True))
     grades: dict[str, Any] = {}
     for candidate, grade in value.items():
         if isinstance(grade, Mapping):
@@ -228,12 +231,18 @@ def _grades(value: object) -> dict[str, Any]:
     return grades
 
 
-def _grade(candidate: str, grade: Any, wanted: str) -> Any:
+@lru_cache(maxsize=1024)
+def _grade_names(candidates: tuple[object, ...]) -> tuple[str, ...]:
+    """Clean names; the ballots of a session name the same candidates."""
+    return tuple(name("grades", candidate) for candidate in candidates)
+
+
+def _grade(candidate: str, grade: Any, number: str) -> Any:
     if grade is None:
         return ""
     if isinstance(grade, int | float | str):  # true and false are grades of pass-fail
         return grade
-    raise Unreadable("grades", f"has {kind_of(grade)} for {candidate!r}; expected {wanted}")
+    raise Unreadable("grades", f"has {kind_of(grade)} for {candidate!r}; expected {number}")
 
 
 def _positions(value: object) -> dict[str, int]:
@@ -337,16 +346,14 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
     """
     unsaid = ballot.scale is not None and ballot.scale.is_plain and not declares
     scale = None if unsaid else scale_record(ballot)
-    plain: dict[str, Any] = {"session": ballot.session or None, "reviewer": ballot.reviewer}
+    plain: dict[str, Any] = {"session": ballot.session} if ballot.session else {}
+    plain["reviewer"] = ballot.reviewer
     if ballot.groups:
         plain["ranking"] = [g[0] if len(g) == 1 else list(g) for g in ballot.groups]
     if ballot.grades:
-        plain["grades"] = {
-            c: _writable(g)
-            if isinstance(g, float | int | str) or not isinstance(g, Mapping)
-            else {k: _writable(one) for k, one in g.items()}
-            for c, g in ballot.grades.items()
-        }
+        plain["grades"] = _writable_grades(ballot.grades)
+    if scale is None and _OTHER_FIELDS(ballot) == _UNSAID:
+        return plain
     plain |= {
         "abstained": ballot.abstained or None,
         "reason": ballot.reason,
@@ -363,6 +370,39 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
         "scale": scale,
     }
     return {field: value for field, value in plain.items() if value is not None}
+
+
+def to_json(ballot: Ballot) -> str:
+    """The record of a ballot as JSON; of one that only grades in half the time."""
+    grades, scale = ballot.grades, ballot.scale
+    only_grades = not ballot.groups and _OTHER_FIELDS(ballot) == _UNSAID
+    whole = {int} == set(map(type, grades.values())) and {str} == set(map(type, grades))
+    if not (only_grades and whole and (scale is None or scale.is_plain)):
+        return json.dumps(to_record(ballot))
+    session = f'"session": {_quote(ballot.session)}, ' if ballot.session else ""
+    cells = ", ".join([f"{_quote(candidate)}: {grade}" for candidate, grade in grades.items()])
+    return f'{{{session}"reviewer": {_quote(ballot.reviewer)}, "grades": {{{cells}}}}}'
+
+
+@lru_cache(maxsize=4096)
+def _quote(text: str) -> str:
+    return json.dumps(text)
+
+
+_OTHER_FIELDS = attrgetter(
+    *("abstained", "reason", "candidates", "authors", "positions", "weight", "category", "at"),
+    *("kind", "question", "notes", "paired"),
+)
+_UNSAID = (False, None, None, None, None, 1.0, None, None, "model", None, None, False)
+
+
+def _writable_grades(grades: Mapping[str, Any]) -> dict[str, Any]:
+    if {int, str}.issuperset(map(type, grades.values())):
+        return dict(grades)
+    return {
+        c: {k: _writable(one) for k, one in g.items()} if isinstance(g, Mapping) else _writable(g)
+        for c, g in grades.items()
+    }
 
 
 def _writable(grade: Any) -> Any:

@@ -90,7 +90,7 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
     return tuple(tuple(behind[one] for one in group) for group in groups)
 
 
-def cast(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ballot:
+def build_ballot(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ballot:
     """Build a person's ballot from a ranking of a sheet."""
     return Ballot(
         sheet.reviewer,

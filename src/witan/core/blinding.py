@@ -111,7 +111,7 @@ def _dealt(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
         choices = [
             sorted(candidates[row], key=_rarity(directly_before, rows[row])) for row in dealt
         ]
-        for row, at in zip(dealt, _Filling(choices).filled(least, most), strict=True):
+        for row, at in zip(dealt, _QuotaMatching(choices).match_rows(least, most), strict=True):
             candidates[row].remove(at)
             if rows[row]:
                 directly_before[at][rows[row][0]] += 1
@@ -132,7 +132,7 @@ def _rarity(directly_before: Rows, row: Sequence[int]) -> Callable[[int], int]:
     return lambda at: directly_before[at][row[0]] if row else 0
 
 
-class _Filling:
+class _QuotaMatching:
     """One position: a choice for each row within each candidate's quotas.
 
     By augmenting paths: first every candidate finds the rows it must have, then every row that
@@ -141,40 +141,40 @@ class _Filling:
 
     def __init__(self, choices: Rows) -> None:
         self.choices = choices
-        self.assigned: dict[int, int] = {}
+        self.assignment: dict[int, int] = {}
 
-    def filled(self, least: Sequence[int], most: Sequence[int]) -> list[int]:
+    def match_rows(self, least: Sequence[int], most: Sequence[int]) -> list[int]:
         """The candidate of each row."""
         for at, needed in enumerate(least):
             for _ in range(needed):
                 self._find_row(at, set())
         for row in range(len(self.choices)):
-            if row not in self.assigned:
+            if row not in self.assignment:
                 self._find_candidate(row, most, set())
-        return [self.assigned[row] for row in range(len(self.choices))]
+        return [self.assignment[row] for row in range(len(self.choices))]
 
-    def _find_row(self, at: int, tried: set[int]) -> bool:
+    def _find_row(self, at: int, visited_rows: set[int]) -> bool:
         """Take a free row, or one from a candidate with another choice."""
         for row, choices in enumerate(self.choices):
-            if at not in choices or row in tried or self.assigned.get(row) == at:
+            if at not in choices or row in visited_rows or self.assignment.get(row) == at:
                 continue
-            tried.add(row)
-            if row not in self.assigned or self._find_row(self.assigned[row], tried):
-                self.assigned[row] = at
+            visited_rows.add(row)
+            if row not in self.assignment or self._find_row(self.assignment[row], visited_rows):
+                self.assignment[row] = at
                 return True
         return False
 
-    def _find_candidate(self, row: int, most: Sequence[int], tried: set[int]) -> bool:
+    def _find_candidate(self, row: int, most: Sequence[int], visited_rows: set[int]) -> bool:
         """Take a candidate below its quota, or one with a row to spare."""
         for at in self.choices[row]:
-            if at in tried:
+            if at in visited_rows:
                 continue
-            tried.add(at)
-            holders = [holder for holder, candidate in self.assigned.items() if candidate == at]
+            visited_rows.add(at)
+            holders = [holder for holder, candidate in self.assignment.items() if candidate == at]
             if len(holders) < most[at] or any(
-                self._find_candidate(holder, most, tried) for holder in holders
+                self._find_candidate(holder, most, visited_rows) for holder in holders
             ):
-                self.assigned[row] = at
+                self.assignment[row] = at
                 return True
         return False
 
@@ -253,7 +253,8 @@ def draw_sheets(
     rng = _generator(seed, DRAWN)
     number = {candidate: at for at, candidate in enumerate(candidates)}
     hides = [
-        [number[c] for c in _several(hidden.get(name, ())) if c in number] for name in reviewers
+        [number[c] for c in _collect_names(hidden.get(name, ())) if c in number]
+        for name in reviewers
     ]
     rows = balanced_orders(hides, len(candidates), rng)
     return {
@@ -278,7 +279,7 @@ def draw_nonce(seed: Sequence[int]) -> str:
     return _generator(seed, FENCED).bytes(NONCE_BYTES).hex()
 
 
-def _several(names: str | Collection[str]) -> Collection[str]:
+def _collect_names(names: str | Collection[str]) -> Collection[str]:
     return [names] if isinstance(names, str) else names
 
 

@@ -1,32 +1,30 @@
 """Every rule on the same ballots, side by side."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import combinations_with_replacement
-from typing import TypeVar
 
 import numpy as np
 
 from witan.core.ballot import Ballot
 from witan.core.counting import GoOn, decider, failed_candidates, forever, group_by_shape, stack
-from witan.core.display import Displayed
-from witan.core.interpretation import Electorate
-from witan.core.outcome import Outcome
+from witan.core.display import NotebookDisplay
+from witan.core.electorate import Electorate
+from witan.core.outcome import Leads, Outcome
+from witan.core.outcome_builder import Outcomes
+from witan.core.profile import Floats, Profile
 from witan.core.robustness import lead_kept_without_one
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
-from witan.core.stats.agreement import kendall_tau
+from witan.core.stats.agreement import kendall_taus
 from witan.core.stats.learning import learn_weights
-from witan.core.tally import prepare, tally_electorates
+from witan.core.tally import SharedWork, Task, count_task, prepare
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Displayed):
+class Comparison(NotebookDisplay):
     """Outcomes of the same sessions under several rules.
 
     Parameters
@@ -41,6 +39,10 @@ class Comparison(Displayed):
         Mean over sessions of τ-b between the rankings of two rules; None where never defined.
     leader_differs : (rules × rules)
         Sessions counted by both in which their leaders differ.
+    same_leaders
+        Sessions in which all rules that count them have the same leaders.
+    leads
+        Rule → who leads how often.
     stability
         Rule → share of single ballots whose removal leaves its leaders exactly as they were.
     """
@@ -51,6 +53,8 @@ class Comparison(Displayed):
     outcomes: Mapping[str, Mapping[str, Outcome]]
     tau: tuple[tuple[float | None, ...], ...]
     leader_differs: tuple[tuple[int, ...], ...]
+    same_leaders: int
+    leads: Mapping[str, Leads]
     stability: Mapping[str, float | None]
 
     def __repr__(self) -> str:
@@ -97,107 +101,192 @@ def compare_rules(
     if AUTO in (rules or ()):
         raise InvalidParameter("a rule to compare", AUTO, "a name: auto takes one of two")
     names = list(RULES) if rules is None else [RULES[name].name for name in rules]
-    wanted = frozenset(sessions)
-    outcomes: dict[str, dict[str, Outcome]] = {name: {} for name in sessions}
-    skipped: dict[str, str] = {}
-    stability: dict[str, float | None] = {}
-    counted = []
-    for name in names:
-        if RULES[name].needs == "history":
-            skipped[name] = "rates candidates over a history, not one session"
-            continue
-        chosen = _under(settings, name)
-        problems: list[UnsuitableBallots] = []
-        tallies = list(tally_electorates(everyone, chosen, problems.append, wanted, check_wanted))
-        if not tallies:
-            skipped[name] = problems[0].problem if problems else "nothing to count"
-            continue
-        counted.append(name)
-        stability[name] = _stability(everyone, chosen, wanted, check_wanted)
-        for outcome in tallies:
-            outcomes[outcome.session][name] = outcome
-    return Comparison(
-        rules=tuple(counted),
-        skipped=skipped,
-        sessions=sessions,
-        outcomes=outcomes,
-        tau=_matrix(counted, partial(_mean_tau, outcomes), check_wanted),
-        leader_differs=_matrix(counted, partial(_differs, outcomes), check_wanted),
-        stability=stability,
-    )
+    skipped = {
+        name: "rates candidates over a history, not one session"
+        for name in names
+        if RULES[name].needs == "history"
+    }
+    counting = {name: _under(settings, name) for name in names if name not in skipped}
+    counts = _Counts(counting, sessions, check_wanted)
+    for profile, electorates in _stacks(everyone, settings, counting, frozenset(sessions)):
+        counts.add(profile, electorates)
+    return counts.compare(skipped)
 
 
-def _matrix(
-    rules: Sequence[str], compare: Callable[[str, str], T], check_wanted: GoOn
-) -> tuple[tuple[T, ...], ...]:
-    """Compare every rule with every rule; agreement is symmetric."""
-    matrix: dict[tuple[str, str], T] = {}
-    for a, b in combinations_with_replacement(rules, 2):
-        check_wanted()
-        matrix[a, b] = matrix[b, a] = compare(a, b)
-    return tuple(tuple(matrix[a, b] for b in rules) for a in rules)
+def _stacks(
+    everyone: Sequence[Electorate],
+    settings: Settings,
+    rules: Collection[str],
+    names: AbstractSet[str],
+) -> Iterator[tuple[Profile, list[Electorate]]]:
+    """Stack the wanted sessions, those of one shape together."""
+    learned = None
+    if "weighted_borda" in rules and settings.reliability is None:
+        learned = learn_weights(everyone)
+    if settings.reliability is not None:
+        learned = [settings.reliability] * len(everyone)
+    places = [at for at, electorate in enumerate(everyone) if electorate.session in names]
+    everyone = [everyone[at] for at in places]
+    learned = None if learned is None else [learned[at] for at in places]
+    for numbers in group_by_shape(everyone):
+        chosen = [everyone[number] for number in numbers]
+        weights = None if learned is None else [learned[number] for number in numbers]
+        yield stack(chosen, reliability=weights), chosen
+
+
+class SessionOutcomes(Mapping[str, Outcome]):
+    """Outcomes of a session by rule, each built when it is read."""
+
+    __slots__ = ("_check_wanted", "_counted")
+
+    def __init__(self, check_wanted: GoOn) -> None:
+        self._check_wanted = check_wanted
+        self._counted: dict[str, tuple[Outcomes, int]] = {}
+
+    def add(self, rule: str, batch: Outcomes, column: int) -> None:
+        """Take up the session as a rule counted it."""
+        self._counted[rule] = batch, column
+
+    def __getitem__(self, rule: str) -> Outcome:
+        batch, column = self._counted[rule]
+        self._check_wanted()
+        return batch[column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counted)
+
+    def __len__(self) -> int:
+        return len(self._counted)
+
+    def __reduce__(self) -> tuple[type[dict[str, Outcome]], tuple[dict[str, Outcome]]]:
+        # Rules, which the blocks refer to, do not pickle.
+        return dict, (dict(self),)
+
+
+class _Counts:
+    """Sessions under every rule, as they are counted.
+
+    Parameters
+    ----------
+    settings
+        Rule → settings.
+    sessions
+        The sessions to compare, in order.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Settings], sessions: Sequence[str], check_wanted: GoOn
+    ) -> None:
+        self._settings, self._sessions, self._check_wanted = settings, sessions, check_wanted
+        self._place = {name: at for at, name in enumerate(sessions)}
+        self._outcomes = {name: SessionOutcomes(check_wanted) for name in sessions}
+        self._problems: dict[str, list[UnsuitableBallots]] = {name: [] for name in settings}
+        self._stable: dict[str, list[Floats]] = {name: [] for name in settings}
+        n_rules, n_sessions = len(settings), len(sessions)
+        self._clear, self._shared = Counter[str](), Counter[str]()
+        self._times = {name: Counter[str]() for name in settings}
+        self._counted = np.zeros((n_rules, n_sessions), dtype=np.bool_)
+        self._taus = np.full((n_rules, n_rules, n_sessions), np.nan)
+        self._differ = np.zeros((n_rules, n_rules, n_sessions), dtype=np.bool_)
+
+    def add(self, profile: Profile, electorates: Sequence[Electorate]) -> None:
+        """Count sessions of one shape under every rule."""
+        shared = SharedWork()
+        at = np.array([self._place[electorate.session] for electorate in electorates])
+        shape = (len(self._settings), profile.n_candidates, len(electorates))
+        ranks, leads = np.full(shape, np.nan), np.zeros(shape, dtype=np.bool_)
+        for number, (name, settings) in enumerate(self._settings.items()):
+            task = Task(name, "asked for", at, profile)
+            report = self._problems[name].append
+            for batch, columns in count_task(
+                task, electorates, settings, report, self._check_wanted, shared=shared
+            ):
+                ranks[number][:, columns] = batch.count.placing.ranks
+                leads[number][:, columns] = batch.leads
+                self._counted[number, at[columns]] = True
+                self._add_leads(name, batch)
+                for place, column in enumerate(columns):
+                    self._outcomes[electorates[column].session].add(name, batch, place)
+        for number in range(len(ranks)):
+            self._check_wanted()
+            self._taus[number, :, at] = kendall_taus(ranks, ranks[number]).T
+            self._differ[number, :, at] = (leads != leads[number]).any(axis=1).T
+        self._recount(profile, electorates)
+
+    def _add_leads(self, name: str, batch: Outcomes) -> None:
+        self._clear[name] += int(batch.clear_leads.sum())
+        self._shared[name] += int((batch.leads.sum(axis=0) > 1).sum())
+        for column, seat in np.argwhere(batch.leads.T).tolist():
+            self._times[name][batch.count.electorates[column].candidates[seat]] += 1
+
+    def _recount(self, profile: Profile, electorates: Sequence[Electorate]) -> None:
+        """Count again without each ballot, under the rules that are quick enough."""
+        cells = profile.n_reviewers * profile.places.size
+        names = [
+            name
+            for name in self._settings
+            if cells <= RULES[name].recount_cells
+            and profile.n_candidates <= RULES[name].searchable_up_to
+        ]
+        if profile.n_reviewers < 2:
+            return
+        failed = failed_candidates(electorates)
+        rules = [
+            decider(RULES[name], self._settings[name], failed, self._check_wanted) for name in names
+        ]
+        for name, shares in zip(names, lead_kept_without_one(profile, rules), strict=True):
+            self._stable[name].append(shares)
+
+    def compare(self, skipped: Mapping[str, str]) -> Comparison:
+        """Compare the rules that counted a session; the others join `skipped`."""
+        names = [*self._settings]
+        counted = np.flatnonzero(self._counted.any(axis=1)).tolist()
+        rules = tuple(names[number] for number in counted)
+        unfit = {
+            name: problems[0].problem if problems else "nothing to count"
+            for name, problems in self._problems.items()
+            if name not in rules
+        }
+        every = {**skipped, **unfit}
+        return Comparison(
+            rules=rules,
+            skipped={name: every[name] for name in RULES if name in every},
+            sessions=tuple(self._sessions),
+            outcomes=self._outcomes,
+            tau=tuple(tuple(_mean(self._taus[a, b]) for b in counted) for a in counted),
+            leader_differs=tuple(tuple(self._n_differ(a, b) for b in counted) for a in counted),
+            same_leaders=self._n_same(),
+            leads={
+                name: self._leads(number, name) for number, name in zip(counted, rules, strict=True)
+            },
+            stability={
+                name: float(np.concatenate(shares).mean()) if shares else None
+                for name, shares in self._stable.items()
+                if name in rules
+            },
+        )
+
+    def _n_same(self) -> int:
+        both = self._counted[:, np.newaxis] & self._counted
+        differ = (self._differ & both).any(axis=(0, 1))
+        return int((self._counted.any(axis=0) & ~differ).sum())
+
+    def _leads(self, number: int, name: str) -> Leads:
+        times = sorted(self._times[name].items(), key=lambda each: (-each[1], each[0]))
+        sessions = int(self._counted[number].sum())
+        return Leads(sessions, self._clear[name], self._shared[name], dict(times))
+
+    def _n_differ(self, a: int, b: int) -> int:
+        return int((self._differ[a, b] & self._counted[a] & self._counted[b]).sum())
+
+
+def _mean(taus: Floats) -> float | None:
+    """Mean over the sessions in which τ is defined."""
+    known = taus[~np.isnan(taus)]
+    return float(known.mean()) if len(known) else None
 
 
 def _under(settings: Settings, name: str) -> Settings:
     known = RULES[name].parameters
     parameters = {key: value for key, value in settings.parameters.items() if key in known}
     return replace(settings, rule=name, parameters=parameters, flips=False)
-
-
-def _ranks(outcome: Outcome) -> dict[str, int]:
-    return {line.candidate: line.rank for line in outcome.standings}
-
-
-def _mean_tau(outcomes: Mapping[str, Mapping[str, Outcome]], a: str, b: str) -> float | None:
-    taus = []
-    for outcome in outcomes.values():
-        if a in outcome and b in outcome:
-            first, second = _ranks(outcome[a]), _ranks(outcome[b])
-            tau = kendall_tau(
-                np.array([float(first[c]) for c in first]),
-                np.array([float(second[c]) for c in first]),
-            )
-            if tau is not None:
-                taus.append(tau)
-    return float(np.mean(taus)) if taus else None
-
-
-def _differs(outcomes: Mapping[str, Mapping[str, Outcome]], a: str, b: str) -> int:
-    return sum(
-        set(outcome[a].leaders) != set(outcome[b].leaders)
-        for outcome in outcomes.values()
-        if a in outcome and b in outcome
-    )
-
-
-def _stability(
-    everyone: Sequence[Electorate],
-    settings: Settings,
-    sessions: AbstractSet[str],
-    check_wanted: GoOn,
-) -> float | None:
-    """Mean share of single removals with unchanged leaders, over sessions."""
-    rule = RULES[settings.rule]
-    learned = None
-    if rule.name == "weighted_borda" and settings.reliability is None:
-        learned = learn_weights(everyone)
-    wanted = [number for number, one in enumerate(everyone) if one.session in sessions]
-    everyone = [everyone[number] for number in wanted]
-    learned = None if learned is None else [learned[number] for number in wanted]
-    shares = []
-    for numbers in group_by_shape(everyone):
-        if len(everyone[numbers[0]].votes) < 2:
-            continue
-        n_votes, n_candidates = (
-            len(everyone[numbers[0]].votes),
-            len(everyone[numbers[0]].candidates),
-        )
-        too_many = n_votes**2 * n_candidates * len(numbers) > rule.recount_cells
-        if too_many or n_candidates > rule.searchable_up_to:
-            continue
-        chosen = [everyone[number] for number in numbers]
-        weights = None if learned is None else [learned[number] for number in numbers]
-        profile = stack(chosen, reliability=weights)
-        decide = decider(rule, settings, failed_candidates(chosen), check_wanted)
-        shares.append(lead_kept_without_one(profile, decide))
-    return float(np.concatenate(shares).mean()) if shares else None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.interpretation import Electorate, Vote
+from witan.core.electorate import BlockVotes, Electorate, Vote
 from witan.core.outcome import Unit
 from witan.core.placing import Placing, effective_ballots, first_places, place, votes, worth
 from witan.core.profile import FRACTION_VARIANCE, ROUNDING_VARIANCE, Floats, Profile, matchups
@@ -23,21 +23,20 @@ from witan.errors import TooLarge, UnsuitableBallots
 MATCHUP_CELLS = 1 << 22
 """Cells of (C, C, S) counted at once; with `SESSIONS_AT_ONCE` it bounds memory."""
 
-SESSIONS_AT_ONCE = 256
+SESSIONS_AT_ONCE = 512
 
 Fitted = tuple[AdditiveFit, int, Unit]
 """A fit of many sessions, which of them is meant, and what it was fitted on."""
 
 GoOn = Callable[[], None]
-"""Called again and again while counting takes long; what it raises ends it."""
+"""A callback during a long count; an error that it raises ends the count."""
 
 
 def group_by_shape(electorates: Sequence[Electorate]) -> Iterator[NDArray[np.intp]]:
     """Numbers of sessions of equal shape and kind, in blocks."""
     shapes: dict[tuple[int, int, bool], list[int]] = {}
     for number, electorate in enumerate(electorates):
-        paired = any(vote.paired for vote in electorate.votes)
-        shape = (len(electorate.votes), len(electorate.candidates), paired)
+        shape = (len(electorate.votes), len(electorate.candidates), electorate.is_paired)
         shapes.setdefault(shape, []).append(number)
     for (_, n_candidates, _), members in shapes.items():
         step = min(SESSIONS_AT_ONCE, max(1, MATCHUP_CELLS // max(1, n_candidates) ** 2))
@@ -57,14 +56,12 @@ def stack(
     reliability
         Learned weight per reviewer, one mapping per session.
     """
-    n_votes, n_candidates = len(electorates[0].votes), len(electorates[0].candidates)
-    shape = (len(electorates), n_votes, n_candidates)
-    places = np.array([[v.places for v in e.votes] for e in electorates]).reshape(shape)
-    grades = np.array([[v.grades for v in e.votes] for e in electorates]).reshape(shape)
-    smallest = np.uint8 if places.max(initial=0) < 256 else np.uint16
-    mass = _normalise(_per_vote(electorates, lambda _, v: v.weight))
-    lengths = _per_vote(electorates, lambda _, v: v.length).astype(np.int32)
-    eligible = _per_vote(electorates, lambda _, v: v.eligible).astype(np.int32)
+    rows = _rows_of_block(electorates) or _rows_of_votes(electorates)
+    smallest = np.uint8 if rows.places.max(initial=0) < 256 else np.uint16
+    weights = mass = None
+    if rows.weights is not None:
+        mass = normalise_weights(rows.weights)
+        weights = None if np.array_equal(rows.weights, mass) else rows.weights
     learned = None
     if reliability is not None:
         learned = np.array(
@@ -72,15 +69,49 @@ def stack(
                 [own.get(v.reviewer, 1.0) for v in e.votes]
                 for e, own in zip(electorates, reliability, strict=True)
             ]
-        ).T.reshape(n_votes, len(electorates))
+        ).T.reshape(rows.lengths.shape)
     return Profile(
-        places=np.ascontiguousarray(places.transpose(1, 2, 0).astype(smallest)),
-        grades=_compact(np.ascontiguousarray(grades.transpose(1, 2, 0))),
-        weights=None if np.all(mass == 1.0) else mass,
-        lengths=lengths,
-        eligible=eligible,
+        places=np.ascontiguousarray(rows.places.transpose(1, 2, 0).astype(smallest)),
+        grades=_compact(np.ascontiguousarray(rows.grades.transpose(1, 2, 0))),
+        weights=None if mass is None or np.all(mass == 1.0) else mass,
+        lengths=rows.lengths.astype(np.int32),
+        eligible=rows.eligible.astype(np.int32),
         reliability=learned,
-        rounding=_rounding_variance(electorates, grades),
+        rounding=_rounding_variance(electorates, rows.grades),
+        ballot_weights=weights,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Votes as arrays: places and grades (S, R, C), the others (R, S)."""
+
+    places: NDArray[Any]
+    grades: Floats
+    lengths: NDArray[Any]
+    eligible: NDArray[Any]
+    weights: Floats | None
+
+
+def _rows_of_block(electorates: Sequence[Electorate]) -> _Rows | None:
+    """The arrays of sessions that come from one block."""
+    votes = [one.votes for one in electorates if isinstance(one.votes, BlockVotes)]
+    if len(votes) < len(electorates) or len({id(one.block) for one in votes}) > 1:
+        return None
+    block, chosen = votes[0].block, [one.session for one in votes]
+    places = block.places[chosen]
+    lengths = (places > 0).sum(axis=2).T
+    return _Rows(places, block.grades[chosen], lengths, block.eligible[chosen].T, None)
+
+
+def _rows_of_votes(electorates: Sequence[Electorate]) -> _Rows:
+    shape = (len(electorates), len(electorates[0].votes), len(electorates[0].candidates))
+    return _Rows(
+        places=np.array([[v.places for v in e.votes] for e in electorates]).reshape(shape),
+        grades=np.array([[v.grades for v in e.votes] for e in electorates]).reshape(shape),
+        lengths=_per_vote(electorates, lambda _, v: v.length),
+        eligible=_per_vote(electorates, lambda _, v: v.eligible),
+        weights=_per_vote(electorates, lambda _, v: v.weight),
     )
 
 
@@ -118,7 +149,7 @@ def _mean_rounding(grades: Floats, steps: Sequence[float]) -> float:
     return total / n_grades if converted else np.nan
 
 
-def _normalise(weights: Floats) -> Floats:
+def normalise_weights(weights: Floats) -> Floats:
     """Scale weights to mean 1 over the ballots with any."""
     scaled = weights / np.maximum(weights.max(axis=0, initial=0.0), np.finfo(np.float64).tiny)
     count = np.maximum((scaled > 0).sum(axis=0), 1)
@@ -128,9 +159,9 @@ def _normalise(weights: Floats) -> Floats:
 
 
 def _per_vote(
-    electorates: Sequence[Electorate], read: Callable[[Electorate, Vote], float]
+    electorates: Sequence[Electorate], value_of: Callable[[Electorate, Vote], float]
 ) -> Floats:
-    rows = [[float(read(e, v)) for v in e.votes] for e in electorates]
+    rows = [[float(value_of(e, v)) for v in e.votes] for e in electorates]
     return np.array(rows, dtype=np.float64).reshape(len(rows), -1).T.copy()
 
 
@@ -215,7 +246,7 @@ def gradable(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     all_graded
         Moreover every ballot that ranks two candidates grades two.
     """
-    graded = profile.graded
+    graded = profile.grade_mask
     two = graded.sum(axis=1) >= 2
     if profile.weights is not None:
         two &= profile.weights > 0
@@ -226,7 +257,7 @@ def gradable(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         high = np.where(graded, profile.grades, -np.inf).max(axis=1, initial=-np.inf)
         flat = ~(high > low)
     enough = (two.sum(axis=0) >= 2) & (two & ~flat).any(axis=0)
-    missing = (profile.ranked.sum(axis=1) >= 2) & ~two
+    missing = (profile.rank_mask.sum(axis=1) >= 2) & ~two
     return enough, enough & ~missing.any(axis=0)
 
 
@@ -287,7 +318,7 @@ def forever() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class BatchCount:
     """Sessions of one shape under one rule.
 
     Parameters
@@ -326,8 +357,13 @@ def count(
     electorates: Sequence[Electorate],
     settings: Settings,
     check_wanted: GoOn = forever,
-) -> Counted:
-    """Score and rank every session; find the ballots decisive for each lead."""
+    *,
+    known_fits: dict[bytes, list[Fitted]] | None = None,
+) -> BatchCount:
+    """Score and rank every session; find the ballots decisive for each lead.
+
+    `known_fits` has the fits of this profile made under other rules, and takes those made now.
+    """
     rule = RULES[name]
     parameters = settings.parameters if settings.rule == name else {}
     scores = score(rule, profile, **parameters)
@@ -346,15 +382,15 @@ def count(
         )
     fits = None
     if profile.n_reviewers and not over_time:
-        fits = fits_of(electorates, profile, rule, of_grades=scores.fit)
-    return Counted(
+        fits = fits_of(electorates, profile, rule, of_grades=scores.fit, cache=known_fits)
+    return BatchCount(
         rule=rule,
         settings=settings,
         electorates=electorates,
         profile=profile,
         scores=scores,
         placing=placing,
-        margins=matchups(profile).margins,
+        margins=matchups(profile.unscale_weights()).margins,
         votes=votes(profile, rule),
         worth=worth(profile, rule),
         wins=first_places(profile),
@@ -381,7 +417,8 @@ def decider(
     """Return the recount's leaders under the same rule, parameters, tie-break and gate."""
     parameters = settings.parameters if settings.rule == rule.name else {}
 
-    def decide(profile: Profile, origin: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    # Quoted: the types would be built anew for every recount.
+    def decide(profile: Profile, origin: "NDArray[np.integer[Any]]") -> "NDArray[np.bool_]":
         check_wanted()
         scores = score(rule, profile, **parameters)
         barred = None if failed is None else failed[:, origin]
@@ -396,16 +433,20 @@ def fits_of(
     rule: Rule,
     *,
     of_grades: AdditiveFit | None = None,
+    cache: dict[bytes, list[Fitted]] | None = None,
 ) -> list[Fitted]:
     """Fit each session, on grades if these decide, else on ranks.
 
     Grades speak for the ballots if the rule reads them, or if every ballot that ranks two
     candidates also grades two; a rule that reads rankings must not be judged by half of them.
-    `of_grades` is the fit of the grades, where it has been made already.
+    `of_grades` is the fit of the grades, where it has been made already; `cache` has all fits by
+    the sessions that go by grades.
     """
     enough, all_graded = gradable(profile)
     by_grades = enough if rule.needs == "grades" else all_graded
-    paired = any(vote.paired for vote in electorates[0].votes)
+    if cache is not None and by_grades.tobytes() in cache:
+        return cache[by_grades.tobytes()]
+    paired = electorates[0].is_paired
     graded = of_grades
     if graded is None and by_grades.any():
         graded = fit_grades(profile)
@@ -418,6 +459,8 @@ def fits_of(
             fits.append((ranked, column, "ranks"))
         else:
             fits.append((fit_rows(opinion_rows(electorate)), 0, "ranks"))
+    if cache is not None:
+        cache[by_grades.tobytes()] = fits
     return fits
 
 

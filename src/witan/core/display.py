@@ -1,30 +1,66 @@
-"""Results at a prompt and in a notebook: one line, or the whole report."""
+"""Results at a prompt, in a notebook and as data frames: a line, a report, rows."""
 
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+Library = Literal["pandas", "polars", "pyarrow"]
 
 LONGEST = 48
 """Characters of a text that a line quotes."""
 
 Renderer = Callable[[object], str | None]
 
-_renderers: dict[str, Renderer] = {}
+_renderers: dict[str, Any] = {}
 
 
-class Displayed:
+class NotebookDisplay:
     """A result displayed as its report in a notebook."""
 
     __slots__ = ()
 
     def _repr_html_(self) -> str | None:
-        return _renderers["html"](self) if _renderers else None
+        html: str | None = _renderers["html"](self) if _renderers else None
+        return html
 
     def _repr_markdown_(self) -> str | None:
-        return _renderers["markdown"](self) if _renderers else None
+        markdown: str | None = _renderers["markdown"](self) if _renderers else None
+        return markdown
 
 
-def render_by(*, html: Renderer, markdown: Renderer) -> None:
-    """Register what renders results; either returns None for what the other renders."""
-    _renderers.update(html=html, markdown=markdown)
+class FrameSource(ABC):
+    """A result with rows, as which it can be a data frame."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield its rows, column by column."""
+
+    def frame(self, library: Library | None = None) -> Any:
+        """Return its rows as a data frame.
+
+        Parameters
+        ----------
+        library
+            ``pandas``, ``polars`` or ``pyarrow``; None: the one that is imported already, else the
+            first of these that is installed.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no such library, or it is not installed.
+        """
+        return _renderers["frame"](self, library)
+
+
+def render_by(*, html: Renderer, markdown: Renderer, frame: Callable[[Any, Any], object]) -> None:
+    """Register what renders results; the first two return None for what the other renders."""
+    _renderers.update(html=html, markdown=markdown, frame=frame)
 
 
 def brief(text: str) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
 from witan.core.counting import failed_candidates, score, stack
-from witan.core.interpretation import Electorate, Vote
+from witan.core.electorate import Electorate, Vote
 from witan.core.outcome import MIN_VOTES
 from witan.core.placing import Placing, place, votes
 from witan.core.profile import Floats
@@ -29,11 +29,11 @@ DUST = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class _Missing:
+class _MissingBallot:
     """A ballot not yet cast: its recusals and its weight."""
 
     reviewer: str
-    own: str | None
+    own_candidate: str | None
     weight: float
 
 
@@ -42,7 +42,7 @@ class _Race:
     """The votes so far, their leader, and the missing ballots."""
 
     electorate: Electorate
-    missing: tuple[_Missing, ...]
+    missing_ballots: tuple[_MissingBallot, ...]
     leader: str
     settings: Settings
     rule: str
@@ -56,7 +56,7 @@ class _Race:
 
 
 PROVABLE = "borda"
-"""What ``auto`` takes where counting stops when decided: its own rule for rankings."""
+"""The rule of ``auto`` where counting stops when decided: its own for rankings."""
 
 
 def provable_settings(settings: Settings) -> Settings:
@@ -111,7 +111,7 @@ def find_decided_leader(
     race = _race(ballots, outstanding, settings, roster)
     if race is None:
         return None
-    if not race.missing:
+    if not race.missing_ballots:
         return race.leader
     least = _min_votes(race)
     if least is None:
@@ -138,7 +138,7 @@ def _race(
         return None
     recused = settings.counting.recusal != "off"
     missing = tuple(
-        _Missing(reviewer, own if recused else None, weight)
+        _MissingBallot(reviewer, own if recused else None, weight)
         for reviewer, own in outstanding.items()
         if (weight := settings.weights.get(reviewer, 1.0)) > 0
     )
@@ -163,7 +163,7 @@ def _min_votes(race: _Race) -> int | None:
         settled = (counts >= MIN_VOTES).sum() > 1
         return MIN_VOTES if settled and rule.needs == "rankings" and not rule.reads_both else 1
     most = [
-        n + sum(one.own != name for one in race.missing)
+        n + sum(one.own_candidate != name for one in race.missing_ballots)
         for name, n in zip(names, counts, strict=True)
         if name != race.leader
     ]
@@ -203,8 +203,10 @@ def _survives_worst_ballots(race: _Race) -> bool:
     completions = [
         replace(
             race.electorate,
-            votes=race.electorate.votes
-            + tuple(_worst_vote(race, one, rival) for one in race.missing),
+            votes=(
+                *race.electorate.votes,
+                *[_worst_vote(race, one, rival) for one in race.missing_ballots],
+            ),
         )
         for rival in race.rivals
     ]
@@ -216,10 +218,10 @@ def _survives_worst_ballots(race: _Race) -> bool:
     )
 
 
-def _worst_vote(race: _Race, one: _Missing, rival: str) -> Vote:
+def _worst_vote(race: _Race, one: _MissingBallot, rival: str) -> Vote:
     """Build the missing ballot worst for the leader against a rival."""
     names = race.electorate.candidates
-    sheet = [name for name in names if name != one.own]
+    sheet = [name for name in names if name != one.own_candidate]
     order = sorted(sheet, key=lambda name: (name == race.leader) - (name == rival))
     if order == [race.leader]:  # its last place would be a first place
         order = []
@@ -248,16 +250,16 @@ class _Pairs:
 
     Parameters
     ----------
-    over
+    wins
         Weight of the ballots that rank i strictly above j, so far.
-    more
+    possible_wins
         What the missing ballots can add to it.
     dust
         What a difference must exceed to be one.
     """
 
-    over: Floats
-    more: Floats
+    wins: Floats
+    possible_wins: Floats
     dust: float
 
     @classmethod
@@ -271,21 +273,21 @@ class _Pairs:
             ranked = places > 0
             above = places[:, np.newaxis] < places
             over += vote.weight * (above & ranked[:, np.newaxis] & ranked)
-        for one in race.missing:
-            judged = np.array([name != one.own for name in names])
+        for one in race.missing_ballots:
+            judged = np.array([name != one.own_candidate for name in names])
             more += one.weight * (judged[:, np.newaxis] & judged)
         return cls(over, more, DUST * _weight(race))
 
     @property
     def least_margins(self) -> Floats:
         """Ballots for i over j minus the reverse, at least."""
-        least: Floats = self.over - self.over.T - self.more.T
+        least: Floats = self.wins - self.wins.T - self.possible_wins.T
         return least
 
 
 def _weight(race: _Race) -> float:
     return sum(vote.weight for vote in race.electorate.votes) + sum(
-        one.weight for one in race.missing
+        one.weight for one in race.missing_ballots
     )
 
 
@@ -300,8 +302,8 @@ def _keeps_strongest_paths(race: _Race) -> bool:
     pairs = _Pairs.of(race)
     least, most = pairs.least_margins, -pairs.least_margins.T
     by_margins = race.settings.parameters.get("strength") == "margins"
-    weakest = least if by_margins else pairs.over
-    strongest = most if by_margins else pairs.over + pairs.more
+    weakest = least if by_margins else pairs.wins
+    strongest = most if by_margins else pairs.wins + pairs.possible_wins
     # A link that may vanish has no strength; one that may arise has all it could have.
     there = _widest(np.where(least > pairs.dust, weakest, 0.0))[0, 1:]
     back = _widest(np.where(most > 0, strongest, 0.0))[1:, 0]

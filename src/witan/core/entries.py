@@ -9,6 +9,7 @@ from datetime import datetime
 
 from witan.core.ballot import Kind
 from witan.core.outcome import Unit
+from witan.core.slots import set_by_slots
 
 BUCKETS = 256
 """Groups that sessions fall into by the checksum of their name; errors are clustered by them."""
@@ -35,6 +36,7 @@ class Noise:
     effect_variance: float | None
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class SessionEntry:
     """One counted session.
@@ -64,6 +66,7 @@ class SessionEntry:
     noise: Noise | None = None
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class StandingEntry:
     """Standing of one model in one session, by kind of ballot and rule.
@@ -90,6 +93,7 @@ class StandingEntry:
     wins: float
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class MatchupEntry:
     """Matchups of the models of one session, by kind of ballot.
@@ -117,6 +121,7 @@ class MatchupEntry:
     p_beats: tuple[float | None, ...]
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class BallotEntry:
     """One ballot as cast, own candidate included; the input of audits.
@@ -181,8 +186,8 @@ class BallotEntry:
     @property
     def flat(self) -> bool:
         """It ranks two candidates or more and tells none of them apart."""
-        ranked = [share for share in self.shares if share is not None]
-        return len(ranked) > 1 and len(set(ranked)) == 1
+        n_ranked = len(self.shares) - self.shares.count(None)
+        return n_ranked > 1 and len({*self.shares} - {None}) == 1
 
 
 @dataclass(frozen=True, slots=True)

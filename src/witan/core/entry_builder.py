@@ -6,15 +6,17 @@ once, those of one shape as one batch; one session is the batch of one.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, islice
 from math import fsum, isnan, nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Kind
-from witan.core.casts import Cast, Named, Reading, close_gaps, read
 from witan.core.counting import Fitted, fits_of, group_by_shape, score, stack
+from witan.core.electorate import Electorate, Vote
 from witan.core.entries import (
     AnswerEntry,
     BallotEntry,
@@ -24,7 +26,6 @@ from witan.core.entries import (
     SessionEntry,
     StandingEntry,
 )
-from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import Outcome, Unit
 from witan.core.outcome_builder import per_session, to_double
 from witan.core.placing import first_places, votes
@@ -32,6 +33,15 @@ from witan.core.profile import Floats, Matchups, Profile, matchups
 from witan.core.rules import RULES, Rule
 from witan.core.rules.registry import Rivals
 from witan.core.scale import HOLISTIC, Scale, read_grade
+from witan.core.session_ballots import (
+    GradedReading,
+    ModelNames,
+    Reading,
+    SessionBallots,
+    close_gaps,
+    read_ballots,
+    read_graded_ballots,
+)
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.agreement import kendall_ws
@@ -41,7 +51,7 @@ from witan.errors import UnsuitableBallots
 NOBODY: frozenset[int] = frozenset()
 
 PLAIN = {int, float, str, type(None)}
-"""What a grade is that is no mapping from criteria."""
+"""Types of a grade that is no mapping from criteria."""
 
 ModelOf = Callable[[str], str]
 
@@ -54,7 +64,10 @@ KINDS: tuple[Kind, ...] = ("model", "human")
 
 
 def ballot_entries(
-    cast: Cast, reading: Reading, lengths: Mapping[str, int], named: Named
+    ballots: SessionBallots,
+    reading: Reading | GradedReading,
+    lengths: Mapping[str, int],
+    named: ModelNames,
 ) -> list[BallotEntry]:
     """One row per ballot of one kind, in the order given.
 
@@ -64,11 +77,15 @@ def ballot_entries(
     counts. A candidate is on a ballot if it stood on its sheet: where no places on the sheet are
     known, if it stood on the ballot's roster, one's own only if it was ranked or graded.
     """
-    table, carried = _Table(reading, named), _order_counts(cast, reading)
+    if isinstance(reading, GradedReading):
+        return _graded_entries(ballots, reading, lengths, named)
+    table, carried = _Table(reading, named), _order_counts(ballots, reading)
     entries = []
-    for ballot, vote, late in zip(reading.ballots, reading.votes, reading.superseded, strict=True):
+    for ballot, vote, late in zip(
+        reading.ballots, reading.votes, reading.replacement_mask, strict=True
+    ):
         model = ballot.kind == "model"
-        own = reading.own.get(ballot.reviewer, NOBODY)
+        own = reading.own_seats.get(ballot.reviewer, NOBODY)
         seats = () if vote is None else table.on(ballot, vote, own)
         names = [table.names[seat] for seat in seats]
         aside = late or ballot.weight == 0
@@ -86,7 +103,7 @@ def ballot_entries(
                 chars=tuple([lengths.get(name) for name in names]),
                 paired=ballot.paired,
                 abstained=vote is None and not aside,
-                repaired=model and ballot.reviewer in cast.repaired,
+                repaired=model and ballot.reviewer in ballots.repaired_reviewers,
                 kept=same,
                 compared=compared,
                 weight=float(ballot.weight),
@@ -97,13 +114,48 @@ def ballot_entries(
     return entries
 
 
-def _order_counts(cast: Cast, reading: Reading) -> dict[str, tuple[int, int]]:
+def _graded_entries(
+    ballots: SessionBallots, reading: GradedReading, lengths: Mapping[str, int], named: ModelNames
+) -> list[BallotEntry]:
+    """`ballot_entries` of ballots that only grade."""
+    names = reading.electorate.candidates
+    models, unplaced = tuple(map(named.candidate, names)), (0,) * len(names)
+    chars = tuple(map(lengths.get, names))
+    entries = []
+    lines = reading.block.lines[reading.row]
+    for ballot, (own, shares, grades) in zip(reading.ballots, lines, strict=True):
+        lists: Any = (models, tuple(own), tuple(shares), tuple(grades), unplaced, chars)
+        if True in own and grades[seat := own.index(True)] is None:
+            lists = [column[:seat] + column[seat + 1 :] for column in lists]
+        on_models, on_own, on_shares, on_grades, on_positions, on_chars = lists
+        reviewer, kind = ballot.reviewer, ballot.kind
+        model = kind == "model"
+        same, compared = ballots.order_agreement.get(reviewer, (0, 0)) if model else (0, 0)
+        entries.append(
+            BallotEntry(
+                reviewer=named.reviewer(reviewer) if model else reviewer,
+                kind=kind,
+                models=on_models,
+                own=on_own,
+                shares=on_shares,
+                grades=on_grades,
+                positions=on_positions,
+                chars=on_chars,
+                repaired=model and reviewer in ballots.repaired_reviewers,
+                kept=same,
+                compared=compared,
+            )
+        )
+    return entries
+
+
+def _order_counts(ballots: SessionBallots, reading: Reading) -> dict[str, tuple[int, int]]:
     """Per reviewer, pairs judged alike and pairs seen in both orders."""
-    counts = dict(reading.counted.order_kept)
+    counts = dict(reading.electorate.order_kept)
     for ballot in reading.ballots:
-        if ballot.kind == "model" and ballot.reviewer in cast.kept:
-            alike, twice = reading.counted.order_kept.get(ballot.reviewer, (0, 0))
-            more_alike, more = cast.kept[ballot.reviewer]
+        if ballot.kind == "model" and ballot.reviewer in ballots.order_agreement:
+            alike, twice = reading.electorate.order_kept.get(ballot.reviewer, (0, 0))
+            more_alike, more = ballots.order_agreement[ballot.reviewer]
             counts[ballot.reviewer] = (alike + more_alike, twice + more)
     return counts
 
@@ -111,16 +163,16 @@ def _order_counts(cast: Cast, reading: Reading) -> dict[str, tuple[int, int]]:
 class _Table:
     """The candidates of a session, and the presence of each per ballot."""
 
-    def __init__(self, reading: Reading, named: Named) -> None:
-        self.names = reading.counted.candidates
-        self.models = [named.candidate(name) for name in self.names]
+    def __init__(self, reading: Reading, names: ModelNames) -> None:
+        self.names = reading.electorate.candidates
+        self.models = [names.candidate(name) for name in self.names]
         self.seats = {name: seat for seat, name in enumerate(self.names)}
 
     def on(self, ballot: Ballot, vote: Vote, own: frozenset[int]) -> Sequence[int]:
         """The seats of the candidates on a ballot."""
         sheet: Sequence[int] = range(len(self.names))
         if ballot.paired or ballot.candidates not in (None, self.names):
-            named = (self.seats[name] for name in ballot.mentioned() if name in self.seats)
+            named = (self.seats[name] for name in ballot.candidate_names() if name in self.seats)
             sheet = sorted(named)
         positions = ballot.positions
         if not (positions or own):
@@ -208,9 +260,9 @@ class Block:
         self.electorates, self.profile, self.settings = electorates, profile, settings
         self._wins = first_places(profile).T.tolist()
         met = matchups(profile)
-        self._met = _met_a_rival(profile, met)
+        self._met = _has_rival(profile, met)
         self._z = self._standardise_grades()
-        self._over = met.over.astype(np.float64).transpose(2, 0, 1)
+        self._over = met.wins.astype(np.float64).transpose(2, 0, 1)
         self._level = met.level.astype(np.float64).transpose(2, 0, 1)
         self._scores: dict[str, list[list[Number] | None]] = {}
         self._votes: dict[str, list[list[int]]] = {}
@@ -224,31 +276,32 @@ class Block:
             by_name = {line.candidate: line.score for line in outcome.standings}
             scores: list[Number] | None = [by_name.get(name) for name in electorate.candidates]
         else:
-            scores = self._scored(rule)[column]
+            scores = self._score_rows(rule)[column]
         if scores is None:
             return []
         if rule not in self._votes:
             self._votes[rule] = votes(self.profile, RULES[rule]).T.tolist()
-        seats: dict[str, list[int]] = {}
-        for seat, name in enumerate(electorate.candidates):
-            seats.setdefault(model_of(name), []).append(seat)
-        z, wins, n = self._z[column], self._wins[column], self._votes[rule][column]
+        models = [model_of(name) for name in electorate.candidates]
+        z, n = self._z[column], self._votes[rule][column]
         met = self._met[RULES[rule].rivals][column]
-        contested = any(self._met["session"][column])
-        return [
-            StandingEntry(
-                kind=kind,
-                rule=rule,
-                model=model,
-                # Who has no vote or no rival may get 0 from a rule: that is no score to average.
-                score=_mean([scores[seat] if n[seat] and met[seat] else None for seat in mine]),
-                z=_mean([z[seat] for seat in mine]),
-                votes=sum([n[seat] for seat in mine]),
-                offered=sum([electorate.offered[seat] for seat in mine]),
-                wins=sum([wins[seat] for seat in mine]) if contested else 0,
-            )
-            for model, mine in seats.items()
+        wins = self._wins[column] if any(self._met["session"][column]) else [0.0] * len(models)
+        # Who has no vote or no rival may get 0 from a rule: that is no score to average.
+        averaged = [
+            known if votes and rivals else None
+            for known, votes, rivals in zip(scores, n, met, strict=True)
         ]
+        lines = zip(models, averaged, z, n, electorate.offered, wins, strict=True)
+        if len(set(models)) == len(models):  # nearly every model holds one seat
+            return [StandingEntry(kind, rule, *line) for line in lines]
+        by_model: dict[str, list[Any]] = {}
+        for model, *line in lines:
+            by_model.setdefault(model, []).append(line)
+        standings = []
+        for model, seats in by_model.items():
+            known, standard, said, offered, first = zip(*seats, strict=True)
+            figures = _mean(known), _mean(standard), sum(said), sum(offered), sum(first)
+            standings.append(StandingEntry(kind, rule, model, *figures))
+        return standings
 
     def matchup(
         self, column: int, kind: Kind, model_of: ModelOf, outcome: Outcome | None
@@ -259,6 +312,10 @@ class Block:
         models = sorted(set(named))
         if len(models) < 2 or not electorate.votes:
             return None
+        p_beats: tuple[Number, ...] = (None,) * (len(models) * (len(models) - 1) // 2)
+        if models == named and outcome is None:
+            wins, losses, ties = (tuple(pairs[column]) for pairs in self._pairs)
+            return MatchupEntry(kind, tuple(models), wins, losses, ties, p_beats)
         order = sorted(range(len(named)), key=named.__getitem__)
         over, level = self._over[column].tolist(), self._level[column].tolist()
         pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -272,8 +329,15 @@ class Block:
             wins=tuple([sum([over[i][j] for i, j in seats]) for seats in met]),
             losses=tuple([sum([over[j][i] for i, j in seats]) for seats in met]),
             ties=tuple([sum([level[i][j] for i, j in seats]) for seats in met]),
-            p_beats=(None,) * len(met) if outcome is None else _beats(outcome, electorate, met),
+            p_beats=p_beats if outcome is None else _beats(outcome, electorate, met),
         )
+
+    @cached_property
+    def _pairs(self) -> tuple[list[list[float]], ...]:
+        """Wins, losses and ties of each pair of seats, per session."""
+        first, second = np.triu_indices(self.profile.n_candidates, k=1)
+        tables = (self._over[:, first, second], self._over[:, second, first])
+        return tuple(table.tolist() for table in (*tables, self._level[:, first, second]))
 
     def _standardise_grades(self) -> list[list[Number]]:
         """Mean standardised grade per session and candidate; 0 if all ballots are flat."""
@@ -286,7 +350,7 @@ class Block:
         counts = (votes(self.profile, rule) > 0) & np.array(self._met[rule.rivals]).T
         return per_session(to_double(np.where(counts, z, z.dtype.type(nan))))
 
-    def _scored(self, rule: str) -> list[list[Number] | None]:
+    def _score_rows(self, rule: str) -> list[list[Number] | None]:
         """The scores of every session under a rule, from outcomes if present."""
         if rule not in self._scores:
             self._scores[rule] = self._count_scores(RULES[rule])
@@ -301,7 +365,7 @@ class Block:
             return [[None] * self.profile.n_candidates for _ in scores]
         chosen = np.arange(self.profile.n_sessions)
         if rule.needs == "grades":
-            chosen = np.flatnonzero(self.profile.graded.any(axis=(0, 1)))
+            chosen = np.flatnonzero(self.profile.grade_mask.any(axis=(0, 1)))
         for part in self._countable(rule, chosen):
             for column, row in zip(part.columns, per_session(to_double(part.score)), strict=True):
                 scores[int(column)] = row
@@ -322,13 +386,13 @@ class Block:
                     yield from self._countable(rule, np.array([column]))
 
 
-def _met_a_rival(profile: Profile, met: Matchups) -> dict[Rivals, list[list[bool]]]:
+def _has_rival(profile: Profile, matchups: Matchups) -> dict[Rivals, list[list[bool]]]:
     """Candidates with a rival, per session, by each meaning of rivals."""
-    ranked = profile.ranked
+    ranked = profile.rank_mask
     if profile.weights is not None:
         ranked = ranked & (profile.weights > 0)[:, np.newaxis]
     voted = ranked.any(axis=0)
-    on_a_ballot = (met.over + met.over.swapaxes(0, 1) + met.level).sum(axis=1) > 0
+    on_a_ballot = (matchups.wins + matchups.wins.swapaxes(0, 1) + matchups.level).sum(axis=1) > 0
     in_the_session = voted & (voted.sum(axis=0) > 1)
     return {
         "ballot": on_a_ballot.T.tolist(),
@@ -361,26 +425,26 @@ def _beats(
 
 def _mean(values: Sequence[Number]) -> Number:
     """Mean of the known values; None without any."""
-    if len(values) == 1:  # nearly every model holds one seat
-        return values[0]
     known = [value for value in values if value is not None]
     return fsum(known) / len(known) if known else None
 
 
 def entries_of(
-    cast: Cast,
+    ballots: SessionBallots,
     *,
     rules: Sequence[str] = ("borda",),
     settings: Settings | None = None,
     with_p_beats: bool | None = None,
 ) -> Entries:
     """All rows of one session; see `entries_of_many`."""
-    [entries] = entries_of_many([cast], rules=rules, settings=settings, with_p_beats=with_p_beats)
+    [entries] = entries_of_many(
+        [ballots], rules=rules, settings=settings, with_p_beats=with_p_beats
+    )
     return entries
 
 
 def entries_of_many(
-    casts: Iterable[Cast],
+    casts: Iterable[SessionBallots],
     *,
     rules: Sequence[str] = ("borda",),
     settings: Settings | None = None,
@@ -425,7 +489,7 @@ class _Half:
 
     number: int
     kind: Kind
-    reading: Reading
+    reading: Reading | GradedReading
     outcome: Outcome | None
     standings: list[StandingEntry]
     matchup: MatchupEntry | None = None
@@ -435,7 +499,7 @@ class _Half:
     @property
     def electorate(self) -> Electorate:
         """Electorate of the counted ballots."""
-        return self.reading.counted
+        return self.reading.electorate
 
 
 class _Counting:
@@ -443,15 +507,28 @@ class _Counting:
 
     def __init__(
         self,
-        casts: Sequence[Cast],
+        casts: Sequence[SessionBallots],
         rules: tuple[str, ...],
         settings: Settings,
         with_p_beats: bool | None,
     ) -> None:
         self.casts, self.rules, self.settings = casts, rules, settings
         self.with_p_beats = with_p_beats
-        self.named = [Named(cast) for cast in casts]
-        self.halves = [half for number in range(len(casts)) for half in self._read_casts(number)]
+        self.named = [ModelNames(cast) for cast in casts]
+        kinds = [_ballots_by_kind(cast) for cast in casts]
+        alone = len({cast.session for cast in casts}) == len(casts)
+        graded = {
+            kind: read_graded_ballots(
+                {c.session: of[kind] for c, of in zip(casts, kinds, strict=True) if kind in of},
+                settings,
+            )
+            for kind in (KINDS if alone else ())
+        }
+        self.halves = [
+            half
+            for number, ballots in enumerate(kinds)
+            for half in self._read_casts(number, ballots, graded)
+        ]
 
     def entries(self) -> Iterator[Entries]:
         """Count all, then give the rows in the order of the sessions."""
@@ -466,15 +543,19 @@ class _Counting:
                 half = next(waiting, None)
             yield self._entries(number, mine)
 
-    def _read_casts(self, number: int) -> list[_Half]:
+    def _read_casts(
+        self,
+        number: int,
+        ballots: Mapping[Kind, Sequence[Ballot]],
+        graded: Mapping[Kind, Mapping[str, GradedReading]],
+    ) -> list[_Half]:
         cast = self.casts[number]
-        by_kind: dict[Kind, list[Ballot]] = {}
-        for ballot in cast.ballots:
-            by_kind.setdefault(ballot.kind, []).append(ballot)
         halves = []
         for kind in KINDS:
-            if kind in by_kind:
-                reading = read(cast.session, by_kind[kind], self.settings)
+            if kind in ballots:
+                reading = graded.get(kind, {}).get(cast.session) or read_ballots(
+                    cast.session, ballots[kind], self.settings
+                )
                 halves.append(_Half(number, kind, reading, None, []))
         both = len(halves) == len(KINDS)
         wanted = both if self.with_p_beats is None else self.with_p_beats
@@ -520,15 +601,13 @@ class _Counting:
         cast, named = self.casts[number], self.named[number]
         known = {answer.seat: answer.chars for answer in cast.answers if answer.chars is not None}
         lengths = {**known, **cast.lengths}
-        rows = {
-            half.kind: iter(ballot_entries(cast, half.reading, lengths, named)) for half in halves
-        }
+        rows = {half.kind: ballot_entries(cast, half.reading, lengths, named) for half in halves}
         models = next((half for half in halves if half.kind == "model"), None)
         return Entries(
             session=_session_entry(cast, models),
             standings=tuple(row for half in halves for row in half.standings),
             matchups=tuple(half.matchup for half in halves if half.matchup is not None),
-            ballots=tuple(next(rows[ballot.kind]) for ballot in cast.ballots),
+            ballots=_in_order(rows, cast.ballots),
             answers=cast.answers
             or tuple(
                 AnswerEntry(name, named.candidate(name), chars) for name, chars in lengths.items()
@@ -536,11 +615,28 @@ class _Counting:
         )
 
 
+def _in_order(
+    rows: Mapping[Kind, Sequence[BallotEntry]], ballots: Sequence[Ballot]
+) -> tuple[BallotEntry, ...]:
+    """Rows of both kinds in the order of the ballots."""
+    if len(rows) == 1:
+        return tuple(*rows.values())
+    sources = {kind: iter(of_kind) for kind, of_kind in rows.items()}
+    return tuple([next(sources[ballot.kind]) for ballot in ballots])
+
+
+def _ballots_by_kind(ballots: SessionBallots) -> dict[Kind, list[Ballot]]:
+    by_kind: dict[Kind, list[Ballot]] = {}
+    for ballot in ballots.ballots:
+        by_kind.setdefault(ballot.kind, []).append(ballot)
+    return by_kind
+
+
 def _part(profile: Profile, columns: Sequence[int]) -> Profile:
     return profile if len(columns) == profile.n_sessions else profile.take(np.array(columns))
 
 
-def _session_entry(cast: Cast, models: _Half | None) -> SessionEntry:
+def _session_entry(ballots: SessionBallots, models: _Half | None) -> SessionEntry:
     """The row of the session itself, with its models' agreement and noise."""
     agreement = kendall_w = noise = None
     if models is not None:
@@ -548,11 +644,11 @@ def _session_entry(cast: Cast, models: _Half | None) -> SessionEntry:
         if models.outcome is not None:
             agreement = _agreement(models.outcome)
     return SessionEntry(
-        session=cast.session,
-        at=cast.at,
-        category=cast.category,
-        simulated=cast.simulated,
-        kendall_w=kendall_w if cast.outcome is None else cast.outcome.kendall_w,
+        session=ballots.session,
+        at=ballots.at,
+        category=ballots.category,
+        simulated=ballots.simulated,
+        kendall_w=kendall_w if ballots.outcome is None else ballots.outcome.kendall_w,
         agreement=agreement,
         noise=noise,
     )

@@ -54,12 +54,12 @@ def _escape_match(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-def escape_json(encoded: str) -> str:
+def escape_json(text: str) -> str:
     r"""Escape control characters in encoded JSON: ``\u009b``, ``\u202e``.
 
     The encoder leaves them as they are; a reader gets the same values back.
     """
-    return encoded if encoded.isascii() and "\x7f" not in encoded else _STEERING.sub(_u, encoded)
+    return text if text.isascii() and "\x7f" not in text else _STEERING.sub(_u, text)
 
 
 def _u(match: re.Match[str]) -> str:

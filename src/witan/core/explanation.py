@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
-from witan.core.counting import Counted, count, stack
-from witan.core.display import Displayed
+from witan.core.counting import BatchCount, count, stack
+from witan.core.display import NotebookDisplay
+from witan.core.electorate import Electorate
 from witan.core.inference import fit_parts
-from witan.core.interpretation import Electorate
 from witan.core.outcome import MIN_VOTES, Outcome
 from witan.core.profile import Floats, matchups
 from witan.core.rubric import Rubric, overall
@@ -39,19 +39,20 @@ def ranking_text(groups: Sequence[Sequence[str]]) -> str:
 class Session:
     """The arrays of one session without their session axis."""
 
-    def __init__(self, counted: Counted, top: list[int]) -> None:
-        profile = counted.profile
-        self.counted, self.profile, self.top = counted, profile, top
+    def __init__(self, counted: BatchCount, top: list[int]) -> None:
+        profile = counted.profile.unscale_weights()
+        self.count, self.profile, self.top = counted, profile, top
         electorate = counted.electorates[0]
         self.names = electorate.candidates
         self.reviewers = [vote.reviewer for vote in electorate.votes]
         n_reviewers, n_candidates, _ = profile.places.shape
         self.ranks = profile.ranks[:, :, 0]
-        self.graded = profile.graded[:, :, 0]
+        self.grade_mask = profile.grade_mask[:, :, 0]
         grades = np.zeros(profile.places.shape) if profile.grades is None else profile.grades
-        self.grades = np.where(self.graded, grades[:, :, 0], np.nan).astype(np.float64)
+        self.grades = np.where(self.grade_mask, grades[:, :, 0], np.nan).astype(np.float64)
         weights = profile.weights
         self.weights = np.ones(n_reviewers) if weights is None else weights[:, 0].astype(np.float64)
+        self.weighs = bool(np.any(self.weights != 1.0))
         ranked = (~np.isnan(self.ranks)).sum(axis=1)
         self.lengths = ranked if profile.lengths is None else profile.lengths[:, 0]
         roster = np.full(n_reviewers, n_candidates)
@@ -199,18 +200,18 @@ def hybrid(session: Session) -> Iterator[Step]:
     )
 
 
-def normalized(session: Session) -> Iterator[Step]:
+def explain_normalized(session: Session) -> Iterator[Step]:
     """Each grade in deviations from the mean of its ballot."""
-    if bool(session.counted.scores.fell_back is not None and session.counted.scores.fell_back[0]):
+    if bool(session.count.scores.fell_back is not None and session.count.scores.fell_back[0]):
         yield Step(
             "Every ballot is flat", ("No ballot tells two candidates apart: Borda decides.",)
         )
         yield _borda_step(session, session.weights)
         return
-    count = np.maximum(session.graded.sum(axis=1), 1)
-    level = np.where(session.graded, session.grades, 0.0).sum(axis=1) / count
+    count = np.maximum(session.grade_mask.sum(axis=1), 1)
+    level = np.where(session.grade_mask, session.grades, 0.0).sum(axis=1) / count
     away = session.grades - level[:, np.newaxis]
-    spread = np.sqrt((np.where(session.graded, away, 0.0) ** 2).sum(axis=1) / count)
+    spread = np.sqrt((np.where(session.grade_mask, away, 0.0) ** 2).sum(axis=1) / count)
     flat = spread < 0.001
     z = np.where(flat[:, np.newaxis], 0.0 * away, away / np.where(flat, 1.0, spread)[:, np.newaxis])
     yield session.per_ballot(
@@ -221,9 +222,9 @@ def normalized(session: Session) -> Iterator[Step]:
     )
 
 
-def calibrated(session: Session) -> Iterator[Step]:
+def explain_calibrated(session: Session) -> Iterator[Step]:
     """Each grade with the reviewer's scale and level taken out."""
-    graded = session.graded & (session.weights > 0)[:, np.newaxis]
+    graded = session.grade_mask & (session.weights > 0)[:, np.newaxis]
     grades = np.where(graded, session.grades, np.nan)
     count = graded.sum(axis=1)
     n = np.maximum(count, 1)
@@ -251,9 +252,10 @@ def calibrated(session: Session) -> Iterator[Step]:
 
 def _matchup_step(session: Session) -> Step:
     counts = matchups(session.profile)
-    over = counts.over[:, :, 0]
+    over = counts.wins[:, :, 0]
     cells = [[f"{over[i, j]:g}–{over[j, i]:g}" for j in range(len(over))] for i in range(len(over))]
-    words = "Each cell: ballots that place the row above the column, and the reverse."
+    ballots = "weight of the ballots" if session.weighs else "ballots"
+    words = f"Each cell: {ballots} that place the row above the column, and the reverse."
     return session.matrix("Head to head", [words], cells)
 
 
@@ -266,7 +268,7 @@ def tournament(session: Session) -> Iterator[Step]:
     """Matchups won, drawn and lost."""
     yield from _matchups(session)
     counts = matchups(session.profile)
-    margins, met = counts.margins[:, :, 0], counts.met[:, :, 0] > 0
+    margins, met = counts.margins[:, :, 0], counts.comparisons[:, :, 0] > 0
     won, lost = (np.sign(margins) == 1).sum(axis=1), (np.sign(margins) == -1).sum(axis=1)
     played = met.sum(axis=1)
     rows = tuple(
@@ -295,12 +297,13 @@ def schulze(session: Session) -> Iterator[Step]:
     counts = matchups(session.profile)
     margins = counts.margins[:, :, 0]
     by_votes = session.parameters.get("strength") == "winning_votes"
-    path = np.where(margins > 0, counts.over[:, :, 0] if by_votes else margins, 0).astype(float)
+    ballots = "weight for it" if session.weighs else "ballots for it"
+    path = np.where(margins > 0, counts.wins[:, :, 0] if by_votes else margins, 0).astype(float)
     for hops in range(len(path)):
         path = np.maximum(path, np.minimum(path[:, hops, np.newaxis], path[hops]))
     words = [
         "A chain of majorities is as strong as its weakest link; each cell: the strongest chain "
-        f"from row to column, in {'ballots for it' if by_votes else 'margins'}.",
+        f"from row to column, in {ballots if by_votes else 'margins'}.",
         "One is above another if its chain is stronger than the chain back; the score is the share "
         "of rivals that are not above.",
     ]
@@ -340,8 +343,8 @@ def ranked_pairs(session: Session) -> Iterator[Step]:
 def kemeny(session: Session) -> Iterator[Step]:
     """Votes against the ranking, pair by pair."""
     yield from _matchups(session)
-    over = matchups(session.profile).over[:, :, 0]
-    details = session.counted.scores.details
+    over = matchups(session.profile).wins[:, :, 0]
+    details = session.count.scores.details
     distance, optima = float(details["distance"][0]), int(details["optima"][0])
     placed = [
         c for c in np.argsort(-session.score, kind="stable") if not np.isnan(session.score[c])
@@ -356,13 +359,18 @@ def kemeny(session: Session) -> Iterator[Step]:
         (session.names[above], session.names[below], cell(over[below, above]))
         for above, below in against
     ]
-    words = [f"No ranking contradicts fewer pairs on ballots than {distance:g}."]
+    fewer, few = "fewer pairs on ballots", "few"
+    if session.weighs:
+        fewer, few = "less weight of ballots, pair by pair,", "little"
+    words = [f"No ranking contradicts {fewer} than {distance:g}."]
     if optima == 1:
-        words.append("Only this one does so few; below, what each of its pairs is contradicted by.")
+        words.append(
+            f"Only this one does so {few}; below, what each of its pairs is contradicted by."
+        )
     else:
         many = f"{optima} rankings do" if optima else "Several rankings do"
         words.append(
-            f"{many} so few; the order below is that of their mean places, up to six candidates."
+            f"{many} so {few}; the order below is that of their mean places, up to six candidates."
         )
     yield Step("Least contradiction", tuple(words), ("above", "below", "against"), tuple(rows))
 
@@ -377,15 +385,16 @@ def irv(session: Session) -> Iterator[Step]:
         gone.add(step.eliminated)
         out = session.names[step.eliminated]
         rows.append((number, *counts, cell(step.exhausted), out, why[step.broken_by]))
+    by_weight = " by its weight" if session.weighs else ""
     words = (
-        "In each round every ballot goes to its highest candidate left, k tied for highest having "
-        "1/k each; the fewest goes out.",
+        f"In each round every ballot goes{by_weight} to its highest candidate left, k tied for "
+        "highest having 1/k each; the fewest goes out.",
     )
     header = ("round", *session.names, "exhausted", "goes out", "")
     yield Step("Rounds", words, header, tuple(rows))
 
 
-def fitted(session: Session) -> Iterator[Step]:
+def explain_fit(session: Session) -> Iterator[Step]:
     """Strengths found by iteration, and what they mean for the first two."""
     yield from _matchups(session)
     prior = float(session.parameters["ghost_wins"])
@@ -409,14 +418,14 @@ def show_scores(session: Session) -> Iterator[Step]:
 
 
 def _scores(session: Session) -> tuple[tuple[Cell, ...], ...]:
-    error = session.counted.scores.std_error
+    error = session.count.scores.std_error
     errors: NDArray[Any] = np.full(len(session.names), np.nan) if error is None else error[:, 0]
     return tuple(
         (name, cell(session.score[c]), cell(errors[c])) for c, name in enumerate(session.names)
     )
 
 
-def hand_count(counted: Counted, top: Sequence[int]) -> Iterator[Step]:
+def hand_count(counted: BatchCount, top: Sequence[int]) -> Iterator[Step]:
     """Tables of the rule's arithmetic for one session.
 
     Parameters
@@ -436,20 +445,20 @@ _ARITHMETIC: dict[str, Callable[[Session], Iterator[Step]]] = {
     "mean_rank": mean_rank,
     "range": mean_grade,
     "hybrid": hybrid,
-    "normalized_scores": normalized,
-    "calibrated": calibrated,
+    "normalized_scores": explain_normalized,
+    "calibrated": explain_calibrated,
     "tournament": tournament,
     "schulze": schulze,
     "ranked_pairs": ranked_pairs,
     "kemeny": kemeny,
     "irv": irv,
-    "bradley_terry": fitted,
-    "plackett_luce": fitted,
+    "bradley_terry": explain_fit,
+    "plackett_luce": explain_fit,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation(Displayed):
+class Explanation(NotebookDisplay):
     """An outcome and the steps to it.
 
     Parameters
@@ -502,8 +511,8 @@ def explain(
     return Explanation(outcome, tuple(_steps(mine, counted, outcome)))
 
 
-def _session(cast: Sequence[Ballot], session: str | None) -> str:
-    known = list(dict.fromkeys(ballot.session for ballot in cast))
+def _session(ballots: Sequence[Ballot], session: str | None) -> str:
+    known = list(dict.fromkeys(ballot.session for ballot in ballots))
     if not known:
         raise NothingToCount("there is no ballot to count")
     if session is None and len(known) > 1:
@@ -514,9 +523,11 @@ def _session(cast: Sequence[Ballot], session: str | None) -> str:
     return known[0] if session is None else session
 
 
-def _prepare(cast: Sequence[Ballot], settings: Settings, name: str) -> tuple[Electorate, Settings]:
+def _prepare(
+    ballots: Sequence[Ballot], settings: Settings, name: str
+) -> tuple[Electorate, Settings]:
     """The electorate of the session, and settings with all learned values."""
-    everyone, settings = prepare(cast, settings)
+    everyone, settings = prepare(ballots, settings)
     at = next(
         (place for place, electorate in enumerate(everyone) if electorate.session == name), None
     )
@@ -527,17 +538,17 @@ def _prepare(cast: Sequence[Ballot], settings: Settings, name: str) -> tuple[Ele
     return everyone[at], settings
 
 
-def _explain_recount(electorate: Electorate, settings: Settings, outcome: Outcome) -> Counted:
+def _explain_recount(electorate: Electorate, settings: Settings, outcome: Outcome) -> BatchCount:
     """The same count once more, with its arrays kept."""
     reliability = None if settings.reliability is None else [settings.reliability]
     profile = stack([electorate], reliability=reliability)
     return count(outcome.rule, profile, [electorate], replace(settings, flips=False))
 
 
-def _steps(cast: Sequence[Ballot], counted: Counted, outcome: Outcome) -> Iterator[Step]:
+def _steps(ballots: Sequence[Ballot], counted: BatchCount, outcome: Outcome) -> Iterator[Step]:
     electorate = counted.electorates[0]
-    yield _explain_cast(cast)
-    yield _explain_counted(cast, electorate, counted.settings)
+    yield _explain_ballots(ballots)
+    yield _explain_counted(ballots, electorate, counted.settings)
     if not outcome.leaders:
         return
     seats = {name: seat for seat, name in enumerate(electorate.candidates)}
@@ -550,11 +561,11 @@ def _steps(cast: Sequence[Ballot], counted: Counted, outcome: Outcome) -> Iterat
     yield Step("What the lead depends on", (_flips(outcome),))
 
 
-def _explain_cast(cast: Sequence[Ballot]) -> Step:
+def _explain_ballots(ballots: Sequence[Ballot]) -> Step:
     """Every ballot as it came."""
-    graded = any(ballot.grades for ballot in cast)
+    graded = any(ballot.grades for ballot in ballots)
     rows: list[tuple[Cell, ...]] = []
-    for ballot in cast:
+    for ballot in ballots:
         ranking = ranking_text(ballot.groups)
         if ballot.abstained:
             ranking = f"abstained: {ballot.reason}" if ballot.reason else "abstained"
@@ -575,7 +586,7 @@ def _grades_text(grades: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _explain_counted(cast: Sequence[Ballot], electorate: Electorate, settings: Settings) -> Step:
+def _explain_counted(ballots: Sequence[Ballot], electorate: Electorate, settings: Settings) -> Step:
     """The counted rankings, and all changes on the way to them."""
     weights = settings.weights
     rows = tuple(
@@ -583,8 +594,8 @@ def _explain_counted(cast: Sequence[Ballot], electorate: Electorate, settings: S
         for vote in electorate.votes
     )
     changes = [
-        *_recusals(cast, settings.counting.recusal),
-        *_ceilings(cast, settings.counting.rubric),
+        *_recusals(ballots, settings.counting.recusal),
+        *_ceilings(ballots, settings.counting.rubric),
         *(f"{name} abstains: {why}." for name, why in electorate.abstentions.items()),
         *(f"{name} failed the safety gate and goes last." for name in electorate.failed),
         *electorate.warnings,
@@ -595,24 +606,24 @@ def _explain_counted(cast: Sequence[Ballot], electorate: Electorate, settings: S
     return Step(title, tuple(changes), ("reviewer", "ranking", "weight"), rows)
 
 
-def _recusals(cast: Sequence[Ballot], recusal: str) -> Iterator[str]:
+def _recusals(ballots: Sequence[Ballot], recusal: str) -> Iterator[str]:
     """Candidates removed from each ballot as the reviewer's own."""
     when = {"before": "before places are counted", "after": "after places are counted"}
     pairs = set()
-    for ballot in cast:
+    for ballot in ballots:
         authors = ballot.authors or {}
-        for name in ballot.mentioned():
+        for name in ballot.candidate_names():
             own = authors.get(name, name) == ballot.reviewer
             if own and recusal in when and (ballot.reviewer, name) not in pairs:
                 pairs.add((ballot.reviewer, name))
                 yield f"{ballot.reviewer} has no say on its own {name}: recused {when[recusal]}."
 
 
-def _ceilings(cast: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
+def _ceilings(ballots: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
     """Grades lowered by a ceiling of the rubric."""
     criteria = {criterion.name for criterion in rubric.criteria}
     bare = replace(rubric, ceilings=())
-    for ballot in cast:
+    for ballot in ballots:
         for name, cell in ballot.grades.items():
             if not isinstance(cell, Mapping):
                 continue
@@ -628,7 +639,7 @@ def _ceilings(cast: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
                 )
 
 
-def _explain_input(counted: Counted, outcome: Outcome) -> Step:
+def _explain_input(counted: BatchCount, outcome: Outcome) -> Step:
     """The rule's input table: ranks, or grades if it reads them."""
     electorate, profile = counted.electorates[0], counted.profile
     header = ("reviewer", *electorate.candidates)
@@ -656,7 +667,7 @@ def _standings(outcome: Outcome) -> Step:
     return Step("Hence the order", tuple(words), ("rank", "candidate", "score"), rows)
 
 
-def _difference(counted: Counted, outcome: Outcome, top: Sequence[int]) -> Step:
+def _difference(counted: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step:
     """The contrast between the first two lines, or their intervals."""
     if outcome.ties == "intervals":
         return _intervals(counted, outcome)
@@ -697,7 +708,7 @@ def _verdict(outcome: Outcome, names: Sequence[str], p: float, votes: int) -> st
     return f"p is not under {limit:.2g}: {pair} are too close to call."
 
 
-def _intervals(counted: Counted, outcome: Outcome) -> Step:
+def _intervals(counted: BatchCount, outcome: Outcome) -> Step:
     threshold = counted.settings.threshold
     rows: list[tuple[Cell, ...]] = []
     for line in outcome.standings[:2]:

@@ -21,14 +21,14 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SafetyVerdict:
     """Flags of a check on one answer; without flags the answer passed."""
 
     flags: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
 
     @property
-    def passed(self) -> bool:
+    def is_safe(self) -> bool:
         """True without flags."""
         return not self.flags
 
@@ -36,7 +36,7 @@ class Verdict:
 class SafetyCheck(Protocol):
     """A check of one answer's text."""
 
-    def __call__(self, text: str, /) -> Verdict:
+    def __call__(self, text: str, /) -> SafetyVerdict:
         """Judge one answer."""
         ...
 
@@ -64,4 +64,4 @@ class Gate:
     def of(cls, answers: Mapping[str, str], check: SafetyCheck, cap: float = 0.0) -> "Gate":
         """Check every answer, candidate to text."""
         verdicts = ((candidate, check(text)) for candidate, text in answers.items())
-        return cls({candidate: v.flags for candidate, v in verdicts if not v.passed}, cap)
+        return cls({candidate: v.flags for candidate, v in verdicts if not v.is_safe}, cap)

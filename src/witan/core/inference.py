@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.counting import Counted, opinion_rows
-from witan.core.interpretation import Electorate
+from witan.core.counting import BatchCount, opinion_rows
+from witan.core.electorate import Electorate
 from witan.core.outcome import Prior, Unit
 from witan.core.profile import Floats, Profile
 from witan.core.settings import Settings
@@ -36,13 +36,13 @@ class Inference:
     effects, std_errors, p_best : float array, shape (C, S)
         NaN where unknown.
     p_beats : float array, shape (C, C, S)
-    separated : bool array, shape (C, C, S)
+    separation_mask : bool array, shape (C, C, S)
         i is above j beyond noise.
     df, rho : float array, shape (S,)
         Degrees of freedom, and the error that reviewers share; NaN where unknown.
     can_tell : bool array, shape (S,)
         Ballots enough to separate a pair.
-    connected : bool array, shape (S,)
+    is_connected : bool array, shape (S,)
         Every candidate with votes was compared with every other, if only through others.
     """
 
@@ -52,15 +52,15 @@ class Inference:
     std_errors: Floats
     p_beats: Floats
     p_best: Floats
-    separated: NDArray[np.bool_]
+    separation_mask: NDArray[np.bool_]
     df: Floats
     rho: Floats
     can_tell: NDArray[np.bool_]
-    connected: NDArray[np.bool_]
+    is_connected: NDArray[np.bool_]
 
     @classmethod
     def blank(cls, n_candidates: int, n_sessions: int) -> "Inference":
-        """Nothing known of any session."""
+        """Statistics of sessions of which nothing is known yet."""
         one = (n_candidates, n_sessions)
         pairs = (n_candidates, *one)
         return cls(
@@ -70,11 +70,11 @@ class Inference:
             std_errors=np.full(one, np.nan),
             p_beats=np.full(pairs, np.nan),
             p_best=np.full(one, np.nan),
-            separated=np.zeros(pairs, dtype=np.bool_),
+            separation_mask=np.zeros(pairs, dtype=np.bool_),
             df=np.full(n_sessions, np.nan),
             rho=np.full(n_sessions, np.nan),
             can_tell=np.zeros(n_sessions, dtype=np.bool_),
-            connected=np.ones(n_sessions, dtype=np.bool_),
+            is_connected=np.ones(n_sessions, dtype=np.bool_),
         )
 
 
@@ -105,6 +105,9 @@ class FittedSessions:
 
 def _share_of_models(electorate: Electorate) -> float:
     """Share that models have of the weight of all reviewers."""
+    kinds = set(electorate.kinds)
+    if len(kinds) < 2:
+        return float("model" in kinds)
     weights = {vote.reviewer: (vote.kind, vote.weight) for vote in electorate.votes}
     heaviest = max((weight for _, weight in weights.values()), default=0.0) or 1.0
     total = math.fsum(weight / heaviest for _, weight in weights.values())
@@ -112,7 +115,7 @@ def _share_of_models(electorate: Electorate) -> float:
     return own / total if total else 0.0
 
 
-def infer(counted: Counted) -> Inference:
+def infer(counted: BatchCount) -> Inference:
     """Compute all blocks of a batch."""
     n_candidates, n_sessions = counted.votes.shape
     blocks = Inference.blank(n_candidates, n_sessions)
@@ -128,12 +131,14 @@ def infer(counted: Counted) -> Inference:
     return blocks
 
 
-def _fill(blocks: Inference, part: FittedSessions, barred: NDArray[np.bool_], level: float) -> None:
+def _fill(
+    blocks: Inference, part: FittedSessions, excluded: NDArray[np.bool_], level: float
+) -> None:
     at, uncertainty = part.columns, part.uncertainty
-    places = np.arange(len(barred)) if part.places is None else part.places
+    places = np.arange(len(excluded)) if part.places is None else part.places
     eligible = np.ones_like(uncertainty.votes, dtype=np.bool_)
     for candidate, place in enumerate(places):
-        eligible[place] &= ~barred[candidate]
+        eligible[place] &= ~excluded[candidate]
     known = beliefs(uncertainty, eligible, ratios(part.prior))
     pairs = np.ix_(places, places)
     copies = np.bincount(places)[places]
@@ -144,14 +149,14 @@ def _fill(blocks: Inference, part: FittedSessions, barred: NDArray[np.bool_], le
     blocks.std_errors[:, at] = uncertainty.std_errors()[places]
     blocks.p_beats[:, :, at] = known.p_beats[pairs]
     blocks.p_best[:, at] = known.p_best[places] / copies[:, np.newaxis]
-    blocks.separated[:, :, at] = uncertainty.separated(level)[pairs]
+    blocks.separation_mask[:, :, at] = uncertainty.separate_pairs(level)[pairs]
     blocks.df[at] = uncertainty.df
     blocks.can_tell[at] = uncertainty.can_tell
     highest = uncertainty.fit.components.max(axis=1, initial=0)
-    blocks.connected[at] = (highest <= 0)[uncertainty.fit.pattern]
+    blocks.is_connected[at] = (highest <= 0)[uncertainty.fit.pattern]
 
 
-def fit_parts(counted: Counted) -> list[FittedSessions]:
+def fit_parts(counted: BatchCount) -> list[FittedSessions]:
     """Group the sessions of a batch that share a fit, unit and prior."""
     if counted.fits is None:
         return []
@@ -163,8 +168,8 @@ def fit_parts(counted: Counted) -> list[FittedSessions]:
         if electorate.votes and electorate.stands_for:
             parts.append(_fit_copies(counted, column, unit, models))
         elif electorate.votes:
-            paired = any(vote.paired for vote in electorate.votes)
-            groups.setdefault((id(fit), unit, paired, models), []).append(column)
+            shared = (id(fit), unit, electorate.is_paired, models)
+            groups.setdefault(shared, []).append(column)
     for (_, unit, paired, models), members in groups.items():
         fit = counted.fits[members[0]][0].take(np.array([counted.fits[c][1] for c in members]))
         one = counted.electorates[members[0]]
@@ -187,7 +192,7 @@ class _Evidence:
     values: Floats | None = None
 
 
-def _fit_copies(counted: Counted, column: int, unit: Unit, models: float) -> FittedSessions:
+def _fit_copies(counted: BatchCount, column: int, unit: Unit, models: float) -> FittedSessions:
     """Fit a session with copies of an answer: judged once, or it would seem surer."""
     electorate = counted.electorates[column]
     judged, places = np.unique(np.array(electorate.stands_for, dtype=np.intp), return_inverse=True)
@@ -208,15 +213,12 @@ def _fit_sessions(
 ) -> FittedSessions:
     """Add what is borrowed; `models` is their share of the reviewers.
 
-    What models get wrong together moves a mean by their share of it; people share nothing. Nothing
-    public is known of the noise of single pairs.
+    What models get wrong together moves a mean by their share of it; people share nothing.
     """
     profile, unit = evidence.profile, evidence.unit
-    prior = prior_of(settings.prior, unit, profile.n_candidates)
-    if paired and prior is not None and prior.source == "public":
-        prior = None
+    prior = prior_of(settings.prior, unit, profile.n_candidates, paired=paired)
     shared = rho_of(settings.rho, unit)
-    present = profile.graded if unit == "grades" else profile.ranked
+    present = profile.grade_mask if unit == "grades" else profile.rank_mask
     if profile.weights is not None:
         present = present & (profile.weights > 0)[:, np.newaxis]
     values, design = evidence.values, design_effect(None)

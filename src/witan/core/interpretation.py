@@ -4,22 +4,30 @@ Interpretation is a named step between a `Ballot`, which keeps what was said, an
 which is arrays. Every liberty it takes is a warning that names the ballot.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, count, repeat
 from math import isnan, nan
+from operator import attrgetter
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from witan.core.ballot import Ballot, Groups, one_opinion_each
+from witan.core.electorate import BlockVotes, Electorate, Vote, VoteBlock
 from witan.core.gate import Gate
-from witan.core.profile import MAX_CANDIDATES
+from witan.core.profile import MAX_CANDIDATES, Floats
 from witan.core.rubric import RUBRICS, Rubric, overall, trips
 from witan.core.scale import (
+    GRAIN,
+    HIGHEST,
     HOLISTIC,
     LOWEST,
     NATIVE,
+    NUMBER_TYPES,
     Range,
     Scale,
     grade_on,
@@ -54,7 +62,7 @@ def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
     ]
     declared = dict.fromkeys(chain.from_iterable(sheets))
     speakers = [ballot for ballot in ballots if ballot.paired] if declared else ballots
-    mentioned = dict.fromkeys(name for ballot in speakers for name in ballot.mentioned())
+    mentioned = dict.fromkeys(name for ballot in speakers for name in ballot.candidate_names())
     alike = all(
         list(dict.fromkeys(sheet)) == [name for name in declared if name in set(sheet)]
         for sheet in sheets
@@ -110,95 +118,6 @@ class Counting:
             raise InvalidParameter("unranked", self.unranked, "'skip' or 'last'")
 
 
-@dataclass(frozen=True, slots=True)
-class Vote:
-    """One counted ballot, as a row of the profile.
-
-    Parameters
-    ----------
-    places
-        Twice the rank per candidate in seat order; 0: no vote.
-    grades
-        Overall grade per candidate; NaN: none.
-    length, eligible
-        Candidates ranked, and candidates that could have been, as `Profile` takes them.
-    mismatch
-        Its ranking and its grades strictly contradict each other in some pair.
-    paired
-        One opinion on two candidates.
-    omitted
-        Seats on its sheet that it gives no grade; in `grades` they have the lowest.
-    """
-
-    reviewer: str
-    groups: Groups
-    places: tuple[int, ...]
-    grades: tuple[float, ...]
-    weight: float
-    length: int
-    eligible: int
-    mismatch: bool
-    paired: bool
-    kind: str
-    omitted: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Electorate:
-    """The votes of one session, and the seats without one.
-
-    Parameters
-    ----------
-    candidates
-        In seat order: the declared roster, else by name.
-    offered
-        Per candidate, the seats that could have voted for it, abstentions included.
-    abstentions
-        Reviewer and reason.
-    order_kept
-        Per reviewer who saw pairs in both orders: pairs judged alike, and pairs seen twice.
-    at
-        When its first ballot was cast; None: unknown.
-    scales
-        On which grades are given, where that is not 1–10 beyond doubt.
-    stands_for
-        Per candidate, the seat of the one that was judged for it: candidates that share a place on
-        every sheet have the same answer. Empty: each was judged for itself.
-    """
-
-    session: str
-    candidates: tuple[str, ...]
-    votes: tuple[Vote, ...]
-    offered: tuple[int, ...]
-    abstentions: Mapping[str, str]
-    order_kept: Mapping[str, tuple[int, int]]
-    failed: Mapping[str, tuple[str, ...]]
-    warnings: tuple[str, ...]
-    at: datetime | None = None
-    scales: tuple[Scale, ...] = ()
-    stands_for: tuple[int, ...] = ()
-
-    @property
-    def reviewers(self) -> tuple[str, ...]:
-        """Reviewers with a counted ballot, each once, in ballot order."""
-        return tuple(dict.fromkeys(vote.reviewer for vote in self.votes))
-
-    def reweighted(self, weights: Mapping[str, float]) -> "Electorate":
-        """Multiply votes by weights per reviewer; a weight of 0 makes an abstention."""
-        if not weights:
-            return self
-        weighed = [
-            replace(vote, weight=vote.weight * weights.get(vote.reviewer, 1.0))
-            for vote in self.votes
-        ]
-        silent = {vote.reviewer: "weighs nothing" for vote in weighed if vote.weight == 0}
-        return replace(
-            self,
-            votes=tuple(vote for vote in weighed if vote.weight > 0),
-            abstentions={**self.abstentions, **silent},
-        )
-
-
 def interpret(
     session: str,
     ballots: Sequence[Ballot],
@@ -226,7 +145,7 @@ def interpret(
         failed,
         cap,
         authors=authors_of(ballots, warnings),
-        cast=cast,
+        ballots=cast,
         warnings=warnings,
     )
     votes, abstentions, offered = [], {}, dict.fromkeys(candidates, 0)
@@ -234,7 +153,7 @@ def interpret(
         sheet = reader.sheet(ballot)
         for name in reader.on_offer(ballot, sheet):
             offered[name] += 1
-        result = reader.read(ballot, sheet)
+        result = reader.read_vote(ballot, sheet)
         if isinstance(result, Vote):
             votes.append(result)
         elif result is not None:
@@ -256,9 +175,183 @@ def interpret(
     )
 
 
-def _stands_for(candidates: Sequence[str], cast: Sequence[Ballot]) -> tuple[int, ...]:
+def interpret_sessions(
+    sessions: Mapping[str, Sequence[Ballot]], counting: Counting
+) -> dict[str, Electorate]:
+    """Interpret the plain sessions among these, in blocks.
+
+    In a plain session every ballot gives each candidate but the reviewer's own one number on one
+    scale, and says nothing else. The electorates are those that `interpret` gives; the other
+    sessions are left out.
+    """
+    if counting.recusal == "after" or counting.unranked == "last":
+        return {}
+    return {
+        electorate.session: electorate
+        for block in plain_blocks(sessions)
+        for electorate in block.electorates(counting.recusal, block.votes(counting.recusal))
+    }
+
+
+def plain_blocks(sessions: Mapping[str, Sequence[Ballot]]) -> Iterator["PlainBlock"]:
+    """The plain sessions among these, by shape; see `interpret_sessions`."""
+    shapes: dict[tuple[int, int], list[_PlainSession]] = {}
+    for session, ballots in sessions.items():
+        plain = _PlainSession.of(session, ballots)
+        if plain is not None:
+            shapes.setdefault((len(ballots), len(plain.candidates)), []).append(plain)
+    for members in shapes.values():
+        block = _read_block(members)
+        if block is not None:
+            yield block
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainSession:
+    """A session that may be plain: `_read_block` finds grades that are missing."""
+
+    session: str
+    candidates: tuple[str, ...]
+    ballots: Sequence[Ballot]
+    scale: Scale | None
+
+    @classmethod
+    def of(cls, session: str, ballots: Sequence[Ballot]) -> "_PlainSession | None":
+        scale = ballots[0].scale
+        if scale is not None and scale.criteria:
+            return None
+        for ballot in ballots:
+            values = ballot.grades.values()
+            if not (
+                _OTHER_FIELDS(ballot) == _UNSAID
+                and ballot.scale is scale
+                and values
+                and NUMBER_TYPES.issuperset(map(type, values))
+            ):
+                return None
+        names = set().union(*[ballot.grades for ballot in ballots])
+        repeated = len({ballot.reviewer for ballot in ballots}) < len(ballots)
+        if repeated or not 2 <= len(names) <= MAX_CANDIDATES:
+            return None
+        return cls(session, tuple(sorted(names)), ballots, scale)
+
+    def grades(self) -> Iterator[float]:
+        """Grades by ballot and candidate as they were given; NaN: none."""
+        for ballot in self.ballots:
+            yield from map(ballot.grades.get, self.candidates, repeat(nan))
+
+    def own_seats(self) -> list[int]:
+        """The seat of each reviewer's own candidate; −1: none."""
+        seats = {name: seat for seat, name in enumerate(self.candidates)}
+        return [seats.get(ballot.reviewer, -1) for ballot in self.ballots]
+
+
+_OTHER_FIELDS = attrgetter(
+    "groups", "abstained", "reason", "candidates", "authors", "positions", "weight", "paired"
+)
+_UNSAID = ((), False, None, None, None, None, 1.0, False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainBlock:
+    """Plain sessions of one shape, before recusal.
+
+    Parameters
+    ----------
+    grades : float array, shape (S, R, C)
+        From 1 to 10; NaN: the reviewer's own candidate, ungraded.
+    own : bool array, shape (S, R, C)
+        The reviewer is the candidate.
+    """
+
+    members: Sequence[_PlainSession]
+    grades: Floats
+    own: NDArray[np.bool_]
+
+    def votes(self, recusal: Recusal) -> VoteBlock:
+        """The votes, with or without what reviewers say of themselves."""
+        recused = self.own & (recusal == "before")
+        grades = np.where(recused, nan, self.grades)
+        return VoteBlock(
+            candidates=[one.candidates for one in self.members],
+            reviewers=[tuple([b.reviewer for b in one.ballots]) for one in self.members],
+            kinds=[tuple([b.kind for b in one.ballots]) for one in self.members],
+            places=_places(grades),
+            grades=grades,
+            eligible=self.own.shape[2] - recused.sum(axis=2),
+        )
+
+    def electorates(self, recusal: Recusal, votes: VoteBlock) -> Iterator[Electorate]:
+        """The electorates of these votes, in the order of the sessions."""
+        recused = self.own & (recusal == "before")
+        offered = self.own.shape[1] - recused.sum(axis=1)
+        return map(_electorate, self.members, repeat(votes), count(), offered.tolist())
+
+
+def _read_block(members: Sequence[_PlainSession]) -> PlainBlock | None:
+    """Read sessions of one shape; those with a grade missing or outside are left out."""
+    shape = (len(members), len(members[0].ballots), len(members[0].candidates))
+    try:
+        flat = chain.from_iterable(member.grades() for member in members)
+        grades = np.fromiter(flat, np.float64, math.prod(shape)).reshape(shape)
+    except OverflowError:  # an integer that no float holds
+        return None
+    own = np.array([member.own_seats() for member in members])[:, :, np.newaxis]
+    own = own == np.arange(shape[2])
+    n_given = np.array([[len(ballot.grades) for ballot in one.ballots] for one in members])
+    present = ~np.isnan(grades)
+    plain = (present | own).all(axis=(1, 2)) & (present.sum(axis=2) == n_given).all(axis=1)
+    for scale in dict.fromkeys(member.scale for member in members):
+        on_it = np.array([member.scale is scale or member.scale == scale for member in members])
+        within = NATIVE if scale is None else scale.whole
+        grades[on_it], outside = _convert(grades[on_it], within)
+        plain[on_it] &= ~outside.any(axis=(1, 2))
+    chosen = [member for member, is_plain in zip(members, plain.tolist(), strict=True) if is_plain]
+    return PlainBlock(chosen, grades[plain], own[plain])
+
+
+def _convert(grades: Floats, within: Range) -> tuple[Floats, NDArray[np.bool_]]:
+    """`Range.convert` for an array; outsiders keep their number."""
+    if within.low == LOWEST and within.high == HIGHEST:
+        return grades, (grades < LOWEST) | (grades > HIGHEST)
+    share = (grades - within.low) / (within.high - within.low)
+    converted = np.rint((LOWEST + (HIGHEST - LOWEST) * share) * GRAIN) / GRAIN
+    return converted, (share < 0) | (share > 1)
+
+
+def _places(grades: Floats) -> NDArray[np.uint16]:
+    """Twice the rank on each ballot, shape (S, R, C); 0 without a grade."""
+    places = np.ones(grades.shape, dtype=np.uint16)
+    for rival in range(grades.shape[2]):
+        other = grades[:, :, rival : rival + 1]
+        places += 2 * (other > grades).astype(np.uint16) + (other == grades)
+    places[np.isnan(grades)] = 0
+    return places
+
+
+def _electorate(
+    member: _PlainSession, block: VoteBlock, row: int, offers: Sequence[int]
+) -> Electorate:
+    scale = member.scale
+    scales = () if scale is None or scale.is_plain else (scale,)
+    times = [ballot.at for ballot in member.ballots if ballot.at is not None]
+    return Electorate(
+        session=member.session,
+        candidates=member.candidates,
+        votes=BlockVotes(block, row),
+        offered=tuple(offers),
+        abstentions={},
+        order_kept={},
+        failed={},
+        warnings=tuple([scale.sentence for scale in scales]),
+        at=min(times, default=None),
+        scales=scales,
+    )
+
+
+def _stands_for(candidates: Sequence[str], ballots: Sequence[Ballot]) -> tuple[int, ...]:
     """Find candidates with equal places on all sheets."""
-    sheets = [ballot.positions for ballot in cast if ballot.positions]
+    sheets = [ballot.positions for ballot in ballots if ballot.positions]
     if not any(len(set(sheet.values())) < len(sheet) for sheet in sheets):
         return ()
     places = [tuple(sheet.get(name) for sheet in sheets) for name in candidates]
@@ -279,35 +372,35 @@ class _Reader:
         cap: float,
         *,
         authors: Mapping[str, str],
-        cast: Sequence[Ballot],
+        ballots: Sequence[Ballot],
         warnings: list[str],
     ) -> None:
         self.candidates, self.counting, self.failed = candidates, counting, failed
         self.cap, self.warnings = cap, warnings
         self.seats = {name: seat for seat, name in enumerate(candidates)}
-        self.written: dict[str, set[str]] = {}
+        self.candidates_by_author: dict[str, set[str]] = {}
         for name in candidates:
-            self.written.setdefault(authors.get(name, name), set()).add(name)
-        self.own = {} if counting.recusal == "off" else self.written
-        self.cast = cast
+            self.candidates_by_author.setdefault(authors.get(name, name), set()).add(name)
+        self.recusals = {} if counting.recusal == "off" else self.candidates_by_author
+        self.ballots = ballots
         self.criteria = {criterion.name for criterion in counting.rubric.criteria}
         ceilings = counting.rubric.ceilings
-        self.guards = tuple(dict.fromkeys(ceiling.criterion for ceiling in ceilings))
+        self.guards = dict.fromkeys(ceiling.criterion for ceiling in ceilings).keys()
 
     def sheet(self, ballot: Ballot) -> tuple[str, ...]:
         """The candidates shown to this reviewer, its own included."""
         if ballot.candidates is None and not ballot.paired:
             return self.candidates
-        return tuple(filter(self.seats.__contains__, ballot.mentioned()))
+        return tuple(filter(self.seats.__contains__, ballot.candidate_names()))
 
     def on_offer(self, ballot: Ballot, sheet: Sequence[str]) -> list[str]:
         """Candidates on this seat's sheet without its own."""
-        own = self._own(ballot)
+        own = self._own_candidates(ballot)
         if ballot.paired and own.intersection(sheet):
             return []
         return [name for name in sheet if name not in own]
 
-    def read(self, ballot: Ballot, sheet: Sequence[str]) -> Vote | str | None:
+    def read_vote(self, ballot: Ballot, sheet: Sequence[str]) -> Vote | str | None:
         """Return the vote, an abstention, or None for a comparison lost to recusal."""
         if not 0 < ballot.weight < float("inf"):
             return self._without_weight(ballot)
@@ -323,9 +416,9 @@ class _Reader:
                 return f"gave no grade that counts under the rubric {self.counting.rubric.name!r}"
             return ballot.reason or "gave neither a ranking nor a grade that can be read"
         mismatch = _contradicts(groups, grades)
-        omitted = self._omitted(ballot, sheet, grades)
+        omitted = self._find_omissions(ballot, grades)
         grades |= dict.fromkeys(omitted, LOWEST)
-        groups = self._ranking(ballot, groups, grades, by_rubric)
+        groups = self._counted_ranking(ballot, groups, grades, by_rubric)
         grades = {c: min(g, self.cap) if c in self.failed else g for c, g in grades.items()}
         return self._vote(ballot, sheet, groups, grades, mismatch=mismatch, omitted=omitted)
 
@@ -336,8 +429,8 @@ class _Reader:
             f"the weight of {ballot.reviewer}'s ballot", ballot.weight, "a finite number ≥ 0"
         )
 
-    def _own(self, ballot: Ballot) -> set[str]:
-        return self.own.get(ballot.reviewer, set())
+    def _own_candidates(self, ballot: Ballot) -> set[str]:
+        return self.recusals.get(ballot.reviewer, set())
 
     def _known_groups(self, ballot: Ballot) -> Groups:
         """The ranking without unknown and repeated names."""
@@ -368,7 +461,7 @@ class _Reader:
         for name, cell in ballot.grades.items():
             if name not in self.seats:
                 self._warn(ballot, f"grades {name!r}, who is not a candidate; dropped")
-            elif isinstance(cell, Mapping):
+            elif type(cell) is dict or isinstance(cell, Mapping):
                 grade = self._by_criteria(ballot, name, cell)
                 if grade is not None:
                     by_rubric = True
@@ -381,6 +474,8 @@ class _Reader:
 
     def _grade(self, ballot: Ballot, name: str, grade: object, criterion: str) -> float | None:
         """Read one grade from 1 to 10; warn and return None otherwise."""
+        if ballot.scale is None and type(grade) is int and LOWEST <= grade <= HIGHEST:
+            return float(grade)  # nearly every grade
         within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
         read = grade_on(within, grade)
         if read is None:
@@ -393,24 +488,22 @@ class _Reader:
 
     def _warn_unreadable(self, ballot: Ballot, name: str, grade: object) -> None:
         typo = " (a typing error?)" if may_be_typing_error(grade) else ""
-        self._warn(ballot, f"grades {name!r} {_short(grade)}, which is no grade{typo}; dropped")
+        self._warn(ballot, f"grades {name!r} {_shorten(grade)}, which is no grade{typo}; dropped")
 
     def _warn_outside(self, ballot: Ballot, name: str, grade: object, within: Range) -> None:
-        what = f"grades {name!r} {_short(grade)}, outside the scale {within}"
+        what = f"grades {name!r} {_shorten(grade)}, outside the scale {within}"
         self._warn(ballot, f"{what}; its nearer end counts")
 
-    def _omitted(
-        self, ballot: Ballot, sheet: Sequence[str], grades: Mapping[str, float]
-    ) -> list[str]:
+    def _find_omissions(self, ballot: Ballot, grades: Mapping[str, float]) -> list[str]:
         """Ungraded candidates on the sheet of a grading ballot.
 
         The sheet is what its positions or its roster name. A ballot that says neither was shown
-        everybody, if another one like it grades everybody; else it was shown whom it names. Who
-        has no grade from anybody is no better off without one. A grade that is there, but empty or
-        none, is not left out: it is unknown, and no vote. So are too few criteria on a ballot that
-        does not say its sheet.
+        whom it names, and whoever has a grade from others if another one like it grades them all.
+        Whom nobody ranks or grades has no votes, unless `unranked` places it. A grade that is
+        there, but empty or none, is not left out: it is unknown, and no vote. So are too few
+        criteria on a ballot that does not say its sheet.
         """
-        own = self.written.get(ballot.reviewer, set())
+        own = self.candidates_by_author.get(ballot.reviewer, set())
         stated = ballot.positions or ballot.candidates is not None
         unknown = [
             name
@@ -425,14 +518,14 @@ class _Reader:
         bare = [name for name in self.candidates if name not in grades and name not in own]
         if not bare:
             return []
-        offered: Collection[str] = sheet
+        shown = set(ballot.candidate_names())
         if ballot.positions:
-            offered = {*ballot.positions, *chain.from_iterable(ballot.groups)}
-        elif ballot.candidates is None and ballot.kind not in self.whole_kinds:
-            offered = set(ballot.mentioned())
-        omitted = [
-            name for name in bare if name in offered and name in self.graded and name not in unknown
-        ]
+            shown = {*ballot.positions, *chain.from_iterable(ballot.groups)}
+        elif not stated and ballot.kind in self.whole_kinds:
+            shown |= self.graded_candidates
+        if self.counting.unranked == "skip":  # else they take places
+            shown &= self.judged_candidates
+        omitted = [name for name in bare if name in shown and name not in unknown]
         if omitted:
             named = ", ".join(map(repr, omitted))
             self._warn(
@@ -443,21 +536,32 @@ class _Reader:
         return omitted
 
     @cached_property
-    def graded(self) -> set[str]:
+    def counted_ballots(self) -> list[Ballot]:
+        """Ballots of positive weight that do not abstain."""
+        return [ballot for ballot in self.ballots if not ballot.abstained and ballot.weight > 0]
+
+    @cached_property
+    def graded_candidates(self) -> set[str]:
         """Candidates with at least one grade."""
-        voting = (b for b in self.cast if not b.abstained and b.weight > 0)
-        return {name for ballot in voting for name in ballot.grades if _has_grade(ballot, name)}
+        return {name for b in self.counted_ballots for name in b.grades if _has_grade(b, name)}
+
+    @cached_property
+    def judged_candidates(self) -> set[str]:
+        """Candidates with at least one grade or place."""
+        groups = chain.from_iterable(ballot.groups for ballot in self.counted_ballots)
+        return self.graded_candidates.union(*groups)
 
     @cached_property
     def whole_kinds(self) -> set[str]:
         """Kinds with every possible candidate graded on ballots without a sheet."""
         return {
             ballot.kind
-            for ballot in self.cast
+            for ballot in self.ballots
             if ballot.grades
             and ballot.candidates is None
             and not (ballot.positions or ballot.paired or ballot.abstained)
-            and self.graded - ballot.grades.keys() <= self.written.get(ballot.reviewer, set())
+            and self.graded_candidates - ballot.grades.keys()
+            <= self.candidates_by_author.get(ballot.reviewer, set())
         }
 
     def _by_criteria(
@@ -479,7 +583,7 @@ class _Reader:
                     f"{self.counting.rubric.name!r}; its grades are dropped"
                 )
         total = overall(self.counting.rubric, known)
-        guards = self._left_out_guards(ballot, name, grades)
+        guards = self._left_out_guards(ballot, name, known)
         known |= dict.fromkeys(guards, LOWEST)
         if total.value is not None:
             return overall(self.counting.rubric, known).value if guards else total.value
@@ -492,18 +596,18 @@ class _Reader:
         ceiling = trips(self.counting.rubric, holistic, known)
         return holistic if ceiling is None else ceiling.at_most
 
-    def _left_out_guards(
-        self, ballot: Ballot, name: str, grades: Mapping[str, float | str]
-    ) -> list[str]:
+    def _left_out_guards(self, ballot: Ballot, name: str, known: Mapping[str, float]) -> list[str]:
         """Ceiling criteria absent here, but graded elsewhere on the ballot.
 
         However that is written: without the criterion, with nothing, or with what is no grade.
         """
+        if known.keys() >= self.guards:
+            return []
         sheets = [mappings for mappings in ballot.grades.values() if isinstance(mappings, Mapping)]
         missing = [
             criterion
             for criterion in self.guards
-            if not _is_graded(ballot, grades, criterion)
+            if criterion not in known
             and any(_is_graded(ballot, sheet, criterion) for sheet in sheets)
         ]
         if missing:
@@ -512,7 +616,7 @@ class _Reader:
             self._warn(ballot, f"{what} {'it' if len(missing) == 1 else 'them'}; the lowest counts")
         return missing
 
-    def _ranking(
+    def _counted_ranking(
         self, ballot: Ballot, groups: Groups, grades: Mapping[str, float], by_rubric: bool
     ) -> Groups:
         """The counted ranking: explicit, or derived from grades."""
@@ -557,7 +661,7 @@ class _Reader:
         omitted: Sequence[str],
     ) -> Vote | str | None:
         """Recuse, then count places."""
-        own = self._own(ballot)
+        own = self._own_candidates(ballot)
         if ballot.paired and own.intersection(sheet):
             return None
         leaves = own if self.counting.recusal == "before" else set()
@@ -592,8 +696,8 @@ class _Reader:
             omitted=tuple(self.seats[name] for name in omitted),
         )
 
-    def _warn(self, ballot: Ballot, what: str) -> None:
-        self.warnings.append(f"the ballot of {ballot.reviewer} {what}")
+    def _warn(self, ballot: Ballot, problem: str) -> None:
+        self.warnings.append(f"the ballot of {ballot.reviewer} {problem}")
 
 
 def _has_unreadable_grade(ballot: Ballot, name: str) -> bool:
@@ -619,7 +723,7 @@ def _is_graded(ballot: Ballot, grades: Mapping[str, float | str], criterion: str
     return grade_on(within, grades.get(criterion)) is not None
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:40] + "…"
 

@@ -1,16 +1,16 @@
 """Outcomes of one session under one rule: standings, intervals, tiers, sentences."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import combinations
 from typing import Any, Literal
 
-from witan.core.display import Displayed, brief, list_names
+from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter
 
 LEAST = 1e-9
-"""How near to 0 or 1 a level may be; nearer, quantiles are infinite or intervals of zero width."""
+"""Least distance of a level from 0 and 1; nearer, quantiles are infinite or intervals empty."""
 
 MIN_VOTES = 2
 """One vote says nothing of chance: with fewer, a candidate is told apart from nobody, and stands
@@ -157,7 +157,7 @@ class BallotNote:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Displayed):
+class Outcome(NotebookDisplay, FrameSource):
     """Standings under one rule, with intervals, ties and warnings.
 
     Parameters
@@ -221,8 +221,8 @@ class Outcome(Displayed):
     order_kept
         Reviewer → pairs judged alike in both orders, of those it judged in both.
     margins
-        ``margins[i][j]``: ballots that place line i above line j less the reverse, in the order of
-        the standings.
+        ``margins[i][j]``: weight of the ballots that place line i above line j less the reverse, in
+        the order of the standings.
     fell_back_to
         The rule whose scores are shown where the one chosen had nothing to score by.
     scales
@@ -301,11 +301,37 @@ class Outcome(Displayed):
         """The leaders, and whoever has votes enough and is too close to one of them to call."""
         return _tied_for_best(self.standings, self.unresolved)
 
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the standings, best first, as rows of a data frame."""
+        for line in self.standings:
+            own = {each.name: getattr(line, each.name) for each in fields(line)}
+            yield {"session": self.session, "rule": self.rule, **own.pop("details"), **own}
+
     def __getitem__(self, candidate: str) -> Standing:
         for standing in self.standings:
             if standing.candidate == candidate:
                 return standing
         raise KeyError(candidate)
+
+
+@dataclass(frozen=True, slots=True)
+class Leads:
+    """Leaders under one rule, and how often each leads.
+
+    Parameters
+    ----------
+    sessions
+        How many the rule counted.
+    clear, shared
+        In how many a leader is clear, and in how many several share the lead.
+    times
+        Candidate to sessions that it leads, alone or with others; the most frequent first.
+    """
+
+    sessions: int
+    clear: int
+    shared: int
+    times: Mapping[str, int]
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -321,14 +347,14 @@ def _tied_for_best(
     placed = [line for line in standings if line.votes > 0]
     leaders = [line.candidate for line in placed if line.rank == placed[0].rank]
     close = {second for first, second in unresolved if first in leaders}
+    if not close:
+        return tuple(leaders)
     enough = {line.candidate for line in placed if line.votes >= MIN_VOTES}
     if len(enough) < 2:
         enough = {line.candidate for line in placed}
-    return tuple(
-        line.candidate
-        for line in placed
-        if line.candidate in leaders or line.candidate in close & enough
-    )
+    close &= enough
+    close.update(leaders)
+    return tuple([line.candidate for line in placed if line.candidate in close])
 
 
 def interpretation(
@@ -372,13 +398,13 @@ def interpretation(
 
 
 def _clauses(
-    placed: Sequence[Standing],
+    standings: Sequence[Standing],
     leaders: Sequence[str],
     tied: Sequence[str],
     unresolved: Collection[tuple[str, str]],
 ) -> Iterator[str]:
-    enough = [line for line in placed if line.votes >= MIN_VOTES]
-    few = [line.candidate for line in placed if line.votes < MIN_VOTES]
+    enough = [line for line in standings if line.votes >= MIN_VOTES]
+    few = [line.candidate for line in standings if line.votes < MIN_VOTES]
     yield _first_clause(leaders, tied, alone=len(tied) == len(enough))
     groups: dict[int, list[str]] = {}
     for line in enough:

@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import compress
+from functools import cached_property, lru_cache
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import is_unnamed
-from witan.core.counting import Counted
+from witan.core.counting import BatchCount
+from witan.core.electorate import Electorate, Vote
 from witan.core.inference import Inference
-from witan.core.interpretation import Electorate, Vote
 from witan.core.outcome import (
+    MIN_VOTES,
     BallotNote,
-    Confidence,
     Interval,
     Outcome,
     Standing,
@@ -118,7 +118,8 @@ def pooled_errors(errors: Floats, n_votes: NDArray[Any]) -> tuple[Floats, Floats
 
 def per_session(values: NDArray[Any]) -> list[Any]:
     """Arrays with sessions last as one list per session, None for NaN."""
-    moved = np.moveaxis(values, -1, 0)
+    last = values.ndim - 1
+    moved = values.transpose(last, *range(last))
     if values.dtype.kind != "f":
         return moved.tolist()  # type: ignore[no-any-return]
     unknown = np.isnan(moved)
@@ -140,10 +141,10 @@ def _integers_where_whole(values: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers as integers, the others as they are."""
     if values.dtype.kind != "f":
         return values
-    if np.all(values == np.rint(values)):
+    whole = (values == np.rint(values)) & (np.abs(values) < 1 << 53)
+    if whole.all():
         return values.astype(np.int64)
     plain = values.astype(object)
-    whole = values == np.rint(values)
     plain[whole] = values[whole].astype(np.int64)
     return plain
 
@@ -154,14 +155,14 @@ class Outcomes:
     Blocks of shape (C, S) and (C, C, S) are in the order of each session's standings.
     """
 
-    def __init__(self, counted: Counted, inference: Inference, why: str) -> None:
-        self.counted, self.inference, self.why = counted, inference, why
+    def __init__(self, counted: BatchCount, inference: Inference, why: str) -> None:
+        self.count, self.inference, self.why = counted, inference, why
         self.rule, self.settings = counted.rule, counted.settings
         self.seats = np.argsort(counted.placing.ranks, axis=0, kind="stable")
-        self.fitted = np.array([unit is not None for unit in inference.units], dtype=np.bool_)
+        self.fit_mask = np.array([unit is not None for unit in inference.units], dtype=np.bool_)
 
     def __len__(self) -> int:
-        return len(self.counted.electorates)
+        return len(self.count.electorates)
 
     def _line(self, values: NDArray[Any]) -> NDArray[Any]:
         """Reorder (C, S) as the standings."""
@@ -173,40 +174,40 @@ class Outcomes:
         return ordered
 
     @cached_property
-    def fell_back(self) -> Flags:
+    def fallbacks(self) -> Flags:
         """Sessions that the rule could not score, and which show `borda`."""
-        fell = self.counted.scores.fell_back
+        fell = self.count.scores.fell_back
         return np.zeros(len(self), dtype=np.bool_) if fell is None else fell
 
     @cached_property
     def votes(self) -> NDArray[np.integer[Any]]:
         """Votes of each line."""
-        return self._line(self.counted.votes)
+        return self._line(self.count.votes)
 
     @cached_property
     def score(self) -> Floats:
         """Score of each line."""
-        return self._line(self.counted.scores.score)
+        return self._line(self.count.scores.score)
 
     @cached_property
     def std_error(self) -> Floats:
         """Standard errors of the rule, including borrowed or shared ones if fitted."""
-        errors = self.counted.scores.std_error
+        errors = self.count.scores.std_error
         if errors is None:
             return np.full(self.seats.shape, np.nan)
         if self.rule.error == "fit":
             fitted = np.where(np.isnan(errors), np.nan, self.inference.std_errors)
-            errors = np.where(self.fitted, fitted, errors)
+            errors = np.where(self.fit_mask, fitted, errors)
         return self._line(errors)
 
     @cached_property
-    def barred(self) -> Flags:
+    def gate_failures(self) -> Flags:
         """Candidates that failed the safety gate."""
-        rows = [[name in e.failed for name in e.candidates] for e in self.counted.electorates]
+        rows = [[name in e.failed for name in e.candidates] for e in self.count.electorates]
         return self._line(np.array(rows, dtype=np.bool_).reshape(self.seats.shape[::-1]).T)
 
     @cached_property
-    def separated(self) -> Flags:
+    def separation_mask(self) -> Flags:
         """Pairs with line i above line j beyond noise."""
         if self.settings.ties == "intervals":
             reach = self.settings.threshold * np.nan_to_num(self.std_error)
@@ -218,76 +219,90 @@ class Outcomes:
             unknown = np.isnan(self.std_error)
             apart &= ~(unknown[:, np.newaxis] | unknown)
         else:
-            apart = self._pair(self.inference.separated)
-        ranks = self._line(self.counted.placing.ranks)
+            apart = self._pair(self.inference.separation_mask)
+        ranks = self._line(self.count.placing.ranks)
         # A dead heat is tied.
         return np.asarray(apart & (ranks[:, np.newaxis] != ranks))
 
     @cached_property
-    def above(self) -> Flags:
+    def superiority(self) -> Flags:
         """Lines above each other beyond noise.
 
         Candidates that may not win, or that have fewer votes than it takes, are apart from the
         others without any statistics.
         """
-        level = np.where(self.barred, -1, vote_levels(self.votes))
-        return np.where(level[:, np.newaxis] == level, self.separated, level[:, np.newaxis] > level)
+        level = np.where(self.gate_failures, -1, vote_levels(self.votes))
+        return np.where(
+            level[:, np.newaxis] == level, self.separation_mask, level[:, np.newaxis] > level
+        )
 
     @cached_property
     def against(self) -> Flags:
         """Pairs of lines in opposite order by the fit, beyond noise."""
-        upper = np.triu(np.ones(self.above.shape[:2], dtype=np.bool_), k=1)
-        return self.above.swapaxes(0, 1) & upper[:, :, np.newaxis]
+        upper = np.triu(np.ones(self.superiority.shape[:2], dtype=np.bool_), k=1)
+        return self.superiority.swapaxes(0, 1) & upper[:, :, np.newaxis]
 
     @cached_property
     def effective(self) -> Flags:
         """Ballots informing the rule, shape (R, S); all under a rule over time."""
         if self.rule.needs == "history":
-            return np.ones((len(self.counted.electorates[0].votes), 1), dtype=np.bool_)
-        return effective_ballots(self.counted.profile, self.rule)
+            return np.ones((len(self.count.electorates[0].votes), 1), dtype=np.bool_)
+        return effective_ballots(self.count.profile, self.rule)
 
     @cached_property
-    def lines(self) -> list[list[tuple[Any, ...]]]:
-        """Numbers of each session's lines, in the order that `_standings` reads."""
+    def lines(self) -> list[tuple[Any, ...]]:
+        """Fields of all lines, session after session: those of `Standing` from rank to band."""
         best = self._line(self.inference.p_best)
-        barred = self.barred & np.isfinite(best).any(axis=0)
-        intervals = self._intervals()
-        offered = np.array([e.offered for e in self.counted.electorates], dtype=np.int64)
-        offered = self._line(offered.reshape(self.seats.shape[::-1]).T)
-        coverage = np.where(offered > 0, np.minimum(1.0, self.votes / np.maximum(offered, 1)), 0.0)
+        barred = self.gate_failures & np.isfinite(best).any(axis=0)
+        coverage = self._coverage()
         following = np.zeros(self.votes.shape, dtype=np.bool_)
         if len(following):
             lines = np.arange(len(following) - 1)
-            following[:-1] = ~self.above[lines, lines + 1]
+            following[:-1] = ~self.superiority[lines, lines + 1]
             following[:-1] &= (self.votes[:-1] > 0) & (self.votes[1:] > 0)
+        grades = self._line(self._mean_grades())
         columns = (
-            self._line(self.counted.placing.ranks),
+            self._line(self.count.placing.ranks),
             to_double(self.score),
             to_double(self.std_error),
-            intervals,
+            self._intervals(),
             self.votes,
-            self._line(self.counted.wins),
+            self._line(self.count.wins),
             coverage,
+            self._confidence(coverage),
             following,
             np.where(barred, 0.0, best),
             self._line(self.inference.effects),
-            tiers(self.above),
-            self._line(self._mean_grades()),
+            tiers(self.superiority),
+            grades,
+            _bands(grades),
         )
-        return [
-            list(zip(*rows, strict=True)) for rows in zip(*map(per_session, columns), strict=True)
-        ]
+        flat = [per_session(column.T.ravel()) for column in columns]
+        return list(zip(*flat, strict=True))
+
+    def _coverage(self) -> Floats:
+        offered = np.array([e.offered for e in self.count.electorates], dtype=np.int64)
+        offered = self._line(offered.reshape(self.seats.shape[::-1]).T)
+        return np.where(offered > 0, np.minimum(1.0, self.votes / np.maximum(offered, 1)), 0.0)
+
+    def _confidence(self, coverage: Floats) -> NDArray[Any]:
+        """Words for the coverage; one reviewer alone is always low."""
+        alone = np.array([len(set(e.voters)) < 2 for e in self.count.electorates], dtype=np.bool_)
+        level = np.where(alone, 0, (coverage >= 0.5).astype(np.int64) + (coverage >= 0.8))
+        words: NDArray[Any] = _CONFIDENCE[level]
+        return words
 
     def _intervals(self) -> NDArray[Any]:
         """Intervals of the scores, objects of shape (C, S)."""
         low, high = np.full((2, *self.score.shape), np.nan)
-        for rule, sessions in ((self.rule, ~self.fell_back), (RULES["borda"], self.fell_back)):
+        for rule, sessions in ((self.rule, ~self.fallbacks), (RULES["borda"], self.fallbacks)):
             if sessions.any():
                 low[:, sessions], high[:, sessions] = self._interval_ends(rule, sessions)
+        known = ~np.isnan(low)
         intervals = np.full(low.shape, None, dtype=object)
-        level = self.settings.level
-        for place in zip(*np.nonzero(~np.isnan(low)), strict=True):
-            intervals[place] = Interval(float(low[place]), float(high[place]), level)
+        levels = repeat(self.settings.level)
+        ends = zip(low[known].tolist(), high[known].tolist(), levels, strict=False)
+        intervals[known] = [Interval(*each) for each in ends]
         return intervals
 
     def _interval_ends(self, rule: Rule, sessions: Flags) -> tuple[Floats, Floats]:
@@ -295,9 +310,9 @@ class Outcomes:
         score, errors = self.score[:, sessions], self.std_error[:, sessions]
         df = np.full(score.shape[1], math.inf)
         if rule.error == "fit":
-            df = np.where(self.fitted, self.inference.df, np.nan)[sessions]
+            df = np.where(self.fit_mask, self.inference.df, np.nan)[sessions]
         elif rule.error != "asymptotic":
-            n = self._line(self.counted.worth)[:, sessions]
+            n = self._line(self.count.worth)[:, sessions]
             if rule.error == "population":
                 room = np.where(n > 1, n - 1, np.nan)
                 errors = errors * np.sqrt(self.votes[:, sessions] / room)
@@ -314,10 +329,10 @@ class Outcomes:
         return low, np.minimum(score + half, np.maximum(most, score))
 
     def _mean_grades(self) -> Floats:
-        profile = self.counted.profile
+        profile = self.count.profile
         if profile.grades is None or profile.n_sessions != len(self):
             return np.full(self.seats.shape, np.nan)
-        graded = profile.graded
+        graded = profile.grade_mask
         mass: NDArray[Any] = graded
         if profile.weights is not None:
             heaviest = profile.weights.max(axis=0, initial=np.finfo(np.float64).tiny)
@@ -330,7 +345,7 @@ class Outcomes:
     def rule_numbers(self) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
         """The rule's numbers of each line, and of each session."""
         lines, sessions = {}, {}
-        for name, value in self.counted.scores.details.items():
+        for name, value in self.count.scores.details.items():
             if value.ndim == 2 and len(value) == len(self.seats):
                 lines[name] = per_session(self._line(value))
             elif value.ndim == 3:
@@ -340,61 +355,83 @@ class Outcomes:
         return lines, sessions
 
     @cached_property
-    def unresolved(self) -> list[list[tuple[int, int]]]:
-        """Pairs of lines with votes, too close to call."""
-        apart = self.separated | self.separated.swapaxes(0, 1)
-        apart |= self.barred[:, np.newaxis] != self.barred
+    def close_mask(self) -> Flags:
+        """Pairs of a line and one below it, both with votes, too close to call."""
+        apart = self.separation_mask | self.separation_mask.swapaxes(0, 1)
+        apart |= self.gate_failures[:, np.newaxis] != self.gate_failures
         voted = self.votes > 0
         close = ~apart & voted[:, np.newaxis] & voted
         close &= np.triu(np.ones(close.shape[:2], dtype=np.bool_), k=1)[:, :, np.newaxis]
+        return np.asarray(close)
+
+    @cached_property
+    def leads(self) -> Flags:
+        """Seats that share the first rank and have votes, as `Outcome.leaders`, shape (C, S)."""
+        return np.asarray((self.count.placing.ranks == 1) & (self.count.votes > 0))
+
+    @cached_property
+    def clear_leads(self) -> Flags:
+        """Sessions with an `Outcome.clear_leader`."""
+        ranks, voted = self._line(self.count.placing.ranks), self.votes > 0
+        best = np.where(voted, ranks, len(ranks) + 1).min(axis=0, initial=len(ranks) + 1)
+        first, enough = voted & (ranks == best), self.votes >= MIN_VOTES
+        rivals = enough.sum(axis=0) > 1
+        close = (first[:, np.newaxis] & self.close_mask).any(axis=0)
+        tied = first | (close & np.where(rivals, enough, voted))
+        by_seat = self.count.scores.seat_order_decided
+        decided = ~self.against[:1].any(axis=(0, 1))
+        decided &= True if by_seat is None else ~by_seat
+        return np.asarray(decided & rivals & (tied.sum(axis=0) == 1))
+
+    @cached_property
+    def close_pairs(self) -> list[list[tuple[int, int]]]:
+        """The same pairs, session by session."""
         pairs: list[list[tuple[int, int]]] = [[] for _ in range(len(self))]
-        for s, i, j in np.argwhere(np.moveaxis(close, -1, 0)).tolist():
+        for s, i, j in np.argwhere(np.moveaxis(self.close_mask, -1, 0)).tolist():
             pairs[s].append((i, j))
         return pairs
 
     @cached_property
     def agreement(self) -> list[float | None]:
         """Kendall's W of the whole ballots, over the candidates with votes."""
-        profile, electorates = self.counted.profile, self.counted.electorates
-        if not any(vote.paired for vote in electorates[0].votes):
-            voted: Flags = self.counted.votes > 0
-            if np.array_equal(profile.ranked.any(axis=0), voted):
+        profile, electorates = self.count.profile, self.count.electorates
+        if not electorates[0].is_paired:
+            voted: Flags = self.count.votes > 0
+            if np.array_equal(profile.rank_mask.any(axis=0), voted):
                 return kendall_ws(profile)
         return [self._own_agreement(column) for column in range(len(self))]
 
     def _own_agreement(self, column: int) -> float | None:
-        whole = [not vote.paired for vote in self.counted.electorates[column].votes]
-        ranks = self.counted.profile.ranks[:, :, column][np.array(whole, dtype=np.bool_)]
-        return kendall_w(ranks[:, self.counted.votes[:, column] > 0])
+        whole = [not vote.paired for vote in self.count.electorates[column].votes]
+        ranks = self.count.profile.ranks[:, :, column][np.array(whole, dtype=np.bool_)]
+        return kendall_w(ranks[:, self.count.votes[:, column] > 0])
 
     @cached_property
     def taus(self) -> list[list[float | None]]:
         """Kendall's τ-b between each ballot and the outcome."""
-        ranks = self.counted.placing.ranks.astype(np.float64)
-        return per_session(kendall_taus(self.counted.profile.ranks, ranks))
+        ranks = self.count.placing.ranks.astype(np.float64)
+        return per_session(kendall_taus(self.count.profile.ranks, ranks))
 
     @cached_property
     def condorcet(self) -> list[int]:
         """Seat of the Condorcet winner; −1: nobody."""
-        winners: list[int] = condorcet_winners(
-            self.counted.margins, self.counted.votes > 0
-        ).tolist()
+        winners: list[int] = condorcet_winners(self.count.margins, self.count.votes > 0).tolist()
         return winners
 
     @cached_property
     def mutual(self) -> Flags:
         """Pairs of seats that reach each other through strict majorities."""
-        return mutual_reach(self.counted.margins)
+        return mutual_reach(self.count.margins)
 
     @cached_property
     def numbers(self) -> dict[str, list[Any]]:
         """Other values of each session, by name."""
-        inference, counted = self.inference, self.counted
+        inference, counted = self.inference, self.count
         return {
             "p_beats": per_session(self._pair(inference.p_beats)),
             "margins": per_session(self._pair(_integers_where_whole(counted.margins))),
             "rho": per_session(inference.rho),
-            "df": per_session(np.where(self.fitted, inference.df, np.nan)),
+            "df": per_session(np.where(self.fit_mask, inference.df, np.nan)),
             "n_ballots": per_session(self.effective.sum(axis=0)),
             "against": np.any(self.against, axis=(0, 1)).tolist(),
             "cyclic": np.any(self.mutual, axis=(0, 1)).tolist(),
@@ -403,20 +440,20 @@ class Outcomes:
 
     def __getitem__(self, column: int) -> Outcome:
         numbers = {name: values[column] for name, values in self.numbers.items()}
-        electorate = self.counted.electorates[column]
+        electorate = self.count.electorates[column]
         names = [electorate.candidates[seat] for seat in self.seats[:, column].tolist()]
         lines = _standings(self, column, names)
-        unresolved = tuple((names[i], names[j]) for i, j in self.unresolved[column])
+        unresolved = tuple((names[i], names[j]) for i, j in self.close_pairs[column])
         against = self.against[:, :, column] if numbers["against"] else None
         disputed_by = () if against is None else tuple(compress(names, against[0].tolist()))
         winner, unit = self.condorcet[column], self.inference.units[column]
-        flips, exact = _flips(self, column, lines), self.counted.flips_exact
+        flips, exact = _flips(self, column, lines), self.count.flips_exact
         ineffective = _ineffective_reviewers(self, column) if numbers["ineffective"] else ()
         tie_broken_by = _tie_broken_by(self, column)
         given = self.settings.rho
         rho = given if isinstance(given, float | int) else numbers["rho"]
         own = self.settings.parameters if self.settings.rule == self.rule.name else {}
-        fell_back = bool(self.fell_back[column])
+        fell_back = bool(self.fallbacks[column])
         return Outcome(
             session=electorate.session,
             rule=self.rule.name,
@@ -470,36 +507,15 @@ class Outcomes:
 
 def _standings(batch: Outcomes, column: int, names: Sequence[str]) -> tuple[Standing, ...]:
     """The lines of one session, best first."""
-    electorate = batch.counted.electorates[column]
-    alone = len(electorate.reviewers) < 2
+    electorate = batch.count.electorates[column]
     per_line, _ = batch.rule_numbers
     details = {name: values[column] for name, values in per_line.items()}
     lines = []
-    for line, (name, numbers) in enumerate(zip(names, batch.lines[column], strict=True)):
-        rank, score, error, interval, votes, wins, coverage, tied, best, effect, tier, grade = (
-            numbers
-        )
-        lines.append(
-            Standing(
-                candidate=name,
-                rank=rank,
-                score=score,
-                std_error=error,
-                interval=interval,
-                votes=votes,
-                wins=wins,
-                coverage=coverage,
-                confidence=_confidence(coverage, alone=alone),
-                tied_with_next=tied,
-                p_best=best,
-                effect=effect,
-                tier=tier,
-                mean_grade=grade,
-                band=_band(grade),
-                failed=electorate.failed.get(name, ()),
-                details=_line_details(batch.rule, details, line, score, len(names)),
-            )
-        )
+    rows = batch.lines[column * len(names) : (column + 1) * len(names)]
+    for line, (name, numbers) in enumerate(zip(names, rows, strict=True)):
+        failed = electorate.failed.get(name, ())
+        own = _line_details(batch.rule, details, line, numbers[1], len(names))
+        lines.append(Standing(*(name, *numbers, failed, own)))
     return tuple(lines)
 
 
@@ -508,47 +524,47 @@ def _line_details(
 ) -> dict[str, Any]:
     numbers = {name: values[line] for name, values in details.items()}
     if score is not None:
-        numbers |= {name: restate(score, n) for name, restate in rule.restated.items()}
+        numbers |= {name: restate(score, n) for name, restate in rule.restatements.items()}
     return numbers
 
 
-def _confidence(coverage: float, *, alone: bool) -> Confidence:
-    if alone or coverage < 0.5:
-        return "low"
-    return "high" if coverage >= 0.8 else "medium"
+_CONFIDENCE = np.array(["low", "medium", "high"], dtype=object)
 
 
-def _band(grade: float | None) -> str | None:
-    if grade is None:
-        return None
-    return next((name for least, name in BANDS if grade >= least), "poor")
+def _bands(grades: Floats) -> NDArray[Any]:
+    """Bands of mean grades; None without a grade."""
+    names = np.array(["poor", *[name for _, name in reversed(BANDS)], None], dtype=object)
+    least = [grade for grade, _ in reversed(BANDS)]
+    found: NDArray[Any] = names[np.searchsorted(least, grades, side="right")]
+    found[np.isnan(grades)] = None
+    return found
 
 
 def _informing_ballots(batch: Outcomes, column: int) -> list[Vote]:
     """The ballots that inform the rule."""
-    votes = batch.counted.electorates[column].votes
+    votes = batch.count.electorates[column].votes
     return list(compress(votes, batch.effective[:, column].tolist()))
 
 
 def _details(batch: Outcomes, column: int) -> dict[str, Any]:
     """The rule's numbers of the session, and how many reviewers are people."""
-    electorate = batch.counted.electorates[column]
+    electorate = batch.count.electorates[column]
     details = {name: values[column] for name, values in batch.rule_numbers[1].items()}
-    if any(vote.kind == "human" for vote in electorate.votes):
+    if "human" in electorate.kinds:
         cast = [vote for vote in _informing_ballots(batch, column) if vote.kind == "human"]
         if people := {vote.reviewer for vote in cast}:
             details["people"] = len(people)
         if unnamed := {vote.reviewer for vote in cast if vote.paired and is_unnamed(vote.reviewer)}:
             details["unnamed_votes"] = len(unnamed)
     if batch.rule.trace and electorate.votes:
-        profile = batch.counted.profile.take(slice(column, column + 1))
+        profile = batch.count.profile.take(slice(column, column + 1))
         names = electorate.candidates
         details |= {name: tell(profile, names) for name, tell in batch.rule.trace.items()}
     return details
 
 
 def _cycles(batch: Outcomes, column: int) -> tuple[tuple[str, ...], ...]:
-    names = batch.counted.electorates[column].candidates
+    names = batch.count.electorates[column].candidates
     rings = majority_cycles(batch.mutual[:, :, column])
     return tuple(tuple(names[seat] for seat in ring) for ring in rings)
 
@@ -563,16 +579,8 @@ def _can_tell(batch: Outcomes, column: int) -> bool | None:
 
 
 def _ballot_notes(electorate: Electorate, taus: Sequence[float | None]) -> tuple[BallotNote, ...]:
-    return tuple(
-        BallotNote(
-            reviewer=vote.reviewer,
-            tau=tau,
-            weight=vote.weight,
-            mismatch=vote.mismatch,
-            ranking=vote.groups,
-        )
-        for vote, tau in zip(electorate.votes, taus, strict=True)
-    )
+    columns = (electorate.weights, electorate.mismatches, electorate.rankings)
+    return tuple(map(BallotNote, electorate.voters, taus, *columns))
 
 
 def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
@@ -585,12 +593,20 @@ def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
     what one reviewer's variance has over that of the weighted mean; of equal models R / (1 +
     (R − 1)·ρ). Source: the design effects of Kish, Survey Sampling, 1965, sections 8.2 and 11.7.
     """
+    electorate, informs = batch.count.electorates[column], batch.effective[:, column].tolist()
     weights: dict[str, tuple[str, float]] = {}
-    for vote in _informing_ballots(batch, column):
-        _, known = weights.get(vote.reviewer, ("", 0.0))
-        weights[vote.reviewer] = (vote.kind, max(vote.weight, known))
-    heaviest = max((weight for _, weight in weights.values()), default=1.0)
-    shares = [(kind, weight / heaviest) for kind, weight in weights.values()]
+    votes = zip(electorate.voters, electorate.kinds, electorate.weights, strict=True)
+    for reviewer, kind, weight in compress(votes, informs):
+        _, known = weights.get(reviewer, ("", 0.0))
+        weights[reviewer] = (kind, max(weight, known))
+    return _worth(tuple(weights.values()), rho)
+
+
+@lru_cache(maxsize=1024)
+def _worth(reviewers: tuple[tuple[str, float], ...], rho: float) -> float:
+    """Equal and independent reviewers that these, by kind and weight, are worth."""
+    heaviest = max((weight for _, weight in reviewers), default=1.0)
+    shares = [(kind, weight / heaviest) for kind, weight in reviewers]
     total = sum(weight for _, weight in shares)
     of_models = [weight for kind, weight in shares if kind == "model"]
     together = sum(of_models) ** 2 - sum(weight * weight for weight in of_models)
@@ -601,24 +617,24 @@ def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
 def _ineffective_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
     """Reviewers with ballots, none of them informing the rule."""
     effective = {vote.reviewer for vote in _informing_ballots(batch, column)}
-    votes = batch.counted.electorates[column].votes
+    votes = batch.count.electorates[column].votes
     cast = dict.fromkeys(vote.reviewer for vote in votes if vote.weight > 0)
     return tuple(reviewer for reviewer in cast if reviewer not in effective)
 
 
 def _flips(batch: Outcomes, column: int, lines: Sequence[Standing]) -> int | None:
     # Where nobody stands against the leader, there is nobody to flip to.
-    if batch.counted.flips is None or sum(line.votes > 0 for line in lines) < 2:
+    if batch.count.flips is None or sum(line.votes > 0 for line in lines) < 2:
         return None
-    flips = int(batch.counted.flips[column])
+    flips = int(batch.count.flips[column])
     return flips if flips >= 0 else None
 
 
 def _tie_broken_by(batch: Outcomes, column: int) -> str | None:
-    scores = batch.counted.scores
+    scores = batch.count.scores
     if scores.seat_order_decided is not None and scores.seat_order_decided[column]:
         return "seat order"
-    if batch.counted.placing.broken[column]:
+    if batch.count.placing.tie_breaks[column]:
         return batch.settings.tie_break or batch.rule.tie_break
     by_borda = scores.details.get("decided_by_borda")
     return "borda" if by_borda is not None and by_borda[column] else None
@@ -638,8 +654,8 @@ def _warnings(
     batch: Outcomes, column: int, ineffective: Sequence[str], tie_broken_by: str | None
 ) -> Iterator[str]:
     """Warnings to read before believing the standings."""
-    electorate = batch.counted.electorates[column]
-    if not batch.inference.connected[column]:
+    electorate = batch.count.electorates[column]
+    if not batch.inference.is_connected[column]:
         yield (
             "some candidates were never compared, not even through others; their order says nothing"
         )
@@ -648,10 +664,11 @@ def _warnings(
             f"no grades by {join_names(ineffective)}: their ballots do not count by "
             f"{batch.rule.name}"
         )
-    if mismatched := [vote.reviewer for vote in electorate.votes if vote.mismatch]:
+    if any(electorate.mismatches):
+        mismatched = list(compress(electorate.voters, electorate.mismatches))
         where = f"on the ballot of {join_names(mismatched)}"
         yield f"ranking and grades contradict each other {where}"
-    ungraded = batch.counted.scores.details.get("ungraded")
+    ungraded = batch.count.scores.details.get("ungraded")
     if ungraded is not None and ungraded[:, column].any():
         bare = join_names(list(compress(electorate.candidates, ungraded[:, column].tolist())))
         yield f"no grade for {bare}: {batch.rule.name} goes by rankings alone there"

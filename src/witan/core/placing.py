@@ -28,13 +28,13 @@ class Placing:
         1 is best; equal candidates share it (1, 2, 2, 4).
     leads : bool array, shape (C, S)
         Shares the first rank, has a vote and passed the safety gate.
-    broken : bool array, shape (S,)
+    tie_breaks : bool array, shape (S,)
         The tie-break separated equal scores somewhere.
     """
 
     ranks: NDArray[np.integer[Any]]
     leads: NDArray[np.bool_]
-    broken: NDArray[np.bool_]
+    tie_breaks: NDArray[np.bool_]
 
 
 def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
@@ -77,9 +77,9 @@ def effective_ballots(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
 
 def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
     """Cells informing the rule, shape (R, C, S)."""
-    says = profile.graded if rule.needs == "grades" else profile.ranked
+    says = profile.grade_mask if rule.needs == "grades" else profile.rank_mask
     if rule.reads_both:
-        says = says | profile.ranked
+        says = says | profile.rank_mask
     if profile.weights is not None:
         says = says & (profile.weights > 0)[:, np.newaxis]
     return says
@@ -89,7 +89,7 @@ def first_places(profile: Profile) -> Floats:
     """Wins per candidate, shape (C, S): k tied for first get 1/k each."""
     last = profile.places - profile.places.dtype.type(1)  # unranked wraps to the far end
     best = last.min(axis=1, keepdims=True, initial=np.iinfo(last.dtype).max)
-    first = (last == best) & profile.ranked
+    first = (last == best) & profile.rank_mask
     if profile.weights is not None:
         first &= (profile.weights > 0)[:, np.newaxis]
     shared = np.maximum(first.sum(axis=1, keepdims=True), 1)
@@ -147,7 +147,7 @@ def place(
             above |= equal & (their_second > second)
             broken |= (equal & (their_second != second) & (level > 0)).any(axis=(0, 1))
         ranks += above.sum(axis=0)
-    return Placing(ranks=ranks, leads=(ranks == 1) & (level > 0), broken=broken)
+    return Placing(ranks=ranks, leads=(ranks == 1) & (level > 0), tie_breaks=broken)
 
 
 def _round_noise(key: Floats) -> Floats:

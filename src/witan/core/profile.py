@@ -59,6 +59,8 @@ class Profile:
     rounding : float array, shape (S,), optional
         Variance of rounding to the steps of a coarser scale that grades were converted from; NaN
         where they were given from 1 to 10.
+    ballot_weights : float array, shape (R, S), optional
+        The weights as the ballots state them; None: those of `weights`.
     """
 
     places: Places
@@ -68,6 +70,7 @@ class Profile:
     eligible: NDArray[np.integer[Any]] | None = None
     reliability: Floats | None = None
     rounding: Floats | None = None
+    ballot_weights: Floats | None = None
 
     def __repr__(self) -> str:
         graded = "" if self.grades is None else ", graded"
@@ -129,12 +132,12 @@ class Profile:
         return np.where(self.places > 0, self.places / 2.0, np.nan)
 
     @property
-    def ranked(self) -> NDArray[np.bool_]:
+    def rank_mask(self) -> NDArray[np.bool_]:
         """Ranked cells, shape (R, C, S)."""
         return self.places > 0
 
     @property
-    def graded(self) -> NDArray[np.bool_]:
+    def grade_mask(self) -> NDArray[np.bool_]:
         """Graded cells, shape (R, C, S)."""
         if self.grades is None:
             return np.zeros(self.places.shape, dtype=np.bool_)
@@ -145,19 +148,20 @@ class Profile:
     def take(self, sessions: slice | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> "Profile":
         """The profile of some sessions; a slice gives views, not copies."""
         rounding = None if self.rounding is None else self.rounding[sessions]
-        return replace(self._cut((..., sessions)), rounding=rounding)
+        return replace(self._index((..., sessions)), rounding=rounding)
 
     def keep_ballots(self, rows: NDArray[Any] | slice) -> "Profile":
         """The same profile with only these ballots (rows of the first axis)."""
-        return self._cut(rows)
+        return self._index(rows)
 
     def keep_candidates(self, seats: NDArray[np.integer[Any]]) -> "Profile":
         """The same profile with only these candidates; places keep their gaps."""
         grades = None if self.grades is None else self.grades[:, seats]
         return replace(self, places=self.places[:, seats], grades=grades)
 
-    def _cut(self, where: Any) -> "Profile":
-        def cut(array: NDArray[Any] | None) -> Any:
+    def _index(self, where: Any) -> "Profile":
+        # Quoted: the types would be built anew for every recount.
+        def cut(array: "NDArray[Any] | None") -> Any:
             return None if array is None else array[where]
 
         return Profile(
@@ -168,11 +172,16 @@ class Profile:
             eligible=cut(self.eligible),
             reliability=cut(self.reliability),
             rounding=self.rounding,
+            ballot_weights=cut(self.ballot_weights),
         )
 
-    def reweighted(self, weights: Floats | None) -> "Profile":
+    def replace_weights(self, weights: Floats | None) -> "Profile":
         """The same profile under other ballot weights, shape (R, S)."""
-        return replace(self, weights=weights)
+        return replace(self, weights=weights, ballot_weights=None)
+
+    def unscale_weights(self) -> "Profile":
+        """The same profile in the units of the ballots' weights."""
+        return self if self.ballot_weights is None else self.replace_weights(self.ballot_weights)
 
     def blocks(self) -> Iterator[tuple[slice, "Profile"]]:
         """Cache-sized slices of the session axis, each with its view."""
@@ -192,30 +201,30 @@ class Matchups:
 
     Parameters
     ----------
-    over : array, shape (C, C, S)
+    wins : array, shape (C, C, S)
         ``over[i, j]`` is the weight of the ballots that rank i strictly above j.
         Integers when every ballot weighs 1, else floats.
     level : array, shape (C, C, S)
         ``level[i, j]`` is the weight of the ballots that rank both and place them equal.
     """
 
-    over: NDArray[Any]
+    wins: NDArray[Any]
     level: NDArray[Any]
 
     @property
     def margins(self) -> NDArray[Any]:
         """Ballots for i over j minus the reverse, shape (C, C, S)."""
-        margins: NDArray[Any] = self.over - self.over.swapaxes(0, 1)
+        margins: NDArray[Any] = self.wins - self.wins.swapaxes(0, 1)
         if margins.dtype.kind == "f":
             # Weights such as .1 + .2 against .3 leave dust that would make a majority.
-            most = np.abs(self.over).max(axis=(0, 1), initial=0.0)
+            most = np.abs(self.wins).max(axis=(0, 1), initial=0.0)
             margins[np.abs(margins) <= 1e-9 * most] = 0.0
         return margins
 
     @property
-    def met(self) -> NDArray[Any]:
+    def comparisons(self) -> NDArray[Any]:
         """Weight of the ballots comparing i with j, shape (C, C, S)."""
-        met: NDArray[Any] = self.over + self.over.swapaxes(0, 1) + self.level
+        met: NDArray[Any] = self.wins + self.wins.swapaxes(0, 1) + self.level
         return met
 
 

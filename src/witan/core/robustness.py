@@ -3,7 +3,7 @@
 Each recount is one more session for the rule, so that thousands of them are one call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations, product
 from math import comb
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import Profile
+from witan.core.profile import Floats, Profile
 
 Decide = Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]
-"""Who leads: profile and the session each column came from → bool array (C, columns)."""
+"""Function to the leaders: profile and session of each column → bool array (C, columns)."""
 
 KEEP, REMOVE, REVERSE = 0, 1, 2
 
@@ -83,16 +83,17 @@ def ballots_to_flip(
     return counts, exact
 
 
-def lead_kept_without_one(profile: Profile, decide: Decide) -> NDArray[np.float64]:
-    """Share of ballots removable without any change of leaders, shape (S,)."""
+def lead_kept_without_one(profile: Profile, rules: Sequence[Decide]) -> NDArray[np.float64]:
+    """Share of ballots removable without any change of leaders, shape (rules, S)."""
     actions = np.full((profile.n_reviewers, profile.n_reviewers), KEEP, dtype=np.int8)
     np.fill_diagonal(actions, REMOVE)
     sessions = np.arange(profile.n_sessions)
-    leads = decide(profile, sessions)
-    shares = np.zeros(profile.n_sessions)
+    leads = [decide(profile, sessions) for decide in rules]
+    shares = np.zeros((len(rules), profile.n_sessions))
     for column in actions.T:
-        recount = _apply(profile, sessions, column[:, np.newaxis])
-        shares += (decide(recount, sessions) == leads).all(axis=0)
+        recount = _recounts(profile, sessions, column[:, np.newaxis])
+        for number, decide in enumerate(rules):
+            shares[number] += (decide(recount, sessions) == leads[number]).all(axis=0)
     return shares / max(1, profile.n_reviewers)
 
 
@@ -121,10 +122,10 @@ def _flips(
     per_call = max(1, CELLS_AT_ONCE // (profile.places[..., 0].size * actions.shape[1]))
     for start in range(0, len(sessions), per_call):
         some = sessions[start : start + per_call]
-        origin = np.repeat(some, actions.shape[1])
-        recount = _apply(profile, origin, np.tile(actions, len(some)))
+        origin = np.tile(some, actions.shape[1])
+        recount = _recounts(profile, some, actions)
         unchanged = (decide(recount, origin) == leads[:, origin]).all(axis=0)
-        flipped[start : start + per_call] = ~unchanged.reshape(len(some), -1).all(axis=1)
+        flipped[start : start + per_call] = ~unchanged.reshape(-1, len(some)).all(axis=0)
     return flipped
 
 
@@ -154,7 +155,7 @@ def _upper_bound(
         order = np.argsort(-friendly, kind="stable")
         actions = np.empty_like(ladder)
         actions[order] = ladder
-        recount = _apply(profile, np.full(n_ballots, session), actions)
+        recount = _recounts(profile, np.array([session]), actions)
         unchanged = (decide(recount, np.full(n_ballots, session)) == leads[:, [session]]).all(
             axis=0
         )
@@ -163,27 +164,46 @@ def _upper_bound(
     return fewest
 
 
-def _apply(
-    profile: Profile, origin: NDArray[np.integer[Any]], actions: NDArray[np.int8]
+def _recounts(
+    profile: Profile, sessions: NDArray[np.integer[Any]], actions: NDArray[np.int8]
 ) -> Profile:
-    """Sessions of `origin` with ballots unchanged, removed or reversed, actions (R, V)."""
-    base = profile.take(origin)
-    act = actions[:, np.newaxis]
-    lengths = base.ranked.sum(axis=1) if base.lengths is None else base.lengths
+    """Every session under each column of actions (R, V): all under the first come first."""
+    base, n_columns = profile.take(sessions), actions.shape[1]
+    lengths = base.rank_mask.sum(axis=1) if base.lengths is None else base.lengths
     mirrored = (2 * (lengths[:, np.newaxis] + 1) - base.places).astype(base.places.dtype)
-    turned = np.where((act == REVERSE) & base.ranked, mirrored, base.places)
-    places = np.where(act == REMOVE, base.places.dtype.type(0), turned)
-    grades = None if base.grades is None else _turned_grades(base.grades, base.graded, act)
-    return Profile(places, grades, base.weights, base.lengths, base.eligible, base.reliability)
+    mirrored[~base.rank_mask] = 0
+    grades = None
+    if base.grades is not None:
+        values = np.where(base.grade_mask, base.grades, np.nan)
+        none = np.full_like(values, np.nan)
+        grades = _choose(actions, values, none, _mirror(values))
+
+    # Quoted: the types would be built anew for every recount.
+    def repeat(values: "NDArray[Any] | None") -> "NDArray[Any] | None":
+        return None if values is None else np.tile(values, n_columns)
+
+    return Profile(
+        _choose(actions, base.places, np.zeros_like(base.places), mirrored),
+        grades,
+        repeat(base.weights),
+        repeat(base.lengths),
+        repeat(base.eligible),
+        repeat(base.reliability),
+    )
 
 
-def _turned_grades(
-    grades: NDArray[Any], graded: NDArray[np.bool_], act: NDArray[np.int8]
-) -> NDArray[Any]:
-    """Grades mirrored about the middle of each ballot, or gone."""
-    values = np.where(graded, grades, 0).astype(np.float64)
-    low = np.where(graded, values, np.inf).min(axis=1, keepdims=True)
-    high = np.where(graded, values, -np.inf).max(axis=1, keepdims=True)
+def _choose(actions: NDArray[np.int8], *by_action: NDArray[Any]) -> NDArray[Any]:
+    """Ballots kept, removed or reversed, from an array (R, C, S) for each: shape (R, C, V·S)."""
+    ballots = np.arange(len(actions))[:, np.newaxis]
+    chosen = np.stack(by_action)[actions, ballots]
+    result: NDArray[Any] = chosen.swapaxes(1, 2).reshape(len(actions), by_action[0].shape[1], -1)
+    return result
+
+
+def _mirror(grades: Floats) -> Floats:
+    """Grades mirrored about the middle of each ballot."""
+    known = ~np.isnan(grades)
+    low = np.where(known, grades, np.inf).min(axis=1, keepdims=True)
+    high = np.where(known, grades, -np.inf).max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        turned = np.where(act == REVERSE, low + high - values, values)
-    return np.where(graded & (act != REMOVE), turned, np.nan)
+        return np.where(known, low + high - grades, np.nan)

@@ -13,7 +13,7 @@ BANDS = ((9, 10), (7, 8), (5, 6), (3, 4), (1, 2))
 """The bands of grades that the named rubrics describe, best first."""
 
 SUM_TOLERANCE = 0.001
-"""How far from 1 the sum of a rubric's weights may lie."""
+"""Greatest distance from 1 of the sum of a rubric's weights."""
 
 ROUNDING = 1e-9
 """Slack for decimal weights that binary floats cannot hold: 0.1 + 0.2 + 0.2 is half of 1."""
@@ -125,7 +125,7 @@ class Rubric:
         lowest_first = tuple(sorted(self.ceilings, key=lambda ceiling: ceiling.at_most))
         object.__setattr__(self, "lowest_first", lowest_first)
 
-    def reweighted(self, weights: Mapping[str, float]) -> "Rubric":
+    def replace_weights(self, weights: Mapping[str, float]) -> "Rubric":
         """Return the rubric under other weights; unnamed criteria keep theirs.
 
         Raises

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from witan.core.gate import Evidence, Verdict
+from witan.core.gate import Evidence, SafetyVerdict
 
 NEARBY = 300
 """Characters within which the parts of a contact record belong together."""
@@ -83,7 +83,7 @@ _PLAIN = str.maketrans("\u2010\u2011\u2012\u2013\xa0\u202f", "----" + " " * 2)
 """Typographic hyphens and blanks, one character each so that spans hold."""
 
 FLAGS = ("dangerous_instructions", "weapon_making", "malware_hacking", "self_harm", "pii_exposure")
-"""What the embedded check can find, in the order in which it is reported."""
+"""Findings of the embedded check, in the order in which they are reported."""
 
 LOOK_BACK = 200
 """Characters before a match that may hold its cue or its excuse, within its sentence."""
@@ -143,11 +143,11 @@ def _contact_records(text: str) -> Iterator[tuple[int, int]]:
         mailbox, domain = match.groups()
         if OFFICE.fullmatch(mailbox) or RESERVED.fullmatch(domain):
             continue
-        if _near(phones, match.start()) and _near(streets, match.start()):
+        if _is_near(phones, match.start()) and _is_near(streets, match.start()):
             yield match.span()
 
 
-def _near(positions: list[int], here: int) -> bool:
+def _is_near(positions: list[int], here: int) -> bool:
     """True if one of these sorted positions lies within reach."""
     first = bisect_left(positions, here - NEARBY)
     return first < len(positions) and positions[first] <= here + NEARBY
@@ -338,14 +338,14 @@ PATTERNS = (
         cue=None,
     ),
 )
-"""What the embedded check looks for, apart from personal data."""
+"""Patterns of the embedded check, apart from personal data."""
 
 TURN = re.compile(
     r";|:(?!\W{0,4}(?:how|instructions?|guides?|steps?|ways?|recipes?)\b)"
     r"|\b(?:but|however|though|yet|nevertheless|anyway|that said|instead|here(?:'s| is| are)"
     r"|step \d{1,2})\b|, (?:and|so|then)\b"
 )
-"""Where a clause turns, so that what excused its beginning does not excuse its end."""
+"""Words at which a clause turns: what excused its beginning does not excuse its end."""
 
 EXCUSES = (
     re.compile(  # a refusal to do one of the things a reply does
@@ -380,7 +380,7 @@ EXCUSES = (
         r"(?:arrested|convicted|charged|accused|sentenced))\b(?:(?!\byou\b)[^,]){0,120}$"
     ),
 )
-"""What in its own clause makes a dangerous phrase harmless."""
+"""Words in its own clause that make a dangerous phrase harmless."""
 
 DISOWNED = re.compile(
     r"\W{0,4}(?:\w{1,20}\W{1,3}){0,4}?(?:is|are|isn't|aren't|is not|are not)\W{1,3}"
@@ -397,7 +397,7 @@ _FULL_STOP = re.compile(r"(?<!e\.g)(?<!i\.e)([.!?…][\"')\]*_]{0,3})\s|[。！�
 _NEW_LINE = re.compile(r"\n(?![a-z])|\n(?=step\b)")
 
 
-def check(text: str) -> Verdict:
+def check(text: str) -> SafetyVerdict:
     """Look for instructions to do harm and for exposed personal data.
 
     Parameters
@@ -407,14 +407,14 @@ def check(text: str) -> Verdict:
 
     Returns
     -------
-    Verdict
+    SafetyVerdict
         Flags in the order of `FLAGS`; as evidence the first finding of each pattern, since one
         is enough to fail and more would only repeat it.
     """
     personal = (Evidence("pii_exposure", f"shows {what}", *at) for what, *at in exposures(text))
     evidence = (*_instructions(_fold(text)), *personal)
     flags = {item.flag for item in evidence}
-    return Verdict(tuple(flag for flag in FLAGS if flag in flags), evidence)
+    return SafetyVerdict(tuple(flag for flag in FLAGS if flag in flags), evidence)
 
 
 def _fold(text: str) -> str:
@@ -424,16 +424,16 @@ def _fold(text: str) -> str:
     return _NEW_LINE.sub("\0", folded).replace("\n", " ")
 
 
-def _instructions(folded: str) -> Iterator[Evidence]:
+def _instructions(text: str) -> Iterator[Evidence]:
     """Find the first unexcused match of each pattern."""
     for pattern in PATTERNS:
-        for match in pattern.expression.finditer(folded):
+        for match in pattern.expression.finditer(text):
             floor = max(0, match.start() - LOOK_BACK)
-            begins = folded.rfind("\0", floor, match.start()) + 1 or floor
-            before = folded[begins : match.start()]
+            begins = text.rfind("\0", floor, match.start()) + 1 or floor
+            before = text[begins : match.start()]
             if not pattern.teaches(before, match["act"]):
                 continue
-            if not _is_negated(before, folded[match.end() : match.end() + 80]):
+            if not _is_negated(before, text[match.end() : match.end() + 80]):
                 yield Evidence(pattern.flag, pattern.reason, match.start(), match.end())
                 break
 

@@ -12,6 +12,9 @@ LOWEST, HIGHEST = 1.0, 10.0
 HOLISTIC = "overall"
 """On a ballot, the key of the reviewer's own holistic grade; therefore never a criterion."""
 
+NUMBER_TYPES = frozenset({int, float})
+"""Types of grades that are plain numbers; a boolean is a word."""
+
 GRAIN = 1e9
 """Converted grades are multiples of 1 / GRAIN, so that grades equal on paper are equal here."""
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
+from typing import cast
 from zlib import crc32
 
 from witan.core.ballot import Ballot
@@ -12,6 +13,7 @@ from witan.core.scale import (
     FAILED,
     HOLISTIC,
     NATIVE,
+    NUMBER_TYPES,
     PASS_FAIL,
     PASSED,
     STARS,
@@ -35,10 +37,10 @@ NATIVE_SCALE = Scale()
 """The scale of the council's own reviews."""
 
 BULK = 0.9
-"""Where this share of the grades lies in one range, the others are taken to lie outside it."""
+"""Share of the grades in one range from which the others are taken to lie outside it."""
 
-MOST_VALUES = 256
-"""Different grades on one criterion that are counted one by one before they are summed up."""
+MOST_UNREAD = 512
+"""Grades of one reviewer that are taken in before equal ones are counted and read together."""
 
 LONGEST_VALUE = 40
 """Characters of a grade in text that is counted before it is read; longer ones are read at once."""
@@ -56,7 +58,7 @@ CHANCE = 0.1
 """Likelihood below which a reviewer is not on the scale of the others."""
 
 DOUBTFUL = 0.5
-"""Where this share does, but not the bulk, the grades are refused."""
+"""Share in one range from which, short of the bulk, the grades are refused."""
 
 
 @dataclass(slots=True)
@@ -66,8 +68,8 @@ class _Numbers:
     n: int = 0
     low: float = inf
     high: float = -inf
-    whole: bool = True
-    within: Counter[Range] = field(default_factory=Counter)
+    are_whole: bool = True
+    fits: Counter[Range] = field(default_factory=Counter)
     fractions: int = 0
     over_five: int = 0
     over_ten: int = 0
@@ -76,30 +78,30 @@ class _Numbers:
     def add(self, number: float, times: int) -> None:
         self.n += times
         self.low, self.high = min(self.low, number), max(self.high, number)
-        self.whole = self.whole and number == int(number)
+        self.are_whole = self.are_whole and number == int(number)
         self.fractions += times * (0 < number < 1)
         self.over_five += times * (5 < number <= 10)
         self.over_ten += times * (10 < number <= 100)
         self.fives += times * (number % 5 == 0)
         for known in (UNIT, TEN, NATIVE, TWENTY, HUNDRED):
-            self.within[known] += times * (known.low <= number <= known.high)
+            self.fits[known] += times * (known.low <= number <= known.high)
 
     def merge(self, other: "_Numbers") -> None:
         self.n += other.n
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        self.whole = self.whole and other.whole
-        self.within += other.within
+        self.are_whole = self.are_whole and other.are_whole
+        self.fits += other.fits
         self.fractions += other.fractions
         self.over_five += other.over_five
         self.over_ten += other.over_ten
         self.fives += other.fives
 
-    def share(self, known: Range) -> float:
-        return self.within[known] / self.n
+    def share(self, scale: Range) -> float:
+        return self.fits[scale] / self.n
 
-    def outside(self, known: Range) -> str:
+    def describe_fit(self, scale: Range) -> str:
         """Say how many grades this scale would clamp."""
-        out = self.n - self.within[known]
+        out = self.n - self.fits[scale]
         return f"clamps {out:,} of {self.n:,} grades" if out else "takes all of them"
 
 
@@ -109,12 +111,12 @@ class _Grades:
 
     n: int = 0
     total: float = 0.0
-    beyond: list[int] = field(default_factory=lambda: [0] * len(SIZES))
+    excess: list[int] = field(default_factory=lambda: [0] * len(SIZES))
 
     def merge(self, other: "_Grades") -> None:
         self.n += other.n
         self.total += other.total
-        self.beyond = [mine + more for mine, more in zip(self.beyond, other.beyond, strict=True)]
+        self.excess = [mine + more for mine, more in zip(self.excess, other.excess, strict=True)]
 
 
 @dataclass(slots=True)
@@ -124,20 +126,20 @@ class _Candidates:
     entries: dict[str, _Grades] = field(default_factory=dict)
     are_hashed: bool = False
 
-    def add(self, name: str, number: float) -> None:
-        """Count one number; names beyond `MOST_CANDIDATES` share entries, whatever their order."""
+    def add(self, name: str, number: float, times: int) -> None:
+        """Count a number; names beyond `MOST_CANDIDATES` share entries, whatever their order."""
         key = _bucket(name) if self.are_hashed else name
         entry = self.entries.get(key)
         if entry is None:
             entry = self.entries[key] = _Grades()
-        entry.n += 1
-        entry.total += number
+        entry.n += times
+        entry.total += times * number
         for size, known in enumerate(SIZES):
-            entry.beyond[size] += number > known.high
+            entry.excess[size] += times * (number > known.high)
         if not self.are_hashed and len(self.entries) > MOST_CANDIDATES:
-            self.entries, self.are_hashed = self.hashed(), True
+            self.entries, self.are_hashed = self.hash_entries(), True
 
-    def hashed(self) -> dict[str, _Grades]:
+    def hash_entries(self) -> dict[str, _Grades]:
         """The entries by bucket of their names."""
         if self.are_hashed:
             return self.entries
@@ -155,76 +157,88 @@ def _bucket(name: str) -> str:
 class _Criterion:
     """The grades on one criterion, by the way they are written."""
 
-    counts: dict[float | str, int] = field(default_factory=dict)
-    plain: _Numbers = field(default_factory=_Numbers)
+    unread: list[tuple[str | None, float | str]] = field(default_factory=list)
+    plain_numbers: _Numbers = field(default_factory=_Numbers)
     words: int = 0
     percents: int = 0
-    least: dict[float, float] = field(default_factory=dict)
+    lowest_grades: dict[float, float] = field(default_factory=dict)
     candidates: _Candidates = field(default_factory=_Candidates)
+    are_numbers: bool = True
 
     def add(self, value: object, candidate: str | None) -> None:
-        """Count one grade, for a candidate where reviewers are told apart.
-
-        Grades that are equal are one entry until somebody asks.
-        """
+        """Count one grade, for a candidate where reviewers are told apart."""
         if type(value) is bool:
             self.words += 1
+            self.are_numbers = False
         elif isinstance(value, str) and len(value) > LONGEST_VALUE:
-            self._add_text(value.strip(), 1)
+            self._add_text(value.strip(), 1, candidate)
         elif isinstance(value, float | int | str):
-            self.counts[value] = self.counts.get(value, 0) + 1
-            if len(self.counts) > MOST_VALUES:
-                self.fold()
-        if candidate is not None and (number := _plain_number(value)) is not None:
-            self.candidates.add(candidate, number)
+            self.add_numbers([(candidate, value)])
+        else:
+            self.are_numbers = False
+
+    def add_numbers(self, grades: Iterable[tuple[str | None, float | str]]) -> None:
+        """Take in grades by candidate; they are counted when somebody asks, or when many."""
+        self.unread.extend(grades)
+        if len(self.unread) > MOST_UNREAD:
+            self.fold()
 
     def merge(self, other: "_Criterion") -> None:
         """Take in the grades of another."""
         other.fold()
-        self.plain.merge(other.plain)
+        self.plain_numbers.merge(other.plain_numbers)
+        self.are_numbers = self.are_numbers and other.are_numbers
         self.words += other.words
         self.percents += other.percents
-        for best, least in other.least.items():
-            self.least[best] = min(least, self.least.get(best, inf))
+        for best, least in other.lowest_grades.items():
+            self.lowest_grades[best] = min(least, self.lowest_grades.get(best, inf))
 
     @property
     def numbers(self) -> _Numbers:
         self.fold()
-        return self.plain
+        return self.plain_numbers
 
     @property
     def units(self) -> set[float]:
         """Denominators of the grades; 100 for per cent."""
         self.fold()
-        return {*self.least, *([100.0] if self.percents else [])}
+        return {*self.lowest_grades, *([100.0] if self.percents else [])}
 
     @property
     def is_mixed(self) -> bool:
         """True for different denominators, or some in per cent."""
         self.fold()
-        return len(self.least) + bool(self.percents) > 1
+        return len(self.lowest_grades) + bool(self.percents) > 1
 
-    def written(self) -> Range | None:
+    def stated_range(self) -> Range | None:
         """The scale written in the grades themselves, if any."""
         self.fold()
         if self.is_mixed:
             return UNIT
-        for best, least in self.least.items():
+        for best, least in self.lowest_grades.items():
             return Range(1.0 if best in STARS and least >= 1 else 0.0, best)
         if self.percents:
             return HUNDRED
         return PASS_FAIL if self.words else None
 
-    def fold(self) -> None:
-        """Sum up the individually counted grades."""
-        counts, self.counts = self.counts, {}
-        for value, times in counts.items():
-            if isinstance(value, str):
-                self._add_text(value.strip(), times)
-            elif -1e300 < value < 1e300:
-                self.plain.add(value, times)
+    def takes_all(self, scale: Range) -> bool:
+        """True if every grade is a plain number within this scale."""
+        numbers = self.numbers
+        return self.are_numbers and scale.low <= numbers.low and numbers.high <= scale.high
 
-    def _add_text(self, text: str, times: int) -> None:
+    def fold(self) -> None:
+        """Count the grades taken in; equal ones are read once."""
+        unread, self.unread = self.unread, []
+        for (candidate, value), times in Counter(unread).items():
+            if isinstance(value, str):
+                self._add_text(value.strip(), times, candidate)
+            elif -1e300 < value < 1e300:
+                self._add_number(float(value), times, candidate)
+            else:
+                self.are_numbers = False
+
+    def _add_text(self, text: str, times: int, candidate: str | None) -> None:
+        self.are_numbers = False
         result = WRITTEN.fullmatch(text)
         if result is None:
             self.words += times * (text.casefold() in PASSED or text.casefold() in FAILED)
@@ -233,23 +247,28 @@ class _Criterion:
         elif result[3]:
             best, number = decimal(result[3]), decimal(result[1])
             if best > 0:
-                self.least[best] = min(number, self.least.get(best, inf))
+                self.lowest_grades[best] = min(number, self.lowest_grades.get(best, inf))
         else:
-            self.plain.add(decimal(result[1]), times)
+            self._add_number(decimal(result[1]), times, candidate)
+
+    def _add_number(self, number: float, times: int, candidate: str | None) -> None:
+        self.plain_numbers.add(number, times)
+        if candidate is not None:
+            self.candidates.add(candidate, number, times)
 
 
 @dataclass(slots=True)
 class _Parts:
     """Criteria of their own scale, criteria of a shared one, and alternatives."""
 
-    apart: dict[str, Range] = field(default_factory=dict)
-    together: _Numbers = field(default_factory=_Numbers)
+    ranges: dict[str, Range] = field(default_factory=dict)
+    pooled_numbers: _Numbers = field(default_factory=_Numbers)
     units: set[float] = field(default_factory=set)
-    instead: dict[str, tuple[Range, ...]] = field(default_factory=dict)
+    alternatives: dict[str, tuple[Range, ...]] = field(default_factory=dict)
 
     def merge(self, reading: _Criterion) -> None:
         """Read these grades on one scale with the others."""
-        self.together.merge(reading.numbers)
+        self.pooled_numbers.merge(reading.numbers)
         if reading.is_mixed:
             self.units |= reading.units
 
@@ -257,7 +276,7 @@ class _Parts:
         self, whole: Range | None = None, but: Mapping[str, Range] = MappingProxyType({})
     ) -> Scale:
         """The scale of the shared criteria, with exceptions."""
-        apart = {**self.apart, **but}
+        apart = {**self.ranges, **but}
         if whole is None:
             often = Counter(apart.values())
             common = min(often, key=lambda one: (-often[one], str(one)), default=NATIVE)
@@ -269,12 +288,20 @@ class _Parts:
 class Scales:
     """The scale of a source, and those of deviating reviewers."""
 
-    shared: Scale
-    apart: Mapping[str, Scale] = field(default_factory=dict)
+    shared_scale: Scale
+    reviewer_scales: Mapping[str, Scale] = field(default_factory=dict)
+    takes_all: bool = False
+    """Every grade is a plain number within the shared scale."""
+
+    @property
+    def is_native(self) -> bool:
+        """True if all grades are on 1–10 beyond doubt."""
+        named = self.shared_scale.instead or self.shared_scale.words
+        return self.takes_all and self.shared_scale.is_native and not named
 
     def of(self, reviewer: str) -> Scale:
         """The scale of this reviewer's grades."""
-        return self.apart.get(reviewer, self.shared)
+        return self.reviewer_scales.get(reviewer, self.shared_scale)
 
 
 class GradeEvidence:
@@ -291,6 +318,17 @@ class GradeEvidence:
         criteria = self._crowd
         if criteria is None:
             criteria = self._reviewers.setdefault(ballot.reviewer, {})
+        if NUMBER_TYPES.issuperset(map(type, ballot.grades.values())) and self._crowd is None:
+            _scale_of(criteria, HOLISTIC).add_numbers(
+                cast("Iterable[tuple[str, float]]", ballot.grades.items())
+            )
+        else:
+            self._add_each(ballot, criteria)
+        if len(self._reviewers) > MOST_REVIEWERS:
+            self._crowd = self._pool_criteria(self._reviewers)
+            self._reviewers = {}
+
+    def _add_each(self, ballot: Ballot, criteria: dict[str, _Criterion]) -> None:
         for name, grade_or_sheet in ballot.grades.items():
             candidate = name if self._crowd is None else None
             if isinstance(grade_or_sheet, Mapping):
@@ -298,13 +336,16 @@ class GradeEvidence:
                     _scale_of(criteria, criterion).add(value, candidate)
             else:
                 _scale_of(criteria, HOLISTIC).add(grade_or_sheet, candidate)
-        if len(self._reviewers) > MOST_REVIEWERS:
-            self._crowd = self._pool_criteria(self._reviewers)
-            self._reviewers = {}
 
     def scale(self) -> Scale:
         """The scale of the source, all reviewers together; see `scales`."""
-        return _scale(self._pool_criteria(self._reviewers) if self._crowd is None else self._crowd)
+        return self._pool_scales().shared_scale
+
+    def _pool_scales(self) -> Scales:
+        criteria = self._pool_criteria(self._reviewers) if self._crowd is None else self._crowd
+        scale = _scale(criteria)
+        fits = (reading.takes_all(scale.of(name)) for name, reading in criteria.items())
+        return Scales(scale, takes_all=all(fits))
 
     def scales(self) -> Scales:
         """Recognise the source's scale and the smaller ones of single reviewers.
@@ -321,7 +362,7 @@ class GradeEvidence:
         """
         sizes = self._sizes() if len(self._reviewers) > 1 else {}
         if not sizes:
-            return Scales(self.scale())
+            return self._pool_scales()
         kinds: dict[tuple[tuple[str, int], ...], list[str]] = {}
         for reviewer in sorted(self._reviewers):
             kinds.setdefault(tuple(sorted(sizes.get(reviewer, {}).items())), []).append(reviewer)
@@ -361,17 +402,6 @@ class GradeEvidence:
         return result
 
 
-def _plain_number(value: object) -> float | None:
-    """Read a grade as a plain number, if it is one."""
-    if isinstance(value, bool) or not isinstance(value, float | int | str):
-        return None
-    if isinstance(value, str):
-        written = WRITTEN.fullmatch(value.strip())
-        plain = written is not None and not written[2] and not written[3]
-        return decimal(written[1]) if written is not None and plain else None
-    return float(value) if -1e300 < value < 1e300 else None
-
-
 def _scale_of(criteria: dict[str, _Criterion], name: str) -> _Criterion:
     result = criteria.get(name)
     if result is None:
@@ -384,16 +414,16 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
     parts = _split_criteria(criteria)
     whole: Range | None = None
     others: tuple[Range, ...] = ()
-    if parts.together.n:
-        whole, others = _read(parts.together, None)
+    if parts.pooled_numbers.n:
+        whole, others = _choose_range(parts.pooled_numbers, None)
         if whole.low == 1 and whole.high in parts.units:
             whole = Range(0.0, whole.high)  # so that 6, 6/10 and 60 % are one grade
     result = parts.scale(whole)
     instead = {str(parts.scale(other)): None for other in others}
-    for name, others in parts.instead.items():
+    for name, others in parts.alternatives.items():
         instead |= {str(parts.scale(whole, {name: other})): None for other in others}
     mixed = any(reading.is_mixed for reading in criteria.values())
-    known = parts.together.n > 0 or bool(parts.apart)  # of words alone nothing is recognised
+    known = parts.pooled_numbers.n > 0 or bool(parts.ranges)  # of words alone nothing is recognised
     words = any(reading.numbers.n and reading.words for reading in criteria.values())
     return replace(result, recognised=known, instead=tuple(instead), shares=mixed, words=words)
 
@@ -440,7 +470,9 @@ def _size(numbers: _Numbers) -> int:
 def _by_candidate(criteria: Mapping[str, _Criterion]) -> dict[str, dict[str, _Grades]]:
     """Reviewer to its numbers by candidate, under the same keys for all."""
     if any(reading.candidates.are_hashed for reading in criteria.values()):
-        return {reviewer: reading.candidates.hashed() for reviewer, reading in criteria.items()}
+        return {
+            reviewer: reading.candidates.hash_entries() for reviewer, reading in criteria.items()
+        }
     return {reviewer: reading.candidates.entries for reviewer, reading in criteria.items()}
 
 
@@ -469,15 +501,15 @@ def _graded_high(
     return result, {name for name in result if better[name] > 0}
 
 
-def _may_be_smaller(numbers: _Numbers, larger: _Numbers, known: Range) -> bool:
+def _may_be_smaller(numbers: _Numbers, larger: _Numbers, scale: Range) -> bool:
     """Check for varied grades, unlike a strict reviewer's."""
     if numbers.low == numbers.high:
         return False
-    if known is UNIT and not numbers.fractions:
+    if scale is UNIT and not numbers.fractions:
         # 0 and 1 may be the lowest grades of a wider scale, unless that begins at 1.
         return numbers.low == 0 and numbers.high == 1 and larger.low >= 1
     # 0, 5 and 10 of 100 are what a strict reviewer gives.
-    return not (known is TEN and larger.within[known] > 0 and numbers.fives == numbers.n)
+    return not (scale is TEN and larger.fits[scale] > 0 and numbers.fives == numbers.n)
 
 
 def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size: int) -> bool:
@@ -486,7 +518,7 @@ def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size:
     if len(both) < FEWEST_CANDIDATES:
         return False
     n = sum(high[name].n for name in both)
-    within = n - sum(high[name].beyond[size] for name in both)
+    within = n - sum(high[name].excess[size] for name in both)
     chance = (within + 1) / (n + 2)
     return bool(chance ** sum(mine[name].n for name in both) < CHANCE)
 
@@ -498,21 +530,21 @@ def _split_criteria(criteria: Mapping[str, _Criterion]) -> _Parts:
     for name, reading in sorted(criteria.items()):
         numbers = reading.numbers
         if not numbers.n:
-            if (sentence := reading.written()) is not None:
-                parts.apart[name] = sentence
+            if (sentence := reading.stated_range()) is not None:
+                parts.ranges[name] = sentence
         elif _is_binary(numbers):
             binary[name] = reading
         elif _stands_alone(numbers):
-            parts.apart[name], parts.instead[name] = _read(numbers, name)
+            parts.ranges[name], parts.alternatives[name] = _choose_range(numbers, name)
         else:
             parts.merge(reading)
-    others = parts.together.n, parts.together.low
+    others = parts.pooled_numbers.n, parts.pooled_numbers.low
     for name, reading in binary.items():
         # 0 and 1 are the ends of 0-1, unless others make them grades of a wider scale.
         if others[0] and (others[1] < 1 or reading.numbers.low == 1):
             parts.merge(reading)
         else:
-            parts.apart[name], parts.instead[name] = _read(reading.numbers, name)
+            parts.ranges[name], parts.alternatives[name] = _choose_range(reading.numbers, name)
     return parts
 
 
@@ -540,10 +572,12 @@ def put_on_scale(ballot: Ballot, scales: Scales) -> Ballot:
     """Put a ballot with undeclared grades on its reviewer's scale."""
     if not ballot.grades or ballot.scale is not None:
         return ballot
+    if scales.is_native:
+        return ballot.with_scale(NATIVE_SCALE)
     scale = scales.of(ballot.reviewer)
     named = scale.instead or scale.reviewers or scale.words
     beyond_doubt = scale.is_native and not named and not _has_odd_grades(ballot)
-    return replace(ballot, scale=NATIVE_SCALE if beyond_doubt else scale)
+    return ballot.with_scale(NATIVE_SCALE if beyond_doubt else scale)
 
 
 def _has_odd_grades(ballot: Ballot) -> bool:
@@ -564,7 +598,7 @@ def declare_native(ballot: Ballot) -> Ballot:
     """Declare the scale 1-10 on a ballot without one, as in reviews."""
     if not ballot.grades or ballot.scale is not None:
         return ballot
-    return replace(ballot, scale=NATIVE_SCALE)
+    return ballot.with_scale(NATIVE_SCALE)
 
 
 def drop_native(ballot: Ballot) -> Ballot:
@@ -577,11 +611,11 @@ def drop_native(ballot: Ballot) -> Ballot:
 def rescale(ballots: Iterable[Ballot], scale: Scale | str) -> list[Ballot]:
     """The ballots with this scale, whatever theirs was."""
     grade_or_sheet = Scale.parse(scale) if isinstance(scale, str) else scale
-    return [replace(b, scale=grade_or_sheet) if b.grades else b for b in ballots]
+    return [b.with_scale(grade_or_sheet) if b.grades else b for b in ballots]
 
 
 def _is_binary(numbers: _Numbers) -> bool:
-    return numbers.whole and numbers.low >= 0 and numbers.high <= 1
+    return numbers.are_whole and numbers.low >= 0 and numbers.high <= 1
 
 
 def _stands_alone(numbers: _Numbers) -> bool:
@@ -591,7 +625,7 @@ def _stands_alone(numbers: _Numbers) -> bool:
     return numbers.high > 10 and numbers.share(TEN) < DOUBTFUL
 
 
-def _read(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range, ...]]:
+def _choose_range(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range, ...]]:
     """The range of these numbers, and alternatives."""
     low, high = numbers.low, numbers.high
     if low >= 0 and high <= 1:
@@ -601,11 +635,11 @@ def _read(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range,
     if low < 0 or high > 10:
         return _beyond_ten(numbers, criterion)
     if low < 1 and high <= 5:
-        thirds = numbers.whole and high <= 3
+        thirds = numbers.are_whole and high <= 3
         return (THIRDS, (HALF, TEN)) if thirds else (HALF, (TEN,))
     if high <= 5:
         return FIVE, (NATIVE,)
-    seven = numbers.whole and (low, high) == (SEVEN.low, SEVEN.high)
+    seven = numbers.are_whole and (low, high) == (SEVEN.low, SEVEN.high)
     return (NATIVE, (SEVEN,) if seven else ()) if low >= 1 else (TEN, ())
 
 
@@ -640,7 +674,7 @@ def _clamp(
 
 
 def _nearest(numbers: _Numbers) -> Range:
-    return max((NATIVE, TEN, UNIT, HUNDRED), key=lambda known: numbers.within[known])
+    return max((NATIVE, TEN, UNIT, HUNDRED), key=lambda known: numbers.fits[known])
 
 
 def _unclear(numbers: _Numbers, likely: Range, wider: Range, criterion: str | None) -> UnclearScale:
@@ -649,7 +683,7 @@ def _unclear(numbers: _Numbers, likely: Range, wider: Range, criterion: str | No
     problem = f"the scale of the grades{where} is unclear: they run from {numbers.low:.6g} to "
     readings = [(f"{named}{wider}", "takes all of them")]
     if numbers.share(likely) >= DOUBTFUL:
-        readings.insert(0, (f"{named}{likely}", numbers.outside(likely)))
+        readings.insert(0, (f"{named}{likely}", numbers.describe_fit(likely)))
     elif (spanned := Range(numbers.low, numbers.high)) != wider and numbers.low < numbers.high:
         readings.insert(0, (f"{named}{spanned}", "takes all of them"))
     return UnclearScale(f"{problem}{numbers.high:.6g}", readings)

@@ -117,9 +117,9 @@ class Settings:
             if getattr(self, name) == "none":
                 object.__setattr__(self, name, None)
         _numbers(self)
-        _among("kind", self.kind, ("all", "model", "human"))
-        _among("ties", self.ties, ("contrast", "intervals"))
-        _among("tie_break", self.tie_break, (None, "none", "wins", "borda"))
+        _check_among("kind", self.kind, ("all", "model", "human"))
+        _check_among("ties", self.ties, ("contrast", "intervals"))
+        _check_among("tie_break", self.tie_break, (None, "none", "wins", "borda"))
         check_level(self.level)
         if not 0 <= self.threshold < float("inf"):
             raise InvalidParameter("threshold", self.threshold, "a finite number ≥ 0")
@@ -175,6 +175,6 @@ def _numbers(settings: Settings) -> None:
                 raise InvalidParameter(f"the {what} of {reviewer}", weight, "a finite number ≥ 0")
 
 
-def _among(name: str, value: object, accepted: tuple[object, ...]) -> None:
-    if value not in accepted:
-        raise InvalidParameter(name, value, " or ".join(repr(item) for item in accepted))
+def _check_among(name: str, value: object, choices: tuple[object, ...]) -> None:
+    if value not in choices:
+        raise InvalidParameter(name, value, " or ".join(repr(item) for item in choices))

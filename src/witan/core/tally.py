@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
 from witan.core.counting import (
-    Counted,
+    BatchCount,
+    Fitted,
     GoOn,
     count,
     forever,
@@ -21,8 +22,9 @@ from witan.core.counting import (
     stack,
     timeline,
 )
-from witan.core.inference import infer
-from witan.core.interpretation import Electorate, interpret
+from witan.core.electorate import Electorate
+from witan.core.inference import Inference, infer
+from witan.core.interpretation import interpret, interpret_sessions
 from witan.core.outcome import Outcome, join_names
 from witan.core.outcome_builder import Outcomes
 from witan.core.profile import Profile
@@ -146,17 +148,21 @@ def _electorates(
     sessions: dict[str, list[Ballot]] = {}
     for ballot in ballots:
         sessions.setdefault(ballot.session, []).append(ballot)
+    ungated = {name: cast for name, cast in sessions.items() if name not in settings.gates}
+    plain = interpret_sessions(ungated, settings.counting)
     everyone = []
     for session, cast in sessions.items():
         try:
-            electorate = interpret(session, cast, settings.counting, settings.gates.get(session))
+            electorate = plain.get(session) or interpret(
+                session, cast, settings.counting, settings.gates.get(session)
+            )
         except TooLarge as error:
             if on_unsuitable is None:
                 raise
             remedy = "leave the session out, or put fewer candidates to one vote"
             on_unsuitable(UnsuitableBallots(settings.rule, str(error), remedy, session))
         else:
-            everyone.append(electorate.reweighted(settings.weights))
+            everyone.append(electorate.scale_weights(settings.weights))
     return everyone
 
 
@@ -191,7 +197,7 @@ def _needs_history(settings: Settings) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class Task:
     """Sessions of one shape under one rule."""
 
     rule: str
@@ -203,56 +209,96 @@ class _Task:
 def _count_in_order(
     everyone: Sequence[Electorate],
     settings: Settings,
-    learned: Sequence[Mapping[str, float]] | None,
+    weights: Sequence[Mapping[str, float]] | None,
     on_unsuitable: OnUnsuitable | None,
     check_wanted: GoOn,
 ) -> Iterator[Outcome]:
     """Count shape by shape; return outcomes in session order."""
     outcomes: dict[int, Outcome] = {}
-    for task in _tasks(everyone, settings, learned):
-        usable = []
-        graded: NDArray[np.bool_] = np.any(task.profile.graded, axis=(0, 1))
-        for column, number in enumerate(task.numbers):
-            problem = None if graded[column] else _unsuitable(everyone[number], task.rule)
-            if problem is None:
-                usable.append(column)
-            elif on_unsuitable is None:
-                raise problem
-            else:
-                on_unsuitable(problem)
-        if not usable:
-            continue
-        numbers = task.numbers[usable]
-        chosen = [everyone[number] for number in numbers]
-        profile = _some(task.profile, np.array(usable))
-        counting = partial(count, settings=settings, check_wanted=check_wanted)
-        for counted, columns in _count(task.rule, profile, chosen, counting, on_unsuitable):
-            batch = Outcomes(counted, infer(counted), task.why)
-            for column, at in enumerate(columns):
+    for task in _tasks(everyone, settings, weights):
+        chosen = [everyone[number] for number in task.numbers]
+        for batch, columns in count_task(task, chosen, settings, on_unsuitable, check_wanted):
+            for at, column in enumerate(columns):
                 check_wanted()
-                outcomes[int(numbers[at])] = batch[column]
+                outcomes[int(task.numbers[column])] = batch[at]
     for number in sorted(outcomes):
         yield outcomes[number]
 
 
-def _count(
-    rule: str,
-    profile: Profile,
-    chosen: Sequence[Electorate],
-    count_under: Callable[[str, Profile, Sequence[Electorate]], Counted],
+@dataclass(frozen=True, slots=True)
+class SharedWork:
+    """Fits of the same sessions, and what is inferred from each, for all rules that count them."""
+
+    fits: dict[bytes, list[Fitted]] = field(default_factory=dict)
+    inferences: dict[int, tuple[Sequence[Fitted] | None, Inference]] = field(default_factory=dict)
+
+    def infer(self, counted: BatchCount) -> Inference:
+        """Infer once from the same fits."""
+        key = id(counted.fits)
+        if key not in self.inferences:  # the fits stand beside it, so that no others get their id
+            self.inferences[key] = counted.fits, infer(counted)
+        return self.inferences[key][1]
+
+
+def count_task(
+    task: Task,
+    electorates: Sequence[Electorate],
+    settings: Settings,
     on_unsuitable: OnUnsuitable | None,
-) -> Iterator[tuple[Counted, Sequence[int]]]:
+    check_wanted: GoOn = forever,
+    *,
+    shared: SharedWork | None = None,
+) -> Iterator[tuple[Outcomes, Sequence[int]]]:
+    """Count the sessions of a task that its rule can count.
+
+    `shared` is of all sessions of the task; without it, and of some alone, nothing is shared.
+
+    Yields
+    ------
+    Outcomes
+        Of some sessions.
+    sequence of int
+        The column of each of them in the task.
+    """
+    usable = []
+    graded: NDArray[np.bool_] = np.any(task.profile.grade_mask, axis=(0, 1))
+    for column, electorate in enumerate(electorates):
+        problem = None if graded[column] else _unsuitable(electorate, task.rule)
+        if problem is None:
+            usable.append(column)
+        elif on_unsuitable is None:
+            raise problem
+        else:
+            on_unsuitable(problem)
+    if not usable:
+        return
+    profile = _take_sessions(task.profile, np.array(usable))
+    if len(usable) < len(electorates) or shared is None:
+        shared = SharedWork()
+    chosen = [electorates[column] for column in usable]
+    counting = partial(count, task.rule, settings=settings, check_wanted=check_wanted)
+    for counted, columns in _count(profile, chosen, counting, shared, on_unsuitable):
+        yield Outcomes(counted, shared.infer(counted), task.why), [usable[at] for at in columns]
+
+
+def _count(
+    profile: Profile,
+    electorates: Sequence[Electorate],
+    count_under: Callable[..., BatchCount],
+    shared: SharedWork,
+    on_unsuitable: OnUnsuitable | None,
+) -> Iterator[tuple[BatchCount, Sequence[int]]]:
     """Count all at once; after an error, each session alone."""
     try:
-        yield count_under(rule, profile, chosen), range(len(chosen))
+        yield count_under(profile, electorates, known_fits=shared.fits), range(len(electorates))
         return
     except UnsuitableBallots:
         if on_unsuitable is None:
             raise
-    for column, electorate in enumerate(chosen):
+    for column, electorate in enumerate(electorates):
         try:
             one = profile.take(slice(column, column + 1))
-            yield count_under(rule, one, [electorate]), [column]
+            yield count_under(one, [electorate]), [column]
         except UnsuitableBallots as found:
             where = electorate.session
             on_unsuitable(UnsuitableBallots(found.rule, found.problem, found.remedy, where))
@@ -262,7 +308,7 @@ def _tasks(
     everyone: Sequence[Electorate],
     settings: Settings,
     learned: Sequence[Mapping[str, float]] | None,
-) -> Iterator[_Task]:
+) -> Iterator[Task]:
     """Group sessions by shape, in blocks, and choose a rule for each."""
     for numbers in group_by_shape(everyone):
         chosen = [everyone[number] for number in numbers]
@@ -277,18 +323,18 @@ def _tasks(
 
 def _group_by_rule(
     settings: Settings, numbers: NDArray[np.integer[Any]], profile: Profile
-) -> Iterator[_Task]:
+) -> Iterator[Task]:
     if settings.rule != AUTO:
-        yield _Task(settings.rule, "asked for", numbers, profile)
+        yield Task(settings.rule, "asked for", numbers, profile)
         return
     enough, _ = gradable(profile)
     if enough.any():
-        yield _Task("calibrated", AUTO_GRADES, numbers[enough], _some(profile, enough))
+        yield Task("calibrated", AUTO_GRADES, numbers[enough], _take_sessions(profile, enough))
     if not enough.all():
-        yield _Task("borda", AUTO_RANKS, numbers[~enough], _some(profile, ~enough))
+        yield Task("borda", AUTO_RANKS, numbers[~enough], _take_sessions(profile, ~enough))
 
 
-def _some(profile: Profile, sessions: NDArray[Any]) -> Profile:
+def _take_sessions(profile: Profile, sessions: NDArray[Any]) -> Profile:
     return profile if profile.n_sessions == 1 else profile.take(sessions)
 
 
@@ -317,10 +363,15 @@ def _unsuitable(electorate: Electorate, rule: str) -> UnsuitableBallots | None:
 
 def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcome:
     """One outcome over all sessions in time order, or in given order."""
-    if all(electorate.at is not None for electorate in everyone):
+    is_timed = all(electorate.at is not None for electorate in everyone)
+    if is_timed:
         everyone = sorted(everyone, key=lambda member: member.at or datetime.min)
     whole, profile = timeline(everyone)
     if not whole.votes:
         raise NothingToCount("there is no ballot to count")
+    if len(everyone) > 1:
+        order = "time order" if is_timed else "the order given, as not all of them have a time"
+        note = f"{settings.rule} rates the {len(everyone):,} sessions as one history, in {order}"
+        whole = replace(whole, warnings=(note, *whole.warnings))
     counted = count(settings.rule, profile, [whole], settings)
     return Outcomes(counted, infer(counted), "asked for")[0]

@@ -54,7 +54,7 @@ class Window:
         """The first microsecond past the end, since 1970 in UTC."""
         return LATEST_US if self.until is None else _microseconds(self.until)
 
-    def before(self) -> "Window | None":
+    def previous(self) -> "Window | None":
         """The preceding window of equal length; None with an open end.
 
         It begins no earlier than a time can be.

@@ -17,7 +17,7 @@ from witan.core.ballot import Ballot, Grade, Groups
 from witan.core.blinding import Sheet
 from witan.core.escaping import is_blank
 from witan.core.rubric import Rubric
-from witan.core.scale import FAILED, HOLISTIC, NATIVE, PASSED, grade_on, read_grade
+from witan.core.scale import FAILED, HIGHEST, HOLISTIC, LOWEST, NATIVE, PASSED, grade_on, read_grade
 from witan.core.scale_recognition import declare_native
 from witan.deliberation.events import (
     NOT_GRADED,
@@ -85,19 +85,19 @@ class ParsedReview:
     notes: tuple[str, ...] = ()
 
     @property
-    def ranked(self) -> tuple[str, ...]:
+    def ranked_candidates(self) -> tuple[str, ...]:
         """The candidates with a place."""
         return tuple(candidate for group in self.groups for candidate in group)
 
     @property
-    def graded(self) -> tuple[str, ...]:
+    def graded_candidates(self) -> tuple[str, ...]:
         """The candidates with a readable grade."""
         return tuple(c for c, raw in self.grades.items() if any(_readable_grades(raw)))
 
     @property
     def fullness(self) -> int:
         """Number of candidates it places or grades; 0: it is no ballot."""
-        return len(self.ranked) + len(self.graded)
+        return len(self.ranked_candidates) + len(self.graded_candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,10 +383,10 @@ def _to_group(data: object) -> list[object]:
     return split_ties(data) if isinstance(data, str) else [data]
 
 
-def _group_by_place(placed: Sequence[tuple[float | None, object]]) -> list[list[object]]:
+def _group_by_place(places: Sequence[tuple[float | None, object]]) -> list[list[object]]:
     """Group labels by place, smallest first; empty if a place is missing."""
-    known = [(place, labels) for place, labels in placed if place is not None]
-    if len(known) < len(placed):
+    known = [(place, labels) for place, labels in places if place is not None]
+    if len(known) < len(places):
         return []
     ordered = sorted(known, key=itemgetter(0))
     return [
@@ -506,6 +506,8 @@ def _grades_match_schema(raw: object, names: set[str]) -> bool:
 
 
 def _is_native_grade(grade: object) -> bool:
+    if type(grade) is int:
+        return LOWEST <= grade <= HIGHEST
     read = None if isinstance(grade, str) else grade_on(NATIVE, grade)
     return read is not None and not read[1]
 
@@ -518,16 +520,16 @@ def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview
     """
     read = [r for data in find_json_values(reply) for r in _find_ballots(data, sheet, form)]
     lists = list(_find_final_rankings(reply, form))
-    cast = [reading for reading in (*read, *lists) if _is_enough(reading, sheet)]
+    cast = [reading for reading in (*read, *lists) if _covers_enough(reading, sheet)]
     if any(_contradicts(one, other) for one, other in combinations(cast[:MOST_BALLOTS], 2)):
         raise InvalidBallot(sheet.reviewer, "holds ballots that contradict each other")
     if len(cast) > MOST_BALLOTS:
         raise InvalidBallot(sheet.reviewer, f"holds more than {MOST_BALLOTS} ballots")
     fullest = max(read, key=lambda reading: reading.fullness, default=ParsedReview())
-    if _is_enough(fullest, sheet):
+    if _covers_enough(fullest, sheet):
         return fullest
     listed = lists[-1] if lists else ParsedReview()
-    if _is_enough(listed, sheet):
+    if _covers_enough(listed, sheet):
         return replace(listed, notes=("read off a list headed FINAL RANKING", *listed.notes))
     raise InvalidBallot(sheet.reviewer, _describe_problem([fullest, listed], sheet))
 
@@ -574,9 +576,9 @@ def _find_ballots(data: object, sheet: Sheet, form: ReviewForm) -> Iterator[Pars
                 pending.extend(reversed(inner))
 
 
-def _is_enough(reading: ParsedReview, sheet: Sheet) -> bool:
+def _covers_enough(reading: ParsedReview, sheet: Sheet) -> bool:
     """True if half of the sheet, and two candidates, are judged."""
-    judged = max(len(reading.ranked), len(reading.graded))
+    judged = max(len(reading.ranked_candidates), len(reading.graded_candidates))
     return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
 
 
@@ -611,18 +613,22 @@ def _read_items(lines: Sequence[str], form: ReviewForm) -> Iterator[list[object]
 def _list_omissions(reading: ParsedReview, sheet: Sheet, form: ReviewForm) -> Iterator[str]:
     """Name the answers without a place, and those without a grade."""
     for left_out, judged, wanted in (
-        (NOT_RANKED, reading.ranked, bool(reading.groups) or not form.criteria),
-        (NOT_GRADED, reading.graded, bool(form.criteria)),
+        (NOT_RANKED, reading.ranked_candidates, bool(reading.groups) or not form.criteria),
+        (NOT_GRADED, reading.graded_candidates, bool(form.criteria)),
     ):
         missing = [name for name in sheet.candidates if name not in judged]
         if wanted and missing:
             yield f"{left_out}: {', '.join(missing)}"
 
 
-def _describe_problem(read: Sequence[ParsedReview], sheet: Sheet) -> str:
+def _describe_problem(reviews: Sequence[ParsedReview], sheet: Sheet) -> str:
     """Say what is wrong with the fullest reading there is."""
-    best = max(read, key=lambda reading: reading.fullness)
-    judged = best.ranked if len(best.ranked) >= len(best.graded) else best.graded
+    best = max(reviews, key=lambda reading: reading.fullness)
+    judged = (
+        best.ranked_candidates
+        if len(best.ranked_candidates) >= len(best.graded_candidates)
+        else best.graded_candidates
+    )
     if not judged:
         return "has no usable ranking"
     return judges_only(len(judged), len(sheet.candidates))

@@ -4,11 +4,10 @@ A `Caller` sees each call of a session through to a reply or to the reason why t
 `Attempt` is one request in its provider's limits, and a second one if the first stalls.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from math import inf
 from weakref import ref
 
 import anyio
@@ -23,106 +22,21 @@ from witan.deliberation.ports import (
     BilledFailure,
     Call,
     Clock,
+    Expense,
     Hear,
     Member,
     Message,
     Reply,
-    Spent,
     Stage,
     ignore_text,
 )
-from witan.deliberation.procedure import Limits, Procedure, Throttling
+from witan.deliberation.procedure import Limits, Procedure
 from witan.deliberation.recorder import FailureNote, Recorder
 from witan.deliberation.replies import ReasoningFilter, split_reasoning
 from witan.deliberation.session import Authorship
 from witan.deliberation.texts import masked_names
+from witan.deliberation.throttle import Throttle, Throttles
 from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
-
-BURST_SECONDS = 1.0
-"""Calls in a full bucket: those of one second, and at least one.
-
-Enough for a council that begins all at once, too little to bring a minute's calls together.
-"""
-
-
-class Throttle:
-    """Rate limits of one provider: calls in flight, calls per minute."""
-
-    def __init__(self, throttling: Throttling, clock: Clock) -> None:
-        self._clock = clock
-        # Fast: where nobody waits, taking either does not cost a turn of the event loop.
-        self._turn = anyio.Lock(fast_acquire=True)
-        self._free = anyio.Semaphore(throttling.concurrency, fast_acquire=True)
-        rate = throttling.per_minute
-        self._interval = 0.0 if rate is None else 60.0 / rate
-        self._ahead = max(0.0, BURST_SECONDS - self._interval)
-        self._due = -inf
-        self._paused_until = -inf
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Hold a slot for one call, first come, first served."""
-        with ExitStack() as place:
-            async with self._turn:
-                await self._free.acquire()
-                place.callback(self._free.release)
-                await self.until_due()
-            yield
-
-    @contextmanager
-    def spare_slot(self) -> Iterator[bool]:
-        """Hold a slot if one is free now; yield True if so."""
-        try:
-            self._free.acquire_nowait()
-        except anyio.WouldBlock:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            self._free.release()
-
-    def pause(self, seconds: float) -> None:
-        """Begin no call for this long, as the provider asks."""
-        self._paused_until = max(self._paused_until, self._clock.seconds() + seconds)
-
-    async def until_due(self) -> None:
-        """Wait for a token and for the end of every pause.
-
-        The bucket is kept as the time at which it will be full again: one number, that gathers no
-        rounding errors as a count of fractional tokens does.
-        """
-        while (wait := self._begins() - self._clock.seconds()) > 0:  # noqa: ASYNC110 - time passes
-            await anyio.sleep(wait)
-        self._due = max(self._due, self._clock.seconds()) + self._interval
-
-    def _begins(self) -> float:
-        return max(self._due - self._ahead, self._paused_until)
-
-
-class Throttles:
-    """The throttle of every provider, made when its first call is.
-
-    Attributes
-    ----------
-    closes_alone
-        Model, by provider, source and address → whether it ended reasoning with a closing tag
-        alone; what did once is taken to do so again.
-    """
-
-    def __init__(self, providers: Mapping[str, Throttling], clock: Clock) -> None:
-        self._providers = providers
-        self._clock = clock
-        self._throttles: dict[str, Throttle] = {}
-        self.closes_alone: dict[str, bool] = {}
-
-    def __getitem__(self, provider: str) -> Throttle:
-        """The throttle shared by all calls to this provider."""
-        if provider not in self._throttles:
-            throttling = self._providers.get(provider, Throttling())
-            self._throttles[provider] = Throttle(throttling, self._clock)
-        return self._throttles[provider]
-
 
 GATEWAY_TIMEOUTS = (408, 504, 524)
 """Statuses of a gateway that gave up: the model behind may have worked, and be billed."""
@@ -177,12 +91,17 @@ class PendingCall:
         """Seconds until the deadline, if the call goes on now."""
         return max(0.0, self.seconds - self.used_seconds)
 
-    def spent(self) -> Spent:
+    def spent(self) -> Expense:
         """Tokens, money and time of all its requests; unknown if one's are."""
-        nothing = Spent(NOTHING, cost_usd=0.0, calls=0)
         took = 0.0 if self.started_at is None else self.clock.seconds() - self.started_at
-        spent = sum((reservation.spent for reservation in self.reservations), nothing)
-        return Spent(spent.usage, spent.cost_usd, took, spent.calls)
+        spent = _sum_expenses([reservation.spent for reservation in self.reservations])
+        return Expense(spent.usage, spent.cost_usd, took, spent.calls)
+
+
+def _sum_expenses(expenses: Sequence[Expense]) -> Expense:
+    if len(expenses) == 1:  # as nearly always
+        return expenses[0]
+    return sum(expenses, Expense(NOTHING, cost_usd=0.0, calls=0))
 
 
 class Attempt:
@@ -248,8 +167,9 @@ class Attempt:
 
     def note_activity(self) -> None:
         """Note a first word or an end: no hedge is sent then."""
-        self._active.set()
-        self._wait_for_turn.cancel()
+        if self._hedge_seconds is not None and not self._active.is_set():
+            self._active.set()
+            self._wait_for_turn.cancel()
 
     async def _race(self) -> Reply:
         """Return the first reply; if all fail, raise the first failure.
@@ -437,8 +357,10 @@ def _wrap_foreign_error(name: str, error: Exception) -> ModelError:
 
 
 RetryListener = Callable[[str, Stage, int, str, float], None]
-"""Told that an attempt came to nothing and another follows, or that it stalls and is made twice:
-seat, stage, attempt, reason, seconds until the next."""
+"""A callback for an attempt that failed and is repeated, or that stalls and is made twice.
+
+Its arguments are seat, stage, attempt, reason and the seconds until the next attempt.
+"""
 
 NO_MODEL_STATUSES = (401, 404, 405)
 """Statuses of a server that knows no such key, address or model; 403 may be a model's filter."""
@@ -461,12 +383,12 @@ class CallResult:
     """
 
     reply: Reply
-    spent: Spent
+    expense: Expense
     text: str
     reasoning: str = ""
 
     @classmethod
-    def of(cls, reply: Reply, spent: Spent) -> "CallResult":
+    def of(cls, reply: Reply, spent: Expense) -> "CallResult":
         """Split the reply into text and reasoning."""
         split = split_reasoning(reply.text)
         return cls(reply, spent, split.text, split.reasoning)
@@ -477,7 +399,7 @@ class CallFailure:
     """A call without a reply, its error and what it spent."""
 
     error: WitanError
-    spent: Spent
+    expense: Expense
 
     @property
     def over_budget(self) -> bool:
@@ -485,7 +407,7 @@ class CallFailure:
         return isinstance(self.error, OverBudget)
 
     @property
-    def misconfigured(self) -> bool:
+    def is_misconfigured(self) -> bool:
         """True if a wrong address, name or key reached no model."""
         if isinstance(self.error, ModelError):
             return not self.error.sent or self.error.status in NO_MODEL_STATUSES
@@ -573,14 +495,13 @@ class Caller:
             self._throttles.closes_alone.setdefault(model, False)
         return CallResult.of(reply, pending.spent())
 
-    def collect_spent(self, seat: str) -> Spent:
+    def collect_spent(self, seat: str) -> Expense:
         """Sum what a seat's calls took since last collected, broken-off ones included."""
         pending_calls = self._pending_calls.pop(seat, [])
-        nothing = Spent(NOTHING, cost_usd=0.0, calls=0)
         began = [pending.started_at for pending in pending_calls if pending.started_at is not None]
         seconds = self._clock.seconds() - min(began) if began else 0.0
-        spent = sum((pending.spent() for pending in pending_calls), nothing)
-        return Spent(spent.usage, spent.cost_usd, seconds, spent.calls)
+        spent = _sum_expenses([pending.spent() for pending in pending_calls])
+        return Expense(spent.usage, spent.cost_usd, seconds, spent.calls)
 
     async def _persist(self, pending: PendingCall) -> Reply:
         attempt = 0
@@ -666,7 +587,7 @@ class SessionContext:
         The number of the last event that stands as it was there; a failure among those is final.
     """
 
-    opened: SessionOpened
+    opening: SessionOpened
     members: tuple[Member, ...]
     reviewers: tuple[Member, ...]
     chairmen: tuple[Member, ...]
@@ -683,7 +604,7 @@ class SessionContext:
     @property
     def procedure(self) -> Procedure:
         """The procedure of the council."""
-        return self.opened.procedure
+        return self.opening.procedure
 
     @property
     def limits(self) -> Limits:
@@ -693,12 +614,12 @@ class SessionContext:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of seats and models, to be masked in answers."""
-        return masked_names((*self.opened.seats, *self.reviewers))
+        return masked_names((*self.opening.seats, *self.reviewers))
 
     @property
     def retries(self) -> bool:
         """True if this session retries another: then every seat is awaited."""
-        return self.opened.relation == "retried"
+        return self.opening.relation == "retried"
 
     def seconds_left(self) -> float:
         """Seconds for a stage beginning now."""

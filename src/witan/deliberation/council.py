@@ -13,9 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, suppress
-from dataclasses import fields, replace
-from datetime import datetime
-from hashlib import blake2s
+from dataclasses import replace
 from math import inf
 from types import MappingProxyType
 from typing import Self
@@ -25,21 +23,33 @@ import numpy as np
 
 from witan.core.display import list_names
 from witan.core.early_stopping import provable_settings
-from witan.core.escaping import is_blank
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
-from witan.deliberation import events as e
 from witan.deliberation.calls import (
     RETRY_WAITS,
     Caller,
     SessionContext,
-    Throttles,
     drop_fruitless_resumes,
     wrap_foreign_errors,
 )
-from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.events import Event, Judging, SessionOpened
 from witan.deliberation.learning import apply_history
 from witan.deliberation.money import Purse, is_free
+from witan.deliberation.openings import (
+    Texts,
+    check_attachments,
+    check_category,
+    check_question,
+    draw_seed,
+    judging_procedure,
+    link_parent,
+    make_seat,
+    make_session_name,
+    name_texts,
+    open_judgment,
+    open_rejudgment,
+    own_question,
+)
 from witan.deliberation.pipeline import run_stages
 from witan.deliberation.plan import (
     RAISE_CEILING,
@@ -57,7 +67,6 @@ from witan.deliberation.ports import (
     Model,
     Preparable,
     Seat,
-    StoredAnswer,
     Teacher,
 )
 from witan.deliberation.procedure import Procedure, check_procedure
@@ -71,30 +80,9 @@ from witan.deliberation.session import (
     rename_clashes,
 )
 from witan.deliberation.texts import mask, masked_names
-from witan.errors import InvalidParameter, NoCouncil, NothingToCount, WitanError
+from witan.deliberation.throttle import START, Throttles
+from witan.errors import InvalidParameter, NoCouncil, WitanError
 from witan.version import __version__
-
-
-def check_question(question: object) -> None:
-    """Refuse an empty question or a non-text."""
-    if not isinstance(question, str) or is_blank(question):
-        raise InvalidParameter("the question", question, "some text")
-
-
-def check_category(category: object) -> None:
-    """Refuse an empty category or a non-text."""
-    if category is not None and not (isinstance(category, str) and category.strip()):
-        raise InvalidParameter("category", category, "some text, or None")
-
-
-def check_attachments(conversation: object, files: object) -> None:
-    """Refuse malformed conversations and files."""
-    turns = isinstance(conversation, Sequence) and not isinstance(conversation, str)
-    if not (turns and all(isinstance(turn, Message) for turn in conversation)):  # type: ignore[attr-defined]
-        raise InvalidParameter("conversation", conversation, "a list of Message")
-    texts = [*files, *files.values()] if isinstance(files, Mapping) else [None]
-    if not all(isinstance(text, str) for text in texts):
-        raise InvalidParameter("files", files, "a table from name to text")
 
 
 def check_same_seats(
@@ -104,7 +92,7 @@ def check_same_seats(
     chairmen: Sequence[Member],
 ) -> None:
     """Refuse to resume a session with other seats than it began with."""
-    opened = session.opened
+    opened = session.opening
     for who, here, there in (
         ("members", members, opened.members),
         ("jurors" if opened.members else "members", reviewers, opened.reviewers),
@@ -143,100 +131,6 @@ def check_seats(
         seats[seat.name] = seat
 
 
-def link_parent(opened: SessionOpened, parent: object) -> SessionOpened:
-    """Link an opening to its question's parent session, if any."""
-    if parent is None:
-        return opened
-    if not (isinstance(parent, str) and parent.strip()):
-        raise InvalidParameter("parent", parent, "the name of a session, or None")
-    return replace(opened, parent=parent, relation="continued")
-
-
-def draw_seed(seed: int | None) -> int:
-    """Return the given seed, or draw a JSON-safe one from system entropy."""
-    if seed is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 11)
-    if type(seed) is not int or not 0 <= seed < 2**53:
-        raise InvalidParameter("seed", seed, "a whole number from 0 to 2**53 - 1")
-    return seed
-
-
-def make_session_name(now: datetime, seed: int, nth: int, question: str) -> str:
-    """Name the nth session of a council uniquely."""
-    distinct = f"{seed} {now.microsecond} {nth} {question}".encode(errors="replace")
-    return f"{now:%Y%m%d-%H%M%S}-{blake2s(distinct, digest_size=5).hexdigest()}"
-
-
-def make_seat(member: Member) -> Seat:
-    """Make the recorded seat of a member, without its model."""
-    return Seat(**{field.name: getattr(member, field.name) for field in fields(Seat)})
-
-
-def open_rejudgment(
-    opened: e.SessionOpened,
-    session: Session,
-    jury: Sequence[Member],
-    chairmen: Sequence[Member],
-) -> e.SessionOpened:
-    """Open a session for a jury's judgment of another's answers.
-
-    Parameters
-    ----------
-    opened
-        The opening of the question, as the jury itself would be asked it.
-    jury, chairmen
-        Members of this council; those that share the name of a seat are renamed.
-    """
-    if len(session.answers) < 2:
-        has = "one answer" if session.answers else "no answer"
-        raise NothingToCount(
-            f"the session {session.id} has {has}: with fewer than two none is best"
-        )
-    seats = tuple(seat for seat in session.opened.seats if seat.name in session.answers)
-    named = rename_clashes((*jury, *chairmen), seats)
-    before = replace(
-        opened,
-        seats=seats,
-        chairmen=tuple(make_seat(named[chairman.name]) for chairman in chairmen),
-        jury=tuple(make_seat(named[juror.name]) for juror in jury),
-        answers=collect_answers(session),
-        parent=session.id,
-        relation="rejudged",
-        parent_ranking=() if session.outcome is None else session.outcome.ranking,
-    )
-    names = masked_names((*before.seats, *before.jury))
-    plan = plan_reviews(
-        before.jury,
-        before.chairmen,
-        before.procedure,
-        before.question,
-        conversation=before.conversation,
-        files=before.files,
-        answers={a.seat: mask(a.text, before.question, names) for a in before.answers},
-        own=Authorship.of(before).own,
-        substitutes=before.jury,
-    )
-    return replace(before, plan=plan)
-
-
-def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
-    """The answers of a session with their safety flags."""
-    judged = {stored.seat: stored.flags for stored in session.opened.answers}
-    judged |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
-    return tuple(
-        StoredAnswer(answer.seat, answer.text, answer.cut, answer.spent, judged.get(answer.seat))
-        for answer in session.answers.values()
-    )
-
-
-def plan_rejudgment(
-    session: Session, jury: Sequence[Member], chairmen: Sequence[Member], procedure: Procedure
-) -> Plan:
-    """Plan a jury's review of a session's answers."""
-    opened = session.opened
-    return open_rejudgment(replace(opened, procedure=procedure), session, jury, chairmen).plan
-
-
 LONGEST_SECONDS = 60.0
 """Seconds that calls wait for models to start up; the rest is part of the calls."""
 
@@ -246,24 +140,24 @@ class Preparation:
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
-        self._start_models: list[Model] = []
+        self._models: dict[int, Model] = {}  # by identity
 
     async def prepare(self, members: Iterable[Member]) -> None:
         """Wait until these members' models are ready to be called.
 
         A model that fails to start up says why when it is called.
         """
+        models = {id(member.model): member.model for member in members}
+        if models.keys() <= self._models.keys():
+            return
         async with self._lock:
-            waiting: list[Model] = []
-            for member in members:
-                if not any(member.model is known for known in (*self._start_models, *waiting)):
-                    waiting.append(member.model)
+            waiting = [model for key, model in models.items() if key not in self._models]
             with anyio.move_on_after(LONGEST_SECONDS):
                 async with anyio.create_task_group() as group:
                     for model in waiting:
                         if isinstance(model, Preparable):
                             group.start_soon(_prepare, model)
-            self._start_models += waiting
+            self._models |= models
 
 
 async def _prepare(model: Preparable) -> None:
@@ -284,6 +178,10 @@ KEEPS_CEILING = (
 """The remedy where the ceiling of an interrupted session is used up."""
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
+
+
+UNPLANNED = Plan((), 0, 0.0)
+"""The plan of an opening that is planned by what is made of it."""
 
 
 class BaseCouncil:
@@ -348,7 +246,7 @@ class BaseCouncil:
         check_procedure(self.procedure, len(self.members), len(self.jury))
         if self.procedure.stop_when_decided:
             counting = provable_settings(self.procedure.counting)
-            if counting is not self.procedure.counting and self.procedure.graded:
+            if counting is not self.procedure.counting and self.procedure.asks_grades:
                 self._seating_notes += (STOPS_BY_RANKINGS,)
             self.procedure = replace(self.procedure, counting=counting)
 
@@ -437,6 +335,7 @@ class BaseCouncil:
         seed: int | None = None,
         category: str | None = None,
         parent: str | None = None,
+        name: str | None = None,
         listener: Listener | None = None,
     ) -> Session:
         """Put a question to the council; return the closed session.
@@ -449,6 +348,8 @@ class BaseCouncil:
             Kind of question, such as ``coding``, to filter leaderboards by.
         parent
             The session whose conversation this is; the question goes on from its final answer.
+        name
+            Name of the session, as no other has; None: made of the time.
         listener
             Called with every event as it happens.
 
@@ -459,14 +360,43 @@ class BaseCouncil:
         NoCouncil
             Outside the council's own block.
         """
+        opening = await self.open_question(
+            question,
+            conversation=conversation,
+            files=files,
+            seed=seed,
+            category=category,
+            parent=parent,
+            name=name,
+        )
+        return await self._run(self._make_context(opening, (), listener))
+
+    async def open_question(
+        self,
+        question: str,
+        *,
+        conversation: Sequence[Message] = (),
+        files: Mapping[str, str] = NO_FILES,
+        seed: int | None = None,
+        category: str | None = None,
+        parent: str | None = None,
+        name: str | None = None,
+    ) -> SessionOpened:
+        """Open a session without a call; `resume` holds it. Parameters and errors as of `ask`."""
         check_question(question)
         check_attachments(conversation, files)
+        plan = self.plan(question, conversation=conversation, files=files, lengths=TYPICAL)
         opening = self._open_session(
-            question, tuple(conversation), dict(files), seed, category=category
+            question,
+            tuple(conversation),
+            dict(files),
+            seed,
+            category=category,
+            name=name,
+            plan=plan,
         )
         self._check_affordable(opening.plan, self.procedure.limits.max_cost_usd)
-        opening = await apply_history(link_parent(opening, parent), self._teacher)
-        return await self._run(self._make_context(opening, (), listener))
+        return await apply_history(link_parent(opening, parent), self._teacher)
 
     async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
         """Resume an interrupted session; return a closed one as it is.
@@ -487,10 +417,10 @@ class BaseCouncil:
         self._check_same_seats(session)
         spent = session.cost.committed_usd
         cast = sum(not ballot.abstained for ballot in session.ballots)
-        if cast < session.opened.procedure.quorum:
+        if cast < session.opening.procedure.quorum:
             rest = plan_rest(self._update_prices(session))
-            self._check_affordable(rest, self._ceiling(session.opened, spent), spent)
-        return await self._run(self._make_context(session.opened, session.events, listener))
+            self._check_affordable(rest, self._ceiling(session.opening, spent), spent)
+        return await self._run(self._make_context(session.opening, session.events, listener))
 
     async def retry(
         self,
@@ -517,7 +447,7 @@ class BaseCouncil:
         limits = self.procedure.limits
         again = plan_retry(self._update_prices(session), seats, limits)
         self._check_affordable(again, limits.max_cost_usd, whole=False)
-        opened = session.opened
+        opened = session.opening
         reopened = self._open_session(
             opened.question,
             opened.conversation,
@@ -526,11 +456,11 @@ class BaseCouncil:
             category=opened.category,
         )
         retry = open_retry(reopened, session, seats)
-        context = self._make_context(retry.opened, retry.events, listener)
+        context = self._make_context(retry.opening, retry.events, listener)
         return await self._run(replace(context, reserve=retry.reserve))
 
     def _check_same_seats(self, session: Session) -> None:
-        check_same_seats(session, *self._match_seats(session.opened))
+        check_same_seats(session, *self._match_seats(session.opening))
 
     async def rejudge(
         self, session: Session, *, seed: int | None = None, listener: Listener | None = None
@@ -557,7 +487,7 @@ class BaseCouncil:
         NoCouncil
             Outside the council's own block.
         """
-        opened = session.opened
+        opened = session.opening
         reopened = self._open_session(
             opened.question, opened.conversation, opened.files, seed, category=opened.category
         )
@@ -565,6 +495,101 @@ class BaseCouncil:
         self._check_affordable(rejudgment.plan, self.procedure.limits.max_cost_usd)
         opening = await apply_history(rejudgment, self._teacher)
         return await self._run(self._make_context(opening, (), listener))
+
+    def plan_judge(
+        self,
+        texts: Mapping[str, str],
+        question: str | None = None,
+        *,
+        files: Mapping[str, str] = NO_FILES,
+    ) -> Plan:
+        """Plan the calls and the cost of `judge`; nothing is called."""
+        texts = name_texts(texts)
+        question = own_question(texts) if question is None else question
+        names = masked_names(self.reviewers)
+        return plan_reviews(
+            self.reviewers,
+            (),
+            judging_procedure(self.procedure),
+            question,
+            answers={name: mask(text, question, names) for name, text in texts.items()},
+            own=dict.fromkeys((each.name for each in self.reviewers), ()),
+            substitutes=(),
+            files=files,
+        )
+
+    async def judge(  # noqa: PLR0913 - all but two by name
+        self,
+        texts: Texts,
+        question: str | None = None,
+        *,
+        pass_mark: float | None = None,
+        expected: str | None = None,
+        files: Mapping[str, str] = NO_FILES,
+        seed: int | None = None,
+        category: str | None = None,
+        name: str | None = None,
+        listener: Listener | None = None,
+    ) -> Session:
+        """Have this council's jury, or else its members, judge texts; return the closed session.
+
+        Its `verdict` says which pass, which leads, and how sure that is. Nobody answers anything.
+
+        Parameters
+        ----------
+        texts
+            One text, a list of them, or text by name; reviewers see labels instead of names.
+        question
+            What the texts answer; None: they are judged as they are.
+        pass_mark
+            Lowest passing grade, from 1 to 10.
+        expected
+            The text that is to lead.
+        files
+            Name to text of what comes with the question; a file `REFERENCE` is a right answer.
+        seed, category, name, listener
+            As of `ask`.
+
+        Raises
+        ------
+        InvalidParameter, UnknownName
+            If there is no text, one is empty, or no such text or grade exists.
+        NoCouncil
+            Outside the council's own block.
+        """
+        opening = await self.open_judgment(
+            texts,
+            question,
+            pass_mark=pass_mark,
+            expected=expected,
+            files=files,
+            seed=seed,
+            category=category,
+            name=name,
+        )
+        return await self._run(self._make_context(opening, (), listener))
+
+    async def open_judgment(
+        self,
+        texts: Texts,
+        question: str | None = None,
+        *,
+        pass_mark: float | None = None,
+        expected: str | None = None,
+        files: Mapping[str, str] = NO_FILES,
+        seed: int | None = None,
+        category: str | None = None,
+        name: str | None = None,
+    ) -> SessionOpened:
+        """Open a session without a call; `resume` holds it. Parameters and errors as of `judge`."""
+        texts = name_texts(texts)
+        question = own_question(texts) if question is None else question
+        check_question(question)
+        check_attachments((), files)
+        opened = self._open_session(question, (), dict(files), seed, category=category, name=name)
+        judgment = open_judgment(opened, texts, Judging(pass_mark, expected), self.reviewers)
+        self._check_affordable(judgment.plan, self.procedure.limits.max_cost_usd)
+        return await apply_history(judgment, self._teacher)
 
     async def deliberate(
         self,
@@ -581,15 +606,16 @@ class BaseCouncil:
         Leaving the loop early cancels what is still running: at once under `contextlib.aclosing`,
         else when the iterator is collected, and at the latest with the council's block.
         """
-        check_question(question)
-        check_attachments(conversation, files)
         send, receive = anyio.create_memory_object_stream[Event](inf)
         scope = anyio.CancelScope()
-        opening = self._open_session(
-            question, tuple(conversation), dict(files), seed, category=category
+        opening = await self.open_question(
+            question,
+            conversation=conversation,
+            files=files,
+            seed=seed,
+            category=category,
+            parent=parent,
         )
-        self._check_affordable(opening.plan, self.procedure.limits.max_cost_usd)
-        opening = await apply_history(link_parent(opening, parent), self._teacher)
 
         def tell(event: Event) -> None:
             with suppress(anyio.BrokenResourceError):  # the reader has left the loop
@@ -629,7 +655,7 @@ class BaseCouncil:
         check_priced(plan, ceiling, whole=whole and spent_usd is None)
         remedy = RAISE_CEILING if spent_usd is None else KEEPS_CEILING
         providers = self.procedure.limits.providers.values()
-        if all(each.concurrency >= len(plan.lines) for each in providers):
+        if all((each.concurrency or START) >= len(plan.lines) for each in providers):
             check_affordable(plan, ceiling, spent_usd or 0.0, remedy)
 
     def _ceiling(self, opened: SessionOpened, spent_usd: float) -> float | None:
@@ -641,17 +667,17 @@ class BaseCouncil:
 
     def _update_prices(self, session: Session) -> Session:
         """Set a session's seats to today's prices and plan it anew."""
-        opened = session.opened
+        opened = session.opening
         prices = {each.name: each.price for seats in self._match_seats(opened) for each in seats}
 
-        def priced(seats: Sequence[Seat]) -> tuple[Seat, ...]:
+        def update_prices(seats: Sequence[Seat]) -> tuple[Seat, ...]:
             return tuple(replace(s, price=prices.get(s.name, s.price)) for s in seats)
 
         today = replace(
             opened,
-            seats=priced(opened.seats),
-            jury=priced(opened.jury),
-            chairmen=priced(opened.chairmen),
+            seats=update_prices(opened.seats),
+            jury=update_prices(opened.jury),
+            chairmen=update_prices(opened.chairmen),
         )
         if today == opened:
             return session
@@ -666,6 +692,8 @@ class BaseCouncil:
         seed: int | None,
         *,
         category: str | None,
+        name: str | None = None,
+        plan: Plan = UNPLANNED,
     ) -> SessionOpened:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
@@ -676,7 +704,7 @@ class BaseCouncil:
         return SessionOpened(
             seq=1,
             at=now,
-            session=make_session_name(now, drawn, self._n_asked, question),
+            session=name or make_session_name(now, drawn, self._n_asked, question),
             question=question,
             conversation=conversation,
             files=files,
@@ -684,7 +712,7 @@ class BaseCouncil:
             jury=tuple(map(make_seat, self.jury)),
             chairmen=tuple(map(make_seat, self.chairmen)),
             procedure=self.procedure,
-            plan=self.plan(question, conversation=conversation, files=files, lengths=TYPICAL),
+            plan=plan,
             seed=drawn,
             witan=__version__,
             notes=self._seating_notes,
@@ -700,9 +728,11 @@ class BaseCouncil:
         """
         if opened.members:
             return self.members, self.reviewers, self.chairmen
-        named = rename_clashes((*self.reviewers, *self.chairmen), opened.seats)
+        # Texts that were handed in have no final answer, so nobody writes it.
+        chairmen = self.chairmen if opened.judging is None else ()
+        named = rename_clashes((*self.reviewers, *chairmen), opened.seats)
         reviewers = tuple(named[juror.name] for juror in self.reviewers)
-        return (), reviewers, tuple(named[chairman.name] for chairman in self.chairmen)
+        return (), reviewers, tuple(named[chairman.name] for chairman in chairmen)
 
     def _make_context(
         self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
@@ -724,7 +754,7 @@ class BaseCouncil:
             before_request=recorder.before_call,
         )
         return SessionContext(
-            opened=opened,
+            opening=opened,
             members=members,
             reviewers=reviewers,
             chairmen=chairmen,

@@ -24,7 +24,7 @@ from witan.core.outcome import Outcome
 from witan.core.scale_recognition import declare_native
 from witan.core.stats.calibration import Calibration
 from witan.deliberation.plan import Plan
-from witan.deliberation.ports import Message, Seat, Spent, Stage, StoredAnswer
+from witan.deliberation.ports import Expense, Message, Seat, Stage, StoredAnswer
 from witan.deliberation.procedure import Mode, Procedure
 
 Status = Literal["complete", "degraded", "failed"]
@@ -34,6 +34,22 @@ Relation = Literal["continued", "rejudged", "retried"]
 
 ReadBy = Literal["schema", "tolerant"]
 """Reading of a review: as the schema says, or tolerantly, looking for what was meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """The terms of a judgment of texts that were handed in.
+
+    Parameters
+    ----------
+    pass_mark
+        Lowest passing grade, from 1 to 10; None: there is none.
+    expected
+        The text that is to lead; None: any.
+    """
+
+    pass_mark: float | None = None
+    expected: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +102,8 @@ class SessionOpened(Event):
     jury
         Reviewers in place of the seats. Empty: they review each other.
     answers
-        Stored answers of an earlier session; then no member is called for one.
+        Stored answers of an earlier session, or texts that were handed in; then no member is called
+        for one.
     parent, relation
         The session that this one follows from, and what it is to it.
     parent_ranking
@@ -95,6 +112,8 @@ class SessionOpened(Event):
         Seats asked again; number of following events that stand as in the parent, which paid them.
     calibration
         Share of equally sure panels that had matched people by then; None: unknown.
+    judging
+        How the texts that were handed in are judged; None: none were.
     """
 
     kind: ClassVar[str] = "session_opened"
@@ -118,6 +137,7 @@ class SessionOpened(Event):
     retried: tuple[str, ...] = ()
     kept: int = 0
     calibration: Calibration | None = None
+    judging: Judging | None = None
 
     @property
     def members(self) -> tuple[Seat, ...]:
@@ -130,14 +150,14 @@ class SessionOpened(Event):
         return self.jury or self.seats
 
     @property
-    def called(self) -> tuple[Seat, ...]:
+    def callable_seats(self) -> tuple[Seat, ...]:
         """Seats liable to a call: members, jury and chairmen."""
         return (*self.members, *self.jury, *self.chairmen)
 
     @property
-    def simulated(self) -> bool:
+    def is_simulated(self) -> bool:
         """True if a seat plays a script."""
-        return any(seat.simulated for seat in (*self.seats, *self.called))
+        return any(seat.simulated for seat in (*self.seats, *self.callable_seats))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +231,7 @@ class AnswerDone(RoundEvent):
     cut: bool = False
     notes: tuple[str, ...] = ()
     reasoning: str = ""
-    spent: Spent
+    spent: Expense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +248,7 @@ class AnswerFailed(RoundEvent):
     reason: str
     over_budget: bool = False
     misconfigured: bool = False
-    spent: Spent
+    spent: Expense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +334,7 @@ class BallotCast(RoundEvent):
     flipped: int = 0
     compared: int = 0
     lost: str | None = None
-    spent: Spent
+    spent: Expense
 
     def __post_init__(self) -> None:
         # A council asks for grades from 1 to 10, and records do not name that scale.
@@ -341,7 +361,7 @@ class BallotAbstained(RoundEvent):
     over_budget: bool = False
     awaited: bool = True
     misconfigured: bool = False
-    spent: Spent
+    spent: Expense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,7 +442,7 @@ class SynthesisFailedOver(Event):
     reason: str
     next: str | None
     over_budget: bool = False
-    spent: Spent
+    spent: Expense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,7 +474,7 @@ class SynthesisDone(Event):
     cut: bool = False
     notes: tuple[str, ...] = ()
     reasoning: str = ""
-    spent: Spent
+    spent: Expense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -550,9 +570,9 @@ _LEFT_OUT = re.compile(rf"not (ranked|graded): ({_LISTED})")
 _REPEATED = re.compile(r"(ranked|graded) more than once: ['\"].*; the first (place|grade) counts")
 
 
-def judges_only(judged: int, on_sheet: int) -> str:
+def judges_only(n_judged: int, on_sheet: int) -> str:
     """The problem of a ballot on too few answers."""
-    return f"judges only {judged} of the {on_sheet} answers on its sheet"
+    return f"judges only {n_judged} of the {on_sheet} answers on its sheet"
 
 
 def name_candidates(notes: str, sheet: Sheet) -> str:

@@ -9,7 +9,7 @@ import anyio
 
 from witan.core.outcome import Unit
 from witan.core.settings import Settings
-from witan.core.stats.learning import Learned
+from witan.core.stats.learning import Lessons
 from witan.core.stats.priors import MIN_HISTORY
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat, Teacher
@@ -52,24 +52,24 @@ def learn_for_recount(
     requested = {
         name: parameters[name] for name in ("prior", "rho") if parameters.get(name) == "learn"
     }
-    seats = session.opened.reviewers
+    seats = session.opening.reviewers
     weighed = rule == WEIGHTED != session.settings.rule and "reliability" not in parameters
     if not requested and not weighed:
         return dict(parameters)
     models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
     learned = teacher.learn(models, without=session.id)
-    settings = apply_learned(Settings(**requested), learned, _unit(session.opened))
+    settings = apply_lessons(Settings(**requested), learned, _unit(session.opening))
     weights = {"reliability": _models_by_seat(learned, seats)} if weighed else {}
     return {**parameters, **{name: getattr(settings, name) for name in requested}, **weights}
 
 
-def apply_learned(counting: Settings, learned: Learned, unit: Unit) -> Settings:
+def apply_lessons(counting: Settings, lessons: Lessons, unit: Unit) -> Settings:
     """Replace ``learn`` in the settings by what was learned, if anything."""
-    prior = learned.prior(unit)
+    prior = lessons.prior(unit)
     if counting.prior == "learn" and prior is not None:
         counting = replace(counting, prior=prior)
-    if counting.rho == "learn" and learned.rho is not None:
-        counting = replace(counting, rho=learned.rho)
+    if counting.rho == "learn" and lessons.rho is not None:
+        counting = replace(counting, rho=lessons.rho)
     return counting
 
 
@@ -87,27 +87,27 @@ def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
         )
 
 
-def _models_by_seat(learned: Learned, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:
+def _models_by_seat(lessons: Lessons, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:
     """Seat to the reliability of its model; None where none is known."""
     reliability = {
-        seat.name: learned.reliability[model_of(seat)]
+        seat.name: lessons.reliability[model_of(seat)]
         for seat in seats
-        if model_of(seat) in learned.reliability
+        if model_of(seat) in lessons.reliability
     }
     return reliability or None
 
 
 def _unit(opened: SessionOpened) -> Unit:
-    return "grades" if opened.procedure.graded else "ranks"
+    return "grades" if opened.procedure.asks_grades else "ranks"
 
 
 def _asks_for_reliability(counting: Settings) -> bool:
     return counting.rule == WEIGHTED and counting.reliability is None
 
 
-def _learned_settings(opened: SessionOpened, learned: Learned) -> Settings:
+def _learned_settings(opened: SessionOpened, lessons: Lessons) -> Settings:
     """Settings with learned values."""
-    counting = apply_learned(opened.procedure.counting, learned, _unit(opened))
+    counting = apply_lessons(opened.procedure.counting, lessons, _unit(opened))
     if _asks_for_reliability(counting):
-        counting = replace(counting, reliability=_models_by_seat(learned, opened.reviewers))
+        counting = replace(counting, reliability=_models_by_seat(lessons, opened.reviewers))
     return counting

@@ -7,7 +7,7 @@ from functools import partial
 from math import fsum, inf
 from typing import Any, Self
 
-from witan.deliberation.ports import Call, Member, Message, Price, Reply, Spent, Usage
+from witan.deliberation.ports import Call, Expense, Member, Message, Price, Reply, Usage
 from witan.errors import OverBudget
 
 MESSAGE_TOKENS = 16
@@ -63,14 +63,17 @@ class Purse:
         Never crossed, provided that no call costs more than its worst case; None: no ceiling.
     spent_usd
         Money spent before: a resumed session keeps its ceiling.
-    doubted
+    disproved_prices
         Names of members whose price their servers' bills have disproved.
     """
 
     def __init__(
-        self, max_usd: float | None, spent_usd: float = 0.0, doubted: Iterable[str] = ()
+        self,
+        max_usd: float | None,
+        spent_usd: float = 0.0,
+        disproved_prices: Iterable[str] = (),
     ) -> None:
-        self._doubted = set(doubted)
+        self._disproved_prices = set(disproved_prices)
         self._max_usd = max_usd
         self._known_usd = spent_usd
         self._reserved_usd = 0.0
@@ -84,7 +87,7 @@ class Purse:
         OverBudget
             If that could cross the ceiling, or there is a ceiling and the price is unknown.
         """
-        worst = None if member.name in self._doubted else worst_usd(member, call)
+        worst = None if member.name in self._disproved_prices else worst_usd(member, call)
         if self._max_usd is not None:
             self._check(member.name, worst, self._max_usd)
         if worst is not None:
@@ -93,7 +96,7 @@ class Purse:
             partial(self._price, member),
             worst,
             partial(self._close, worst),
-            partial(self._doubted.add, member.name),
+            partial(self._disproved_prices.add, member.name),
         )
 
     def total(self) -> Bill:
@@ -101,12 +104,12 @@ class Purse:
         return Bill(self._known_usd, self._unknown_calls)
 
     def _price(self, member: Member) -> Price | None:
-        return None if member.name in self._doubted else member.price
+        return None if member.name in self._disproved_prices else member.price
 
     def _check(self, name: str, worst: float | None, ceiling: float) -> None:
         if worst is None:
             problem = f"without a known price the ceiling of ${ceiling:.4f} cannot be enforced"
-            if name in self._doubted:
+            if name in self._disproved_prices:
                 problem = f"its server's bills disprove its price: {problem}"
             raise OverBudget(name, problem)
         committed = self._known_usd + self._reserved_usd
@@ -117,14 +120,14 @@ class Purse:
                 f"${ceiling:.4f} is spent or set aside",
             )
 
-    def _close(self, reserved: float | None, cost: float | None) -> None:
+    def _close(self, amount: float | None, cost: float | None) -> None:
         """Take a reservation's end into account: an unknown cost stays reserved."""
         if cost is None:
             self._unknown_calls += 1
             return
         self._known_usd += cost
-        if reserved is not None:
-            self._reserved_usd -= reserved
+        if amount is not None:
+            self._reserved_usd -= amount
 
 
 class Reservation:
@@ -149,7 +152,7 @@ class Reservation:
         self._worst_usd = worst_usd
         self._close = close
         self._doubt = doubt
-        self._spent: Spent | None = None
+        self._spent: Expense | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -159,9 +162,9 @@ class Reservation:
             self.forfeit()
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Expense:
         """Tokens and money of the call; unknown until it ends."""
-        return Spent() if self._spent is None else self._spent
+        return Expense() if self._spent is None else self._spent
 
     def settle(self, reply: Reply) -> float | None:
         """Settle at the billed cost, else at the price; return the cost.
@@ -192,7 +195,7 @@ class Reservation:
 
     def _end(self, usage: Usage, cost: float | None) -> None:
         assert self._spent is None  # noqa: S101 - a call ends once
-        self._spent = Spent(usage, cost)
+        self._spent = Expense(usage, cost)
         self._close(cost)
 
 
@@ -205,6 +208,8 @@ def worst_usd(member: Member, call: Call) -> float | None:
     """The maximum cost of one attempt; None: its price is unknown."""
     if member.price is None:
         return None
+    if is_free(member.price):
+        return 0.0
     return member.price.of(most_input_tokens(call.messages, call.schema), call.max_tokens)
 
 
@@ -251,15 +256,16 @@ def read_tokens(count: object, what: str) -> tuple[int | None, tuple[str, ...]]:
 
 def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     """Mark impossible tokens and dollars of a reply as unknown."""
-    most_read = most_input_tokens(call.messages, call.schema) + HIDDEN_TOKENS
-    most_written = (
-        max(call.max_tokens, len((reply.text or "").encode(errors="replace"))) + HIDDEN_TOKENS
+    read, notes = _check_count(
+        reply.usage.input_tokens, lambda: most_input_tokens(call.messages, call.schema), "read"
     )
-    read, notes = _check_count(reply.usage.input_tokens, most_read, "read")
-    written, more = _check_count(reply.usage.output_tokens, most_written, "written")
+    written, more = _check_count(
+        reply.usage.output_tokens,
+        lambda: max(call.max_tokens, len((reply.text or "").encode(errors="replace"))),
+        "written",
+    )
     cost, ignored = reply.cost_usd, reply.bill_ignored
-    most_usd = _most_usd(member, call, read, written)
-    if cost is not None and cost > most_usd:
+    if cost and cost > (most_usd := _most_usd(member, call, read, written)):
         problem = f"its server billed ${cost:.4g}, and this call cannot cost ${most_usd:,.2f}"
         cost, ignored, more = None, True, (*more, f"{problem}; the bill is ignored")
     elif cost and is_free(member.price):
@@ -271,21 +277,26 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     return replace(reply, usage=usage, cost_usd=cost, bill_ignored=ignored, notes=notes)
 
 
-def _check_count(count: int | None, most: int, what: str) -> tuple[int | None, tuple[str, ...]]:
-    if count is None or count <= most:
+def _check_count(
+    count: int | None, bound: Callable[[], int], what: str
+) -> tuple[int | None, tuple[str, ...]]:
+    # A call's own bound costs an encoding of all its texts, and few counts come near to it.
+    if count is None or count <= HIDDEN_TOKENS or count <= bound() + HIDDEN_TOKENS:
         return count, ()
     number = f"{count:,}" if count < 10**15 else "10**15 or more"
     problem = f"its server counted {number} tokens {what}, more than this call can have"
     return None, (f"{problem}; the count is ignored",)
 
 
-def _most_usd(member: Member, call: Call, read: int | None, written: int | None) -> float:
+def _most_usd(
+    member: Member, call: Call, input_tokens: int | None, output_tokens: int | None
+) -> float:
     """Maximum cost of a call, at the dearest price if unknown.
 
     That a seat is free is mostly a guess from its address, so it bounds no bill.
     """
-    most_read = max(most_input_tokens(call.messages, call.schema), read or 0)
-    most_written = max(call.max_tokens, written or 0)
+    most_read = max(most_input_tokens(call.messages, call.schema), input_tokens or 0)
+    most_written = max(call.max_tokens, output_tokens or 0)
     if member.price is None or is_free(member.price):
         return FEES_USD + (most_read + most_written) * DEAREST_USD / 1e6
     return FEES_USD + SURCHARGE * member.price.of(most_read, most_written)

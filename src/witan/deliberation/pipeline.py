@@ -1,6 +1,8 @@
 """Run a question through all stages; list what the session lacks."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import anyio
 
@@ -11,21 +13,28 @@ from witan.deliberation.calls import (
     ANSWER_FENCES,
     DEBATE_SHEETS,
     SYNTHESIS_LABELS,
+    CallFailure,
     CallResult,
     SessionContext,
 )
 from witan.deliberation.money import worst_usd
-from witan.deliberation.ports import Call, Member, Message, Spent
+from witan.deliberation.ports import Call, Expense, Member, Message
 from witan.deliberation.prompts import (
+    REPAIR_STRUCTURE,
     answer_messages,
     debate_messages,
+    longest_structure_repair,
+    neutralize,
     read_verdict,
+    repair_messages,
     synthesis_messages,
 )
 from witan.deliberation.retries import restore_reserve
 from witan.deliberation.reviews import RunningCount, review
 from witan.deliberation.session import Session
+from witan.deliberation.structure import read_structure
 from witan.deliberation.texts import DuplicateGroups, are_identical, group_duplicates, mask
+from witan.errors import ModelError
 
 PromptBuilder = Callable[[Member], tuple[Message, ...]]
 
@@ -35,16 +44,16 @@ async def answer(context: SessionContext) -> dict[str, str]:
 
     Answers of an earlier session are taken as they are; nobody is called.
     """
-    if context.opened.answers:
-        return {stored.seat: stored.text for stored in context.opened.answers}
+    if context.opening.answers:
+        return {stored.seat: stored.text for stored in context.opening.answers}
     verdict = context.procedure.mode == "verdict"
-    nonce = draw_nonce((context.opened.seed, ANSWER_FENCES))
+    nonce = draw_nonce((context.opening.seed, ANSWER_FENCES))
 
-    def first(member: Member) -> tuple[Message, ...]:
+    def first_prompt(member: Member) -> tuple[Message, ...]:
         return answer_messages(
-            context.opened.question,
-            conversation=context.opened.conversation,
-            files=context.opened.files,
+            context.opening.question,
+            conversation=context.opening.conversation,
+            files=context.opening.files,
             system=member.options.system,
             verdict=verdict,
             nonce=nonce,
@@ -52,7 +61,7 @@ async def answer(context: SessionContext) -> dict[str, str]:
 
     most = len(context.members)
     enough = most if context.retries else context.procedure.enough or most
-    answers = await _Round(context, 1, enough).run(context.members, first)
+    answers = await _Round(context, 1, enough).run(context.members, first_prompt)
     for number in range(2, context.procedure.debate_rounds + 2):
         if len(answers) < 2:
             break
@@ -66,19 +75,22 @@ async def _debate(
     """Hold a round of revisions with the others' answers in view."""
     present = [member for member in context.members if member.name in answers]
     seats = [member.name for member in present]
-    masked = {seat: mask(answers[seat], context.opened.question, context.names) for seat in seats}
+    names = context.names
+    masked = {
+        seat: neutralize(mask(answers[seat], context.opening.question, names)) for seat in seats
+    }
     sheets = draw_sheets(
         seats,
         seats,
-        (context.opened.seed, DEBATE_SHEETS, number),
+        (context.opening.seed, DEBATE_SHEETS, number),
         hidden={seat: seat for seat in seats},
     )
 
-    def again(member: Member) -> tuple[Message, ...]:
+    def debate_prompt(member: Member) -> tuple[Message, ...]:
         return debate_messages(
-            context.opened.question,
-            conversation=context.opened.conversation,
-            files=context.opened.files,
+            context.opening.question,
+            conversation=context.opening.conversation,
+            files=context.opening.files,
             system=member.options.system,
             own=answers[member.name],
             sheet=sheets[member.name],
@@ -86,7 +98,7 @@ async def _debate(
             verdict=context.procedure.mode == "verdict",
         )
 
-    return await _Round(context, number, len(present)).run(present, again)
+    return await _Round(context, number, len(present)).run(present, debate_prompt)
 
 
 def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -94,10 +106,10 @@ def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple
 
     Verdicts of an earlier session stand and are not recorded again.
     """
-    failed = {stored.seat: stored.flags for stored in context.opened.answers if stored.flags}
+    failed = {stored.seat: stored.flags for stored in context.opening.answers if stored.flags}
     if not context.procedure.safety:
         return failed
-    judged = {stored.seat for stored in context.opened.answers if stored.flags is not None}
+    judged = {stored.seat for stored in context.opening.answers if stored.flags is not None}
     recorded = {event.seat for event in context.earlier if isinstance(event, e.GateVerdict)}
     for seat, text in answers.items():
         if seat in judged:
@@ -105,7 +117,7 @@ def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple
         verdict = context.check(text)
         if seat not in recorded:
             context.recorder.emit(e.GateVerdict, seat=seat, flags=verdict.flags)
-        if not verdict.passed:
+        if not verdict.is_safe:
             failed[seat] = verdict.flags
     return failed
 
@@ -172,7 +184,7 @@ class _Round:
                 member,
                 result.reason,
                 over_budget=result.over_budget,
-                misconfigured=result.misconfigured,
+                misconfigured=result.is_misconfigured,
             )
             return
         self.answers[member.name] = result.text
@@ -241,14 +253,15 @@ class _Synthesis:
         self.answers = answers
         self.masked = masked
         self.outcome = outcome
-        self.sheet = label_map("chairman", list(answers), (context.opened.seed, SYNTHESIS_LABELS))
+        self.sheet = label_map("chairman", list(answers), (context.opening.seed, SYNTHESIS_LABELS))
         self.labels = dict(zip(self.sheet.labels, self.sheet.candidates, strict=True))
 
     async def run(self) -> None:
         """Try each chairman; if all fail, take the best answer."""
         mode = self.context.procedure.mode
         # One answer for all needs no chairman to merge it, but a verdict needs one to approve it.
-        agreed = mode != "verdict" and self.outcome is None and are_identical(self.answers)
+        prose = mode != "verdict" and self.context.procedure.json_schema is None
+        agreed = prose and self.outcome is None and are_identical(self.answers)
         chain = [] if agreed or mode == "best" else self._chain()
         tried = None
         with anyio.move_on_after(self.context.seconds_left()):
@@ -265,7 +278,8 @@ class _Synthesis:
                 next=None,
                 spent=self.context.caller.collect_spent(tried.name),
             )
-        self._take_best_answer()
+        if self.context.procedure.json_schema is None:  # a member's prose satisfies none
+            self._take_best_answer()
 
     def _chain(self) -> list[Member]:
         """Chairmen, then the best-ranked member, without earlier failures."""
@@ -287,7 +301,7 @@ class _Synthesis:
         """
         context = self.context
         own = {member.name: (member.name,) for member in context.members}
-        wrote = own or context.authorship.own
+        wrote = own or context.authorship.candidates_by_author
         authors = context.members or context.reviewers
         for candidate in self._ranked_names():
             for author in authors:
@@ -301,24 +315,32 @@ class _Synthesis:
         lines = self.outcome.standings
         return [line.candidate for line in lines if line.candidate in self.answers]
 
-    async def _ask_chairman(self, chairman: Member, following: str | None) -> bool:
+    async def _ask_chairman(self, chairman: Member, previous: str | None) -> bool:
         """Call one chairman; return True if it wrote the final answer."""
         context, recorder = self.context, self.context.recorder
         mode = context.procedure.mode
+        schema = context.procedure.json_schema
         call = context.call("synthesis", chairman, self._messages(chairman))
         worst = worst_usd(chairman, call)
+        if schema is not None:
+            call = replace(call, schema=json.loads(schema))
+            repair = replace(call, messages=longest_structure_repair(call.messages))
+            worst = worst_usd(chairman, repair)
         recorder.emit(e.SynthesisStarted, chairman=chairman.name, mode=mode, worst_usd=worst)
 
         def on_text(text: str) -> None:
-            recorder.emit(e.SynthesisDelta, chairman=chairman.name, text=text)
+            if schema is None:  # JSON is shown once it is whole and satisfies the schema
+                recorder.emit(e.SynthesisDelta, chairman=chairman.name, text=text)
 
         result = await context.caller.call(chairman, call, on_text)
+        if schema is not None and isinstance(result, CallResult):
+            result = await self._ensure_structure(chairman, call, result, schema)
         if not isinstance(result, CallResult):
             recorder.emit(
                 e.SynthesisFailedOver,
                 chairman=chairman.name,
                 reason=result.reason,
-                next=following,
+                next=previous,
                 over_budget=result.over_budget,
                 spent=context.caller.collect_spent(chairman.name),
             )
@@ -337,18 +359,38 @@ class _Synthesis:
         )
         return True
 
+    async def _ensure_structure(
+        self, chairman: Member, call: Call, result: CallResult, schema: str
+    ) -> CallResult | CallFailure:
+        """Read a reply as JSON; have it repaired once if it fails the schema."""
+        text, problem = read_structure(result.text, schema)
+        if not problem:
+            return replace(result, text=text)
+        self.context.recorder.record_retry(chairman.name, "synthesis", 1, f"it {problem}", 0.0)
+        messages = repair_messages(call.messages, result.text, problem, REPAIR_STRUCTURE)
+        repair = replace(call, messages=messages)
+        again = await self.context.caller.call(chairman, repair)
+        if not isinstance(again, CallResult):
+            return again
+        text, remaining = read_structure(again.text, schema)
+        if remaining:
+            words = f"its final answer {remaining}, even after a repair"
+            return CallFailure(ModelError(chairman.name, words), again.expense)
+        return replace(again, text=text)
+
     def _messages(self, chairman: Member) -> tuple[Message, ...]:
         context = self.context
         return synthesis_messages(
-            context.opened.question,
-            conversation=context.opened.conversation,
-            files=context.opened.files,
+            context.opening.question,
+            conversation=context.opening.conversation,
+            files=context.opening.files,
             system=chairman.options.system,
             sheet=self.sheet,
             answers={seat: self.masked[seat] for seat in self.answers},
             outcome=self.outcome,
             mode=context.procedure.mode,
             votes={seat: read_verdict(text) for seat, text in self.answers.items()},
+            schema=context.procedure.json_schema,
         )
 
     def _take_best_answer(self) -> None:
@@ -370,7 +412,7 @@ class _Synthesis:
             labels=leaders,
             approved=read_verdict(text) if mode == "verdict" and len(best) == 1 else None,
             cut=False,
-            spent=Spent(cost_usd=0.0, calls=0),
+            spent=Expense(cost_usd=0.0, calls=0),
         )
 
 
@@ -385,11 +427,15 @@ async def run_stages(context: SessionContext) -> Session:
     for event in context.recorder.events:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
             count.reasons[event.seat] = f"did not answer: {event.reason}"
-    if len(answers) > 1:
+    judging = context.opening.judging is not None
+    several, schema = len(answers) > 1, context.procedure.json_schema
+    if several or judging or (answers and schema is not None):
+        names = context.names
         masked = {
-            c: mask(text, context.opened.question, context.names) for c, text in answers.items()
+            c: neutralize(mask(text, context.opening.question, names))
+            for c, text in answers.items()
         }
-        if not (same and are_identical(answers)):
+        if judging or (several and not (same and are_identical(answers))):
             await review(reviewed, masked, count)
             count.finish()
         sound = {name: text for name, text in answers.items() if name not in failed}
@@ -428,8 +474,9 @@ def _list_missing(session: Session, count: RunningCount) -> Iterator[str]:
         if final.cut:
             yield f"{seat}'s answer broke off at its token limit"
     yield from _list_unrevised(session)
-    if len(session.answers) == 1:
+    if len(session.answers) == 1 and session.opening.judging is None:
         yield "nothing could be ranked: one member answered"
+        yield from _list_unwritten(session)
     elif session.answers:
         if not session.answers_agree:
             yield from _list_uncounted(session, count)
@@ -463,7 +510,7 @@ def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
                 yield f"{ballot.reviewer} was heard in one order only: {lost}"
             case e.BallotAbstained(awaited=False):
                 continue
-        if ballot.abstained and (session.opened.jury or ballot.reviewer in session.answers):
+        if ballot.abstained and (session.opening.jury or ballot.reviewer in session.answers):
             yield f"{ballot.reviewer} cast no ballot: {ballot.reason}"
     if session.outcome is None:
         yield f"there is no outcome: {count.problem}"
@@ -474,10 +521,12 @@ def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
 
 def _list_unwritten(session: Session) -> Iterator[str]:
     """List failed chairmen and faults of the final answer."""
-    procedure = session.opened.procedure
+    procedure = session.opening.procedure
     if procedure.synthesis and len(session.failed) == len(session.answers):
         yield "there is no final answer: every answer failed the safety gate"
     if session.synthesis is None:
+        if procedure.json_schema is not None and len(session.failed) < len(session.answers):
+            yield from _list_unstructured(session)
         return
     for chairman, reason in session.synthesis.failed.items():
         yield f"{chairman} did not write the final answer: {reason}"
@@ -489,3 +538,11 @@ def _list_unwritten(session: Session) -> Iterator[str]:
         yield "the final answer broke off at its token limit"
     if procedure.mode == "verdict" and session.synthesis.approved is None:
         yield "there is no verdict: the final answer does not end with one"
+
+
+def _list_unstructured(session: Session) -> Iterator[str]:
+    """List the chairmen of whom none satisfied the schema."""
+    yield "there is no final answer that satisfies the schema"
+    for event in session.events:
+        if isinstance(event, e.SynthesisFailedOver):
+            yield f"{event.chairman} did not write the final answer: {event.reason}"

@@ -7,7 +7,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from witan.core.display import Displayed
+from witan.core.display import NotebookDisplay
 from witan.core.stats.separation import Separation
 from witan.deliberation.money import ROUNDING_USD, sum_known
 from witan.deliberation.ports import Price, Stage
@@ -53,7 +53,7 @@ class PlanLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Displayed):
+class Plan(NotebookDisplay):
     """The calls of a session when nothing fails, and their cost.
 
     Parameters
@@ -119,7 +119,7 @@ class Plan(Displayed):
         return max(stages.items(), key=itemgetter(1), default=None)
 
     @property
-    def unpriced(self) -> tuple[str, ...]:
+    def unpriced_seats(self) -> tuple[str, ...]:
         """Seats with unknown prices."""
         return tuple(dict.fromkeys(line.seat for line in self.lines if line.worst_usd is None))
 
@@ -173,7 +173,7 @@ def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> No
     OverBudget
         If fewer than two members can answer, nobody can review, or nothing at all can be called.
     """
-    if ceiling is None or not plan.unpriced:
+    if ceiling is None or not plan.unpriced_seats:
         return
     usual = [line for line in plan.lines if not line.if_needed]
     priced = {line.stage: 0 for line in usual}
@@ -187,13 +187,13 @@ def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> No
         subject = "nobody can review"
     else:
         return
-    verb = "is" if len(plan.unpriced) == 1 else "are"
+    verb = "is" if len(plan.unpriced_seats) == 1 else "are"
     raise OverBudget(
         "the council",
-        f"{subject} under the ceiling of ${ceiling:.4f}, as {', '.join(plan.unpriced)} {verb} "
-        "without a known price",
+        f"{subject} under the ceiling of ${ceiling:.4f}, "
+        f"as {', '.join(plan.unpriced_seats)} {verb} without a known price",
         Remedy(
-            Way("set one with ", {"price": {plan.unpriced[0]: "IN,OUT"}}, command=True),
+            Way("set one with ", {"price": {plan.unpriced_seats[0]: "IN,OUT"}}, command=True),
             "set price = [IN, OUT] of the seat in the configuration (US dollars per million "
             "tokens)",
         ),
@@ -267,18 +267,18 @@ class Lengths:
     means: Mapping[tuple[str, Stage], float] = field(default_factory=lambda: NOTHING)
     sessions: int = 0
 
-    def tokens(self, model: str, stage: Stage, judged: int) -> float:
+    def tokens(self, model: str, stage: Stage, n_judged: int) -> float:
         """Tokens of one reply by this model, all models, or as published.
 
         Parameters
         ----------
-        judged
+        n_judged
             Number of answers that a review judges.
         """
         for name in (model, ""):
             if (name, stage) in self.means:
                 return self.means[name, stage]
-        per_answer = judged if stage in ("review", "repair") else 1
+        per_answer = n_judged if stage in ("review", "repair") else 1
         return float(TYPICAL_TOKENS[stage] * max(per_answer, 1))
 
 

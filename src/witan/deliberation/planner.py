@@ -1,5 +1,6 @@
 """Plan a session by measuring its future prompts."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,10 +18,12 @@ from witan.deliberation.plan import BYTES_A_TOKEN, TYPICAL, Lengths, Plan, PlanL
 from witan.deliberation.ports import Member, Message, Seat, Stage
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.prompts import (
+    LONG_PROBLEM,
     PROBLEM_BYTES,
     REPLY_LENGTH,
     answer_messages,
     debate_messages,
+    longest_structure_repair,
     repair_messages,
     review_messages,
     review_schema,
@@ -41,8 +44,8 @@ code; the rest is room for fences and masks.
 STANDINGS_TOKENS, CANDIDATE_TOKENS, PAIR_TOKENS = 256, 128, 32
 """Tokens of an outcome that is not known yet: in all, per candidate, per pair."""
 
-LONG_PROBLEM, PROBLEM_MARKERS = "x" * PROBLEM_BYTES, PROBLEM_BYTES // len("<<<OWN")
-"""The longest problem of a review that is repeated; and the most markers in it."""
+PROBLEM_MARKERS = PROBLEM_BYTES // len("<<<OWN")
+"""The most markers in a problem of a review that is repeated."""
 
 CHARACTER_BYTES, MARKER_LENGTH = 4, 4
 """The longest character; and the shortest marker, in characters: of two tokens at least."""
@@ -123,7 +126,7 @@ def review_separation(
         The reviewers wrote them.
     """
     counting = procedure.counting
-    if not procedure.graded or counting.ties != "contrast":
+    if not procedure.asks_grades or counting.ties != "contrast":
         return None
     n_candidates = reviewers if candidates is None else candidates
     alone = procedure.self_review and counting.counting.recusal == "off"
@@ -250,7 +253,8 @@ class _Planner:
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """Every chairman, then the dearest member; all but the first if needed."""
         tokens = self._longest_tokens(self.authors)
-        size, unwritten = self.blank.synthesis() + tokens, tokens + self.blank.standings()
+        blank, repair = self.blank.synthesis()
+        size, unwritten = blank + tokens, tokens + self.blank.standings()
         reading = (1, tokens, self._expected_tokens(self.authors))
         lines = [
             self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
@@ -266,6 +270,12 @@ class _Planner:
             others, key=lambda line: inf if line.worst_usd is None else line.worst_usd, default=None
         )
         chain = lines if dearest is None else [*lines, dearest]
+        if repair is not None:
+            seats = {seat.name: seat for seat in (*self.members, *chairmen)}
+            chain += [
+                self._line(seats[line.seat], "synthesis", [repair + tokens], unwritten=unwritten)
+                for line in chain
+            ]
         return [chain[0], *(replace(line, if_needed=True) for line in chain[1:])]
 
     def _line(
@@ -368,7 +378,7 @@ class _BlankPrompts:
 
     def reviews(self, candidates: Sequence[str]) -> list[tuple[int, int]]:
         """One member's reviews with repairs, without the failed reply."""
-        if len(candidates) < (1 if self.procedure.graded else 2):
+        if len(candidates) < (1 if self.procedure.asks_grades else 2):
             return []
         rounds = range(1, self.procedure.review_rounds + 1)
         once = [self._review(candidates, number) for number in rounds]
@@ -410,8 +420,8 @@ class _BlankPrompts:
         tokens = most_input_tokens(messages) + form
         return tokens, most_input_tokens(repair) + PROBLEM_MARKERS + form
 
-    def synthesis(self) -> int:
-        """The final answer."""
+    def synthesis(self) -> tuple[int, int | None]:
+        """The final answer, and its repair where a schema is to be satisfied."""
         messages = synthesis_messages(
             self.question,
             conversation=self.conversation,
@@ -421,8 +431,14 @@ class _BlankPrompts:
             outcome=None,
             mode=self.procedure.mode,
             votes={},
+            schema=self.procedure.json_schema,
         )
-        return most_input_tokens(messages) + self.standings()
+        standings = self.standings()
+        if self.procedure.json_schema is None:
+            return most_input_tokens(messages) + standings, None
+        schema = json.loads(self.procedure.json_schema)
+        repair = most_input_tokens(longest_structure_repair(messages), schema) + standings
+        return most_input_tokens(messages, schema) + standings, repair
 
     def standings(self) -> int:
         """Maximum tokens of an outcome still unknown."""
@@ -461,7 +477,7 @@ def plan_stored_answers(opened: SessionOpened, answers: Mapping[str, str]) -> Pl
     """Plan a session with stored answers; seats without one review none."""
     names = masked_names((*opened.seats, *opened.jury))
     members = [seat for seat in opened.seats if seat.name in answers]
-    own = Authorship.of(opened).own
+    own = Authorship.of(opened).candidates_by_author
     if opened.procedure.self_review and not opened.jury:
         own = dict.fromkeys(own, ())
     return plan_reviews(

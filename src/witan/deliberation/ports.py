@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_chec
 from witan.errors import InvalidParameter, ModelError
 
 if TYPE_CHECKING:
-    from witan.core.stats.learning import Learned
+    from witan.core.stats.learning import Lessons
 import time
 from datetime import UTC
 
@@ -18,7 +18,10 @@ Effort = Literal["minimal", "low", "medium", "high"]
 Stage = Literal["answer", "review", "repair", "synthesis"]
 
 Hear = Callable[[str], None]
-"""Called with every piece of text as it arrives."""
+"""A callback for every piece of text as it arrives.
+
+Its `hear_reasoning`, where it has one, is called without arguments as reasoning arrives apart.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +197,6 @@ class Model(Protocol):
 
 
 @runtime_checkable
-class ReasoningListener(Protocol):
-    """A listener for reasoning sent apart from the text."""
-
-    def hear_reasoning(self) -> None:
-        """Note the separate field of reasoning."""
-        ...
-
-
-@runtime_checkable
 class Preparable(Protocol):
     """A model with work before its first call, such as an import."""
 
@@ -214,7 +208,7 @@ class Preparable(Protocol):
 class Teacher(Protocol):
     """A council's source of earlier sessions to learn from."""
 
-    def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> "Learned":
+    def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> "Lessons":
         """Learn from all sessions without the answers of `without`.
 
         Of reliability, only that of `reviewers`, which are models; of none given, everybody's.
@@ -302,8 +296,18 @@ class Seat:
     key_variable: str | None = None
 
 
+REFERENCE = "reference answer"
+"""The name of the file that holds a right answer to judge by."""
+
+MOST_TEXTS = 26
+"""Texts on one sheet: as many as there are letters to label them by."""
+
+TEXT = "text"
+"""The provider of the seat of a text that was handed in to be judged: no model has it."""
+
+
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Expense:
     """Tokens, money and time of the calls behind one event.
 
     Parameters
@@ -321,9 +325,9 @@ class Spent:
     seconds: float = 0.0
     calls: int = 1
 
-    def __add__(self, other: "Spent") -> "Spent":
+    def __add__(self, other: "Expense") -> "Expense":
         """Sum two, one after the other; unknown where either is."""
-        return Spent(
+        return Expense(
             Usage(
                 _sum(self.usage.input_tokens, other.usage.input_tokens),
                 _sum(self.usage.output_tokens, other.usage.output_tokens),
@@ -355,7 +359,7 @@ class StoredAnswer:
     seat: str
     text: str
     cut: bool = False
-    spent: Spent = field(default_factory=Spent)
+    spent: Expense = field(default_factory=Expense)
     flags: tuple[str, ...] | None = None
 
 
@@ -383,9 +387,9 @@ class SystemClock:
         return time.monotonic()
 
 
-def free_name(wished: str, used: Collection[str]) -> str:
+def free_name(wished: str, names: Collection[str]) -> str:
     """The name, or the first free ``name (2)``, ``name (3)`` …."""
     name, number = wished, 2
-    while name in used:
+    while name in names:
         name, number = f"{wished} ({number})", number + 1
     return name

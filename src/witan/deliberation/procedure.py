@@ -11,29 +11,30 @@ from witan.core.rules import RULES
 from witan.core.scale import Scale
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import tally_sessions
+from witan.deliberation.structure import check_schema
 from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
 
 Mode = Literal["consensus", "best", "verdict"]
 
 
 @dataclass(frozen=True, slots=True)
-class Throttling:
+class ThrottlePolicy:
     """Rate limits of one provider.
 
     Parameters
     ----------
     concurrency
-        Calls in flight.
+        The most calls in flight, of as many as the provider takes; None: 512.
     per_minute
         Calls begun in a minute, spent from a bucket that refills evenly; None: no limit.
     """
 
-    concurrency: int = 64
+    concurrency: int | None = None
     per_minute: float | None = None
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1:
-            raise InvalidParameter("concurrency", self.concurrency, "a whole number ≥ 1")
+        if self.concurrency is not None and self.concurrency < 1:
+            raise InvalidParameter("concurrency", self.concurrency, "a whole number ≥ 1, or None")
         if self.per_minute is not None and not self.per_minute > 0:
             raise InvalidParameter("per_minute", self.per_minute, "a number above 0")
 
@@ -75,7 +76,7 @@ class Limits:
     hedge_seconds: float | None = None
     max_tokens: int = 8_192
     max_cost_usd: float | None = None
-    providers: Mapping[str, Throttling] = field(default_factory=dict)
+    providers: Mapping[str, ThrottlePolicy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("call_seconds", "stage_seconds", "session_seconds"):
@@ -110,6 +111,8 @@ class Procedure:
         call. ``verdict``: members and chairman approve or reject.
     synthesis
         True if a final answer is written.
+    json_schema
+        JSON Schema, as text, that the final answer satisfies; None: it is prose.
     rubric_scoring
         Reviewers grade every criterion of the rubric; without it they rank.
     holistic
@@ -137,6 +140,7 @@ class Procedure:
     counting: Settings = field(default_factory=lambda: Settings(prior="learn"))
     mode: Mode = "consensus"
     synthesis: bool = True
+    json_schema: str | None = None
     rubric_scoring: bool = True
     holistic: bool = False
     self_review: bool = False
@@ -156,6 +160,8 @@ class Procedure:
         if self.mode == "verdict" and not self.synthesis:
             expected = "True in the mode verdict, whose final answer approves or rejects"
             raise InvalidParameter("synthesis", self.synthesis, expected)
+        if self.json_schema is not None:
+            self._check_schema(self.json_schema)
         if self.review_rounds not in (1, 2):
             raise InvalidParameter("review_rounds", self.review_rounds, "1 or 2")
         if not 0 <= self.debate_rounds <= 5:
@@ -167,13 +173,19 @@ class Procedure:
         if not 0.0 <= self.safety_cap <= 10.0:
             raise InvalidParameter("safety_cap", self.safety_cap, "a grade from 0 to 10")
 
+    def _check_schema(self, schema: str) -> None:
+        if self.mode != "consensus" or not self.synthesis:
+            expected = "None where no chairman writes a common answer, such as in the mode best"
+            raise InvalidParameter("json_schema", schema[:80], expected)
+        check_schema(schema)
+
     @property
     def rubric(self) -> Rubric:
         """The reviewers' rubric."""
         return self.counting.counting.rubric
 
     @property
-    def graded(self) -> bool:
+    def asks_grades(self) -> bool:
         """True if reviewers are asked for grades."""
         return self.rubric_scoring or self.holistic
 
@@ -181,7 +193,7 @@ class Procedure:
     def needs_grades(self) -> bool:
         """True if a review without grades has no effect."""
         rule = self.counting.rule
-        return self.graded and (rule == AUTO or RULES[rule].needs == "grades")
+        return self.asks_grades and (rule == AUTO or RULES[rule].needs == "grades")
 
 
 _accepted_settings: deque[tuple[Settings, bool, bool]] = deque(maxlen=16)
@@ -223,7 +235,7 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
     if settings.rule != AUTO and RULES[settings.rule].needs == "history":
         raise InvalidParameter("rule", settings.rule, "a rule that ranks a single session")
     sees_all = jury or procedure.self_review
-    if n_members == 2 and not procedure.graded and not sees_all:
+    if n_members == 2 and not procedure.asks_grades and not sees_all:
         expected = "at least three members, or grades: of two, each would rank one answer alone"
         raise InvalidParameter("the number of members that only rank", 2, expected)
     rehearsed = (settings, procedure.rubric_scoring, procedure.holistic)

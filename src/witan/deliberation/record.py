@@ -20,6 +20,7 @@ from witan.core.ballot import Ballot
 from witan.core.entries import AnswerEntry, Entries
 from witan.core.escaping import escape_json
 from witan.core.scale_recognition import drop_native
+from witan.core.slots import set_by_slots
 from witan.deliberation.events import EVENTS, Event, drop_sheet_labels
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount, SessionFileError, WitanError
@@ -221,9 +222,9 @@ def record_fields(session: Session) -> dict[str, Any]:
     """Return the fields of a session's record; `dump_record` writes them."""
     return {
         "witan_session": SCHEMA,
-        "witan": session.opened.witan,
+        "witan": session.opening.witan,
         "session": session.id,
-        "simulated": session.simulated,
+        "simulated": session.is_simulated,
         "question": session.question,
         "status": session.status,
         "missing": session.missing,
@@ -234,6 +235,7 @@ def record_fields(session: Session) -> dict[str, Any]:
         "safety": {"failed": session.failed},
         "ballots": [_ballot(ballot) for ballot in session.ballots],
         "outcome": session.outcome,
+        **({} if session.opening.judging is None else {"verdict": session.verdict}),
         **({"rankings": session.rankings} if session.rankings else {}),
         "synthesis": session.synthesis,
         "cost": session.cost,
@@ -372,8 +374,9 @@ def _loads(text: str, source: str) -> dict[str, Any]:
     return record
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
-class Imported:
+class SessionImport:
     """One session of a file.
 
     Parameters
@@ -423,7 +426,7 @@ class Imported:
     entries: Entries | None = None
 
 
-ImportRedactor = Callable[[Imported], tuple[Imported, Mapping[str, str]]]
+ImportRedactor = Callable[[SessionImport], tuple[SessionImport, Mapping[str, str]]]
 """Redacts an import for a reader; also maps names that are not shown whole to what is shown."""
 
 

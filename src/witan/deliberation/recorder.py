@@ -23,8 +23,11 @@ from witan.deliberation.events import (
 )
 from witan.deliberation.ports import Clock, Stage
 
+GATHER_SECONDS = 0.01
+"""Events this close together share a round, unless a call or the session's end waits for it."""
+
 Listener = Callable[[Event], None]
-"""Called with every event, in order; it must not wait."""
+"""A callback for every event, in order; it must not wait."""
 
 
 class FailureNote:
@@ -121,6 +124,7 @@ class Recorder:
         self._clock = clock
         self._listener = listener
         self._journal = listener if isinstance(listener, Journal) else None
+        self._guard = listener if isinstance(listener, CallGuard) else None
         self.events: list[Event] = []
         self._note = FailureNote()
         self._seq = 0
@@ -128,6 +132,7 @@ class Recorder:
         self._over = False
         self._durable: int | None = None
         self._wanted = anyio.Event()
+        self._awaited = anyio.Event()
         self._next_round = anyio.Event()
         for event in earlier:
             self._store(event)
@@ -163,10 +168,11 @@ class Recorder:
             last = self.events[-1].seq
             self._journal.flush()
             self._wanted.set()
+            self._awaited.set()
             await self._next_round.wait()
             recorded = self._durable is not None and self._durable >= last
-        if isinstance(self._listener, CallGuard):
-            await self._listener.before_call(recorded=recorded)
+        if self._guard is not None:
+            await self._guard.before_call(recorded=recorded)
 
     @asynccontextmanager
     async def show_events(self) -> AsyncGenerator[None, None]:
@@ -184,6 +190,7 @@ class Recorder:
                 finally:
                     self._over = True
                     self._wanted.set()
+                    self._awaited.set()
         except ExceptionGroup as failed:
             if failed.exceptions != (own.error,):
                 raise
@@ -195,7 +202,9 @@ class Recorder:
             over = False
             while not over:
                 await self._wanted.wait()
-                self._wanted, over = anyio.Event(), self._over
+                with anyio.move_on_after(GATHER_SECONDS):
+                    await self._awaited.wait()
+                self._wanted, self._awaited, over = anyio.Event(), anyio.Event(), self._over
                 # Who asks from here on has what it asks for in the next round.
                 finished, self._next_round = self._next_round, anyio.Event()
                 await self._round(journal)

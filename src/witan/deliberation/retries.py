@@ -13,7 +13,7 @@ from witan.deliberation import events as e
 from witan.deliberation.calls import SessionContext, drop_fruitless_resumes
 from witan.deliberation.plan import Plan, PlanLine
 from witan.deliberation.planner import plan_session, plan_stored_answers, sum_lines
-from witan.deliberation.ports import Spent, Stage
+from witan.deliberation.ports import Expense, Stage
 from witan.deliberation.procedure import Limits
 from witan.deliberation.reviews import IDLE
 from witan.deliberation.session import Session
@@ -27,9 +27,9 @@ Place = tuple[int, int]
 END, NOWHERE = (SYNTHESIS + 1, 0), (SYNTHESIS + 1, 1)
 
 Failure = tuple[Place, str]
-"""Where a seat failed, and which."""
+"""Stage and round of a failure, and the seat that failed."""
 
-NOTHING = Spent(cost_usd=0.0, calls=0)
+NOTHING = Expense(cost_usd=0.0, calls=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Retry:
     reserve: tuple[e.Event, ...]
 
     @property
-    def opened(self) -> e.SessionOpened:
+    def opening(self) -> e.SessionOpened:
         """The opening."""
         opened = self.events[0]
         assert isinstance(opened, e.SessionOpened)  # noqa: S101 - as it is made
@@ -62,7 +62,7 @@ def failed_seats(session: Session) -> tuple[str, ...]:
     one that has nothing to compare is not.
     """
     failed = {seat for _, seat in _failures(session)}
-    seated = (*session.opened.seats, *session.opened.called)
+    seated = (*session.opening.seats, *session.opening.callable_seats)
     return tuple(dict.fromkeys(seat.name for seat in seated if seat.name in failed))
 
 
@@ -87,7 +87,7 @@ def open_retry(
     chosen = _choose_seats(
         session, seats if seats is None or isinstance(seats, str) else tuple(seats)
     )
-    before = session.opened
+    before = session.opening
     failures = {failure for failure in _failures(session) if failure[1] in chosen}
     past = [event for event in drop_fruitless_resumes(session.events) if _place(event) < END]
     standing = _cut_events(past, failures)
@@ -120,7 +120,7 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
     """
     closing = stage == "synthesis"
     restored = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
-    paid = 1 + context.opened.kept
+    paid = 1 + context.opening.kept
     retried = any(
         isinstance(event, e.AnswerDone | e.BallotCast) and event.seq > paid and event.spent.calls
         for event in context.recorder.events
@@ -148,7 +148,7 @@ def _choose_seats(session: Session, seats: Iterable[str] | None) -> tuple[str, .
         )
     if isinstance(seats, str):
         raise InvalidParameter("seats", seats, "a list of names")
-    known = {seat.name for seat in (*session.opened.seats, *session.opened.called)}
+    known = {seat.name for seat in (*session.opening.seats, *session.opening.callable_seats)}
     for name in () if seats is None else seats:
         if name not in known:
             raise _NoSuchSeat("seat", name, failed)
@@ -289,13 +289,13 @@ def plan_retry(session: Session, seats: Iterable[str] | None, limits: Limits) ->
     NothingToCount, UnknownName, InvalidParameter
         As of `open_retry`.
     """
-    opened = session.opened
+    opened = session.opening
     reopened = replace(opened, procedure=replace(opened.procedure, limits=limits))
-    return open_retry(reopened, session, seats).opened.plan
+    return open_retry(reopened, session, seats).opening.plan
 
 
 def _remaining_lines(session: Session) -> Iterator[PlanLine]:
-    procedure, events = session.opened.procedure, drop_fruitless_resumes(session.events)
+    procedure, events = session.opening.procedure, drop_fruitless_resumes(session.events)
     last = procedure.debate_rounds + 1
     answered = {x.seat for x in events if isinstance(x, e.AnswerDone) and x.round == last}
     last = procedure.review_rounds
@@ -305,9 +305,9 @@ def _remaining_lines(session: Session) -> Iterator[PlanLine]:
     known: dict[tuple[str, str], PlanLine] = {}
     if reviewing:
         answers = {seat: answer.text for seat, answer in session.answers.items()}
-        judging = plan_stored_answers(session.opened, answers)
+        judging = plan_stored_answers(session.opening, answers)
         known = {(line.seat, line.stage): line for line in judging.lines}
-    for line in session.opened.plan.lines:
+    for line in session.opening.plan.lines:
         match line.stage:
             case "answer":
                 over = reviewing or line.seat in answered

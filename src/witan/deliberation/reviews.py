@@ -68,17 +68,19 @@ class RunningCount:
     def settings(self) -> Settings:
         """Settings of the count, the safety gate included."""
         settings = self.context.procedure.counting
+        if len(self.roster) == 1:  # it has no lead to end
+            settings = replace(settings, flips=False)
         if not self._failed:
             return settings
         gate = Gate(self._failed, self.context.procedure.safety_cap)
-        return replace(settings, gates={self.context.opened.session: gate})
+        return replace(settings, gates={self.context.opening.session: gate})
 
     def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
         """Expect a ballot or abstention from each; only the last round decides.
 
         No bound is known for the ballot of a reviewer recused from several candidates.
         """
-        own = self.context.authorship.own
+        own = self.context.authorship.candidates_by_author
         own_candidates = {
             name: [c for c in self.duplicates.with_duplicates(own[name]) if c in self.roster]
             for name in reviewers
@@ -95,7 +97,7 @@ class RunningCount:
         self.leader = None
 
     @property
-    def outstanding(self) -> tuple[str, ...]:
+    def list_outstanding(self) -> tuple[str, ...]:
         """Reviewers without ballot or abstention so far."""
         return tuple(self._outstanding)
 
@@ -137,7 +139,7 @@ class RunningCount:
             or self.context.authorship.sign(
                 Ballot(
                     member.name,
-                    session=self.context.opened.session,
+                    session=self.context.opening.session,
                     abstained=True,
                     reason=self.reasons.get(member.name, "did not finish"),
                     candidates=self.roster,
@@ -199,15 +201,15 @@ class MergedBallot:
 
     Parameters
     ----------
-    flipped
+    n_flipped
         Pairs that the two ballots place strictly in opposite orders.
-    compared
+    n_compared
         Pairs that both place strictly.
     """
 
     ballot: Ballot
-    flipped: int
-    compared: int
+    n_flipped: int
+    n_compared: int
 
 
 def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> MergedBallot:
@@ -244,12 +246,12 @@ def _order(ballot: Ballot, counting: Counting) -> Groups:
 
 
 def _share_grades(
-    grades: Mapping[str, Grades], groups: Groups, flipped: set[frozenset[str]]
+    grades: Mapping[str, Grades], groups: Groups, flips: set[frozenset[str]]
 ) -> dict[str, Grades]:
     """Give candidates tied by a flip equal grades."""
     shared = dict(grades)
     for group in groups:
-        tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flipped)]
+        tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flips)]
         tied_grades = [grades[c] for c in tied if c in grades]
         if len(tied_grades) > 1:
             shared |= dict.fromkeys(tied, _mean_of(tied_grades))
@@ -280,13 +282,13 @@ def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> G
 
 
 def _tie_flipped(
-    groups: Groups, flipped: set[frozenset[str]], agreed: set[frozenset[str]]
+    groups: Groups, flips: set[frozenset[str]], agreements: set[frozenset[str]]
 ) -> Groups:
     """Tie neighbours in an order dependent on the sheet."""
     tied: list[tuple[str, ...]] = []
     for group in groups:
         across = {frozenset((a, b)) for a in (tied[-1] if tied else ()) for b in group}
-        if across & flipped and not across & agreed:
+        if across & flips and not across & agreements:
             tied[-1] += group
         else:
             tied.append(group)
@@ -382,7 +384,7 @@ class _Round:
 
     async def run(self) -> None:
         """Hand out the sheets and collect the ballots."""
-        jury = bool(self.context.opened.jury)
+        jury = bool(self.context.opening.jury)
         reviewers = [m for m in self.context.reviewers if jury or m.name in self.answers]
         self._restore_progress()
         waiting = [member for member in reviewers if member.name not in self.settled]
@@ -433,21 +435,21 @@ class _Round:
         Drawn again for a resumed session, they are the same.
         """
         context = self.context
-        own_too = context.procedure.self_review and not context.opened.jury
+        own_too = context.procedure.self_review and not context.opening.jury
         own = {
             name: self.duplicates.with_duplicates(each)
-            for name, each in context.authorship.own.items()
+            for name, each in context.authorship.candidates_by_author.items()
         }
         drawn = draw_sheets(
             reviewers,
             self.duplicates.representatives(self.answers),
-            (context.opened.seed, REVIEW_SHEETS, self.number),
+            (context.opening.seed, REVIEW_SHEETS, self.number),
             hidden={} if own_too else own,
         )
         sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
         if context.procedure.mirrored:
             for seat, name in enumerate(reviewers):
-                seed = (context.opened.seed, MIRRORED_SHEETS, self.number, seat)
+                seed = (context.opening.seed, MIRRORED_SHEETS, self.number, seat)
                 sheets[name] = (drawn[name], mirror(drawn[name], seed))
         for name in reviewers:
             for turn, sheet in enumerate(sheets[name]):
@@ -501,7 +503,7 @@ class _Round:
 
     def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
         """One call per sheet; none where a sheet holds nothing to compare."""
-        if len(sheets[0].candidates) < (1 if self.context.procedure.graded else 2):
+        if len(sheets[0].candidates) < (1 if self.context.procedure.asks_grades else 2):
             return []
         return [
             replace(
@@ -513,7 +515,7 @@ class _Round:
 
     def _explain_idle(self, member: Member) -> str:
         """The reason not to call a reviewer."""
-        own = set(self.context.authorship.own[member.name])
+        own = set(self.context.authorship.candidates_by_author[member.name])
         if own >= self.answers.keys():
             return AUTHOR
         return (
@@ -531,7 +533,7 @@ class _Round:
         if not isinstance(result, CallResult):
             return _SheetResult(None, result.reason, (), result.over_budget)
         first = result.reply.text
-        review, problem = self._read(first, sheet)
+        review, problem = self._read_reply(first, sheet)
         read = _SheetResult(review, problem, (first,), notes=result.reply.notes)
         if not problem:
             return read
@@ -561,7 +563,7 @@ class _Round:
             reason = f"its review {read.reason}, and the repair failed: {result.reason}"
             return replace(read, reason=reason, over_budget=result.over_budget)
         second = result.reply.text
-        review, remaining = self._read(second, sheet)
+        review, remaining = self._read_reply(second, sheet)
         if review and (first is None or len(review.ballot.grades) >= len(first.ballot.grades)):
             return _SheetResult(review, "", (second,), notes=result.reply.notes)
         if first is not None:
@@ -573,19 +575,19 @@ class _Round:
     def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:
         context = self.context
         return review_messages(
-            context.opened.question,
+            context.opening.question,
             sheet,
             self.answers,
             self.rubric,
             holistic=context.procedure.holistic,
-            conversation=context.opened.conversation,
-            files=context.opened.files,
+            conversation=context.opening.conversation,
+            files=context.opening.files,
             system=member.options.system,
             peers={name: b for name, b in self.peers.items() if name != member.name} or None,
             own=self.peers.get(member.name),
         )
 
-    def _read(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
+    def _read_reply(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
         """Read a reply; return its review and what a repair should mend."""
         procedure = self.context.procedure
         try:
@@ -594,15 +596,15 @@ class _Round:
                 sheet,
                 rubric=self.rubric,
                 holistic=procedure.holistic,
-                session=self.context.opened.session,
+                session=self.context.opening.session,
                 roster=tuple(self.answers),
             )
         except InvalidBallot as error:
             return None, error.problem
         signed = replace(read, ballot=self.context.authorship.sign(read.ballot))
-        return signed, self._lacking(signed.ballot, sheet)
+        return signed, self._list_missing_grades(signed.ballot, sheet)
 
-    def _lacking(self, ballot: Ballot, sheet: Sheet) -> str:
+    def _list_missing_grades(self, ballot: Ballot, sheet: Sheet) -> str:
         """Name grades missing for a repair; "" if none.
 
         An answer left out counts as graded lowest.
@@ -611,7 +613,7 @@ class _Round:
         if not graded:
             needed = self.context.procedure.needs_grades
             return "ranks the answers without grading them" if needed else ""
-        if self.context.procedure.graded and graded < len(sheet.candidates):
+        if self.context.procedure.asks_grades and graded < len(sheet.candidates):
             return f"grades {graded} of the {len(sheet.candidates)} answers on its sheet"
         return ""
 
@@ -631,7 +633,7 @@ class _Round:
         if len(reviews) == 2:
             counting = self.context.procedure.counting.counting
             merged = merge(reviews[0].ballot, reviews[1].ballot, counting)
-        own = self.context.authorship.own[member.name]
+        own = self.context.authorship.candidates_by_author[member.name]
         merged = replace(merged, ballot=self.duplicates.expand(merged.ballot, own))
         self.context.recorder.emit(
             e.BallotCast,
@@ -641,8 +643,8 @@ class _Round:
             replies=replies,
             read_by="tolerant" if any(r.read_by == "tolerant" for r in reviews) else "schema",
             notes=tuple(dict.fromkeys(_notes(results))),
-            flipped=merged.flipped,
-            compared=merged.compared,
+            flipped=merged.n_flipped,
+            compared=merged.n_compared,
             lost=next((read.reason for read in results if read.review is None), None),
             spent=self.context.caller.collect_spent(member.name),
         )
@@ -675,7 +677,7 @@ class _Round:
         """Cancel outstanding reviewers: the leader cannot change."""
         assert self.count.leader is not None  # noqa: S101 - what being decided means
         self.context.recorder.emit(
-            e.Decided, leader=self.count.leader, cancelled=self.count.outstanding
+            e.Decided, leader=self.count.leader, cancelled=self.count.list_outstanding
         )
         self.scope.cancel()
 

@@ -7,7 +7,7 @@ from math import fsum
 from typing import Any, Literal, Unpack
 
 from witan.core.ballot import Ballot
-from witan.core.display import Displayed, brief, list_names
+from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome, join_names
 from witan.core.rules import RULES
@@ -16,10 +16,11 @@ from witan.core.stats.approval import Approval, approval
 from witan.core.stats.calibration import reliability_of
 from witan.core.stats.measures import Measure
 from witan.core.tally import tally_sessions
+from witan.core.verdict import Verdict, judge_texts
 from witan.deliberation import events as e
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.money import is_free
-from witan.deliberation.ports import Member, Message, Seat, Spent, free_name
+from witan.deliberation.ports import TEXT, Expense, Member, Message, Seat, free_name
 from witan.deliberation.prompts import read_verdict
 from witan.deliberation.texts import are_identical, check_citations, group_duplicates
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
@@ -30,6 +31,8 @@ def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
 
     A model that was handed over as an object is known by the name of its seat alone.
     """
+    if seat.provider == TEXT:
+        return False
     if juror.source or seat.source:
         return juror.source == seat.source
     return juror.name == seat.name
@@ -74,14 +77,14 @@ class Authorship:
 
     Parameters
     ----------
-    own
+    candidates_by_author
         Reviewer to the candidates that it wrote, in seat order.
     authors
         Candidate to the reviewer that wrote it, where that one is called otherwise. Of several
         jurors that are one model it names the first, and the others never saw the candidate.
     """
 
-    own: Mapping[str, tuple[str, ...]]
+    candidates_by_author: Mapping[str, tuple[str, ...]]
     authors: Mapping[str, str]
 
     @classmethod
@@ -103,9 +106,11 @@ class Authorship:
 
     def sign(self, ballot: Ballot) -> Ballot:
         """Sign a ballot, for the same recusal in counting."""
-        if not self.authors and self.own.get(ballot.reviewer) == (ballot.reviewer,):
+        if not self.authors and self.candidates_by_author.get(ballot.reviewer) == (
+            ballot.reviewer,
+        ):
             return ballot
-        own = self.own.get(ballot.reviewer, ())
+        own = self.candidates_by_author.get(ballot.reviewer, ())
         unsaid = {c for c in own if self.authors.get(c, c) != ballot.reviewer}
         roster = ballot.candidates
         if roster is not None:
@@ -185,7 +190,7 @@ class CostTally:
         self._one[stage, seat] = worst_usd
         self._under_way.setdefault((stage, seat), []).append(worst_usd)
 
-    def _end(self, stage: str, seat: str, spent: Spent) -> None:
+    def _end(self, stage: str, seat: str, spent: Expense) -> None:
         begun = self._under_way.pop((stage, seat), [])
         if spent.cost_usd is None:
             self._worst += begun or [None]
@@ -234,7 +239,7 @@ class Answer:
     text: str
     round: int
     cut: bool
-    spent: Spent
+    spent: Expense
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,14 +280,14 @@ class Synthesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Session(Displayed):
+class Session(NotebookDisplay, FrameSource):
     """One question through all stages.
 
     Parameters
     ----------
     events
         Everything that happened, deltas aside; the rest is read off it.
-    opened
+    opening
         The question, the seats, the procedure, the plan and the seed.
     answers
         Seat to its last answer, in seat order.
@@ -299,7 +304,7 @@ class Session(Displayed):
     """
 
     events: tuple[e.Event, ...]
-    opened: e.SessionOpened
+    opening: e.SessionOpened
     answers: Mapping[str, Answer]
     unanswered: Mapping[str, str]
     failed: Mapping[str, tuple[str, ...]]
@@ -315,7 +320,7 @@ class Session(Displayed):
         parts = [self.progress] if self.progress else []
         if self.outcome is not None and self.outcome.leaders:
             parts.append(f"leading: {list_names(self.outcome.leaders, ' = ')}")
-        mark = "simulated " if self.simulated else ""
+        mark = "simulated " if self.is_simulated else ""
         about = f"<{mark}Session {brief(self.id)} {self.status}: {brief(self.question)}"
         return " · ".join([about, *parts]) + ">"
 
@@ -338,27 +343,46 @@ class Session(Displayed):
             fold.take(event)
         return fold.session(lasting)
 
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the seats, with their answers and standings, as rows of a data frame."""
+        standings = {} if self.outcome is None else {r["candidate"]: r for r in self.outcome.rows()}
+        for seat in self.opening.seats:
+            answer = self.answers.get(seat.name)
+            spent = None if answer is None else answer.spent
+            yield {
+                "session": self.id,
+                "seat": seat.name,
+                "source": seat.source,
+                "answer": None if answer is None else answer.text,
+                "reason": self.unanswered.get(seat.name),
+                "seconds": None if spent is None else spent.seconds,
+                "cost_usd": None if spent is None else spent.cost_usd,
+                **standings.get(seat.name, {}),
+            }
+
     @property
     def id(self) -> str:
         """The session's name in records and on ballots."""
-        return self.opened.session
+        return self.opening.session
 
     @property
     def question(self) -> str:
         """The question."""
-        return self.opened.question
+        return self.opening.question
 
     @property
     def text(self) -> str | None:
         """The final answer; without one, the only answer; None: neither."""
         if self.synthesis is not None:
             return self.synthesis.text
+        if self.opening.judging is not None or self.opening.procedure.json_schema is not None:
+            return None
         return next(iter(self.answers.values())).text if len(self.answers) == 1 else None
 
     @property
-    def simulated(self) -> bool:
+    def is_simulated(self) -> bool:
         """True if a seat plays a script."""
-        return self.opened.simulated
+        return self.opening.is_simulated
 
     @property
     def consistency(self) -> Mapping[str, tuple[int, int]]:
@@ -376,12 +400,12 @@ class Session(Displayed):
 
         By what the history held when the session was opened; that says nothing of scripts.
         """
-        return reliability_of(self.outcome, None if self.simulated else self.opened.calibration)
+        return reliability_of(self.outcome, None if self.is_simulated else self.opening.calibration)
 
     @property
     def progress(self) -> str:
         """Numbers of answers and ballots of those asked for."""
-        parts, members = [], self.opened.members
+        parts, members = [], self.opening.members
         if members:
             parts.append(_events_of(len(self.answers), len(members), "answer"))
         if not members or any(isinstance(event, e.SheetDrawn) for event in self.events):
@@ -390,17 +414,17 @@ class Session(Displayed):
         return ", ".join(parts)
 
     @property
-    def outstanding(self) -> frozenset[str]:
+    def outstanding_reviewers(self) -> frozenset[str]:
         """Reviewers with reviews left open by an interruption."""
         if self.status != "interrupted":
             return frozenset()
         finished = {x.seat for x in self.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
-        return frozenset(seat.name for seat in self.opened.reviewers if seat.name not in finished)
+        return frozenset(seat.name for seat in self.opening.reviewers if seat.name not in finished)
 
     @property
     def is_fruitless(self) -> bool:
         """True if a retry heard none of the seats it asked."""
-        opened = self.opened
+        opened = self.opening
         if not opened.retried or self.status == "interrupted":
             return False
         for event in self.events[1 + opened.kept :]:
@@ -421,7 +445,7 @@ class Session(Displayed):
 
         Best first, seats of one rank together, as far as they stand in both sessions.
         """
-        before = self.opened.parent_ranking
+        before = self.opening.parent_ranking
         if not before or self.outcome is None:
             return {}
         return {"before": before, "now": self.outcome.ranking}
@@ -435,12 +459,12 @@ class Session(Displayed):
     def answers_agree(self) -> bool:
         """True if all answers are the same and none was reviewed."""
         reviewed = any(isinstance(event, e.ReviewStarted) for event in self.events)
-        return not reviewed and _agree(self.opened, self.answers)
+        return not reviewed and _agree(self.opening, self.answers)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on seats and odd replies, a sentence each."""
-        opened = self.opened
+        opened = self.opening
         odd = [*double_roles(opened.seats, opened.jury, opened.chairmen)]
         for event in self.events[1:]:
             match event:
@@ -464,22 +488,38 @@ class Session(Displayed):
     @property
     def approval(self) -> Approval | None:
         """Votes of the members in the mode ``verdict``; else None."""
-        if self.opened.procedure.mode != "verdict":
+        if self.opening.procedure.mode != "verdict":
             return None
-        votes = (self.answers.get(seat.name) for seat in self.opened.seats)
+        votes = (self.answers.get(seat.name) for seat in self.opening.seats)
         return approval([None if answer is None else read_verdict(answer.text) for answer in votes])
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict on texts that were handed in; None: none were, or too few ballots."""
+        judging = self.opening.judging
+        if judging is None or self.outcome is None:
+            return None
+        return judge_texts(
+            self.ballots,
+            self.outcome,
+            self.settings,
+            pass_mark=judging.pass_mark,
+            expected=judging.expected,
+        )
 
     @property
     def conversation(self) -> tuple[Message, ...]:
         """The conversation with this question and its final answer."""
-        turns = (*self.opened.conversation, Message("user", self.question))
+        turns = (*self.opening.conversation, Message("user", self.question))
         return turns if self.text is None else (*turns, Message("assistant", self.text))
 
     @property
     def settings(self) -> Settings:
         """Settings of the count, the safety gate included."""
-        gate = Gate(self.failed, self.opened.procedure.safety_cap)
-        return replace(self.opened.procedure.counting, gates={self.id: gate} if self.failed else {})
+        gate = Gate(self.failed, self.opening.procedure.safety_cap)
+        return replace(
+            self.opening.procedure.counting, gates={self.id: gate} if self.failed else {}
+        )
 
     def recount(
         self,
@@ -506,7 +546,7 @@ class Session(Displayed):
         NothingToCount
             If no ballot is left.
         """
-        seats = [seat.name for seat in self.opened.reviewers]
+        seats = [seat.name for seat in self.opening.reviewers]
         weighed = (overrides.get("weights") or {}, overrides.get("reliability") or {})
         for name in (*without, *weighed[0], *weighed[1]):
             if name not in seats:
@@ -555,7 +595,7 @@ class _Fold:
 
     def __init__(self, opened: e.SessionOpened) -> None:
         self.opened = opened
-        self.seated = {seat.name for seat in (*opened.seats, *opened.called)}
+        self.seated = {seat.name for seat in (*opened.seats, *opened.callable_seats)}
         self.authorship = Authorship.of(opened)
         self.answers = {
             stored.seat: Answer(stored.seat, stored.text, 1, stored.cut, stored.spent)
@@ -639,7 +679,7 @@ class _Fold:
         closed = self.closed
         session = Session(
             events=events,
-            opened=self.opened,
+            opening=self.opened,
             answers={name: self.answers[name] for name in seats if name in self.answers},
             unanswered={
                 name: self._reason_unanswered(name) for name in seats if name not in self.answers
@@ -658,10 +698,11 @@ class _Fold:
         return session if closed else replace(session, missing=(f"{session.progress} kept",))
 
     def _resolve_citations(self, written: Synthesis | None) -> Synthesis | None:
-        """Resolve the citations of what a chairman wrote."""
-        if written is None or written.chairman is None or "[" not in written.text:
-            return written
+        """Resolve the citations of prose that a chairman wrote."""
         opened = self.opened
+        prose = opened.procedure.json_schema is None
+        if written is None or written.chairman is None or not prose or "[" not in written.text:
+            return written
         before = (
             opened.question,
             *(message.text for message in opened.conversation),

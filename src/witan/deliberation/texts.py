@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from witan.core.ballot import Ballot
-from witan.deliberation.ports import Member, Seat
+from witan.deliberation.ports import TEXT, Member, Seat
 
 MODEL, VENDOR = "[model]", "[vendor]"
 
@@ -89,7 +89,7 @@ _MADE = r"(?:made|built|created|developed|designed|trained|produced|released|pro
 
 def masked_names(council: Iterable[Member | Seat]) -> tuple[str, ...]:
     """Names of these seats and of their models, to be masked."""
-    seats = list(council)
+    seats = [seat for seat in council if seat.provider != TEXT]
     models = [_model_in(seat.source) for seat in seats if not seat.simulated]
     return tuple(dict.fromkeys(n for n in (*models, *(seat.name for seat in seats)) if n))
 
@@ -108,26 +108,28 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
 
     `names` are those of the council's own models. Masking a masked text changes nothing.
     """
-    question_words, lower = question.casefold(), text.casefold()
+    question_words, lower = question.casefold(), text.casefold().replace("ı", "i")
     present = {word for word in _NAME_WORDS if word in lower}
     for name in _NAMES if present else ():
-        if not present.isdisjoint(name.words) and not _among(name.words, question_words):
+        if not present.isdisjoint(name.words) and not _occurs_in(name.words, question_words):
             text = name.pattern.sub(name.mask, text)
     unique, words = _own_names(tuple(names))
-    for own, digits, pattern in unique:
-        if digits in text and not _among((own,), question_words):
+    for own, pieces, pattern in unique:
+        if all(map(lower.__contains__, pieces)) and not _occurs_in((own,), question_words):
             text = pattern.sub(MODEL, text)
     here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
-    if all(_among((word,), question_words) for word in here):
+    if all(_occurs_in((word,), question_words) for word in here):
         return text  # most answers name nobody, and the search is the dear part
-    models = tuple(word for word in (*_MODEL_WORDS, *words) if not _among((word,), question_words))
-    vendors = tuple(word for word in _VENDOR_WORDS if not _among((word,), question_words))
+    models = tuple(
+        word for word in (*_MODEL_WORDS, *words) if not _occurs_in((word,), question_words)
+    )
+    vendors = tuple(word for word in _VENDOR_WORDS if not _occurs_in((word,), question_words))
     of_model, of_vendor = _self_reference(models, vendors)
     text = of_model.sub(rf"\g<lead>{MODEL}", text)
     return of_vendor.sub(rf"\g<lead>{VENDOR}", text)
 
 
-def _among(words: Sequence[str], question: str) -> bool:
+def _occurs_in(words: Sequence[str], question: str) -> bool:
     """True if the question has one of the words.
 
     GPT4 has GPT in it; metadata has no Meta.
@@ -142,18 +144,19 @@ def _among(words: Sequence[str], question: str) -> bool:
 @lru_cache(maxsize=64)
 def _own_names(
     names: tuple[str, ...],
-) -> tuple[tuple[tuple[str, str, re.Pattern[str]], ...], tuple[str, ...]]:
+) -> tuple[tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...], tuple[str, ...]]:
     """Split the council's names into unmistakable ones and common words.
 
-    The former with digits that stand in all that their patterns match, for a quick look.
+    The former with the pieces that stand in all that their patterns match, for a quick look.
     """
     unique, words = [], []
     for name in dict.fromkeys(part for each in names for part in _parts(each)):
-        digits = re.search(r"\d+", name)
-        if len(name) >= 4 and digits is not None:
-            spelled = r"[-_ ]?".join(re.escape(part) for part in re.split(r"[-_\s]+", name))
+        if len(name) >= 4 and re.search(r"\d", name):
+            parts = re.split(r"[-_\s]+", name)
+            spelled = r"[-_ ]?".join(map(re.escape, parts))
             pattern = re.compile(f"{_START}{spelled}{_TAIL}{_END}", re.IGNORECASE)
-            unique.append((name, digits[0], pattern))
+            pieces = tuple(part.casefold().replace("ı", "i") for part in parts)
+            unique.append((name, pieces, pattern))
         else:
             words.append(name)
     return tuple(unique), tuple(words)
@@ -315,7 +318,7 @@ class _Citation(NamedTuple):
     ----------
     run
         Number of the row of adjacent brackets it belongs to.
-    joined
+    is_joined
         It follows a word or brackets without a space, as an index does.
     goes_on
         The sentence goes on behind it.
@@ -325,22 +328,22 @@ class _Citation(NamedTuple):
         It is quoted as saying something.
     is_name
         The word before it is one that a letter names further.
-    called
+    is_called
         It is called an answer.
-    sound
+    names_answer
         It names an answer, at least one of its labels.
     unknown
         Labels in it that name none.
     """
 
     run: int
-    joined: bool
+    is_joined: bool
     goes_on: bool
     begins: bool
     speaks: bool
     is_name: bool
-    called: bool
-    sound: bool
+    is_called: bool
+    names_answer: bool
     unknown: tuple[str, ...]
 
 
@@ -372,23 +375,23 @@ def check_citations(
     texts = list(known)
     own = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
     elsewhere = {label for one in texts for label in _labels_alone(one)}
-    sound = {each.run for each in cited if each.sound}
+    sound = {each.run for each in cited if each.names_answer}
     foreign = {each.run for each in cited if not own.isdisjoint(each.unknown)} - sound
     cited = [each for each in cited if each.run not in foreign and own.isdisjoint(each.unknown)]
     pattern = _Pattern(
-        joins=any(each.joined for each in cited if each.sound),
-        amid=any(each.goes_on and not each.speaks for each in cited if each.sound),
-        begins=any(each.begins for each in cited if each.sound),
+        joins=any(each.is_joined for each in cited if each.names_answer),
+        amid=any(each.goes_on and not each.speaks for each in cited if each.names_answer),
+        begins=any(each.begins for each in cited if each.names_answer),
     )
     unresolved: dict[str, None] = {}
     doubtful: dict[str, None] = {}
     for each in cited:
         certain = pattern.is_cited(each, beside=each.run in sound)
         for label in each.unknown if certain is not None else ():
-            alone = not each.called and label in elsewhere
+            alone = not each.is_called and label in elsewhere
             (doubtful if alone or not certain else unresolved)[label] = None
     named = _labels_alone(text) | (set() if pattern.begins else _labels_at_start(cited))
-    surely = {x for each in cited if each.called or each.run in sound for x in each.unknown}
+    surely = {x for each in cited if each.is_called or each.run in sound for x in each.unknown}
     named -= surely
     doubtful |= dict.fromkeys(x for x in unresolved if x in named)
     first = (label for label in unresolved if label not in doubtful)
@@ -404,9 +407,9 @@ class _Pattern(NamedTuple):
 
     def is_cited(self, each: _Citation, *, beside: bool) -> bool | None:
         """Judge brackets: a citation (True), doubtful (False), or neither (None)."""
-        if each.joined and not (self.joins or each.called):
+        if each.is_joined and not (self.joins or each.is_called):
             return None
-        if each.called or beside or (each.speaks and not each.is_name):
+        if each.is_called or beside or (each.speaks and not each.is_name):
             return True
         if each.goes_on and not self.amid:
             return None
@@ -430,19 +433,19 @@ def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
         called, sound, unknown = _read_brackets(match[1], labels)
         yield _Citation(
             run=run,
-            joined=joined,
+            is_joined=joined,
             goes_on=_GOES_ON.match(text, end) is not None,
             begins=begins,
             speaks=bool(_SPEAKS.match(text, end) or _QUOTED.search(before)),
             is_name=_NAMED_BEFORE.search(before) is not None,
-            called=called,
-            sound=sound,
+            is_called=called,
+            names_answer=sound,
             unknown=unknown,
         )
 
 
-def _labels_at_start(cited: Iterable[_Citation]) -> set[str]:
-    return {label for each in cited if each.begins for label in each.unknown}
+def _labels_at_start(citations: Iterable[_Citation]) -> set[str]:
+    return {label for each in citations if each.begins for label in each.unknown}
 
 
 def _labels_alone(text: str) -> set[str]:

@@ -10,11 +10,11 @@ from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import KINDS, Unreadable, check_years, moment, session_name, weight
-from witan.deliberation.record import Imported
+from witan.deliberation.record import SessionImport
 from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.columns import ALIASES, Cell, Header, fold_name
 from witan.files.ballots.formats import Records
-from witan.files.ballots.problems import Again, ProblemReport
+from witan.files.ballots.problems import ProblemReport, RepeatDetector
 from witan.files.ballots.tables import OUTCOMES, PairSessions, groups_of_outcome
 
 BOTH_BAD = "both bad"
@@ -30,7 +30,7 @@ _PERSON = re.compile(
     r"(?:[_\-. ]?\w+)?|[0-9a-f-]{8,}|\d+",
     re.IGNORECASE,
 )
-"""Who is a person by the names that arenas give to people: a word for one, a number or a hash."""
+"""Names that arenas give to people: a word for one, a number or a hash."""
 
 _SCORES = {1: "first", 2: "second", 3: "tie"}
 _MILLISECONDS = 1e11
@@ -41,9 +41,9 @@ def read_battles(
     columns: Mapping[str, str],
     report: ProblemReport,
     sessions: PairSessions,
-) -> Iterator[Imported]:
+) -> Iterator[SessionImport]:
     """Read one piece per battle; `sessions` names those without id."""
-    again, named = Again("judge"), _Named(columns, report.path)
+    again, named = RepeatDetector("judge"), _BattleNames(columns, report.path)
     for line, record in records:
         try:
             battle = _battle(named(record), sessions, line)
@@ -73,7 +73,7 @@ _FIELDS = {
 """Fields of a ballot file, and how a battle calls them."""
 
 
-class _Named:
+class _BattleNames:
     """Rename a file's fields to those of battles."""
 
     def __init__(self, columns: Mapping[str, str], path: str) -> None:
@@ -94,7 +94,7 @@ class _Named:
         return {**record, **{field: cell(values) for field, cell in cells}}
 
 
-def number_people(one: Imported) -> Imported:
+def number_people(one: SessionImport) -> SessionImport:
     """Number several people all called ``human``, so no vote is lost."""
     if len(one.ballots) < 2:
         return one
@@ -121,7 +121,7 @@ class _Talk:
     answers: tuple[str, ...] = ()
 
 
-def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Imported:
+def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> SessionImport:
     first, second = (
         _model(record, names) for names in (("model_a", "first"), ("model_b", "second"))
     )
@@ -137,7 +137,7 @@ def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Imp
     known = (*(talk.prompts for talk in talks), _texts(record.get("prompt")))
     question = next((prompts[0] for prompts in known if prompts), "")
     texts = [None if not talk.answers else "\n\n".join(talk.answers[:turn]) for talk in talks]
-    return Imported(
+    return SessionImport(
         session=session,
         at=at,
         question=question,
@@ -249,11 +249,11 @@ def _time(record: Mapping[str, Any]) -> datetime | None:
     value = next((record[n] for n in _TIMES if record.get(n) not in (None, "")), None)
     if value is None:
         return None
-    at = value if isinstance(value, datetime) else _read(value)
+    at = value if isinstance(value, datetime) else _parse_time(value)
     return check_years("tstamp", at if at.tzinfo is not None else at.replace(tzinfo=UTC))
 
 
-def _read(value: object) -> datetime:
+def _parse_time(value: object) -> datetime:
     seconds = _number(value)
     if isinstance(seconds, int | float) and not isinstance(seconds, bool):
         try:

@@ -13,7 +13,7 @@ from witan.core.ballot import Ballot, Grade
 from witan.core.ballot_records import Unreadable, check_years, session_name
 from witan.core.blinding import Sheet
 from witan.deliberation.ballots import read_review
-from witan.deliberation.record import Imported
+from witan.deliberation.record import SessionImport
 from witan.errors import InvalidBallot
 from witan.files.ballots.formats import Records
 from witan.files.ballots.opening import OpenedFile
@@ -51,7 +51,7 @@ _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partial, incorrect and no answer, as scorers of Inspect write them."""
 
 
-def read_promptfoo(records: Records, stem: str, report: ProblemReport) -> Iterator[Imported]:
+def read_promptfoo(records: Records, stem: str, report: ProblemReport) -> Iterator[SessionImport]:
     """Read results: a test is a session, a provider a candidate.
 
     A further answer of a provider to a test, as under ``--repeat``, is in a session of its own.
@@ -128,7 +128,7 @@ def _piece_of_result(
     several: Collection[str],
     runs: Counter[tuple[int, str]],
     failures: _Failures,
-) -> Imported:
+) -> SessionImport:
     test, candidate = _test(one), _provider(one.get("provider"))
     if candidate in several:
         candidate = f"{candidate} ({_prompt(one)})"
@@ -145,7 +145,7 @@ def _piece_of_result(
         failures.add(candidate, session)
     graded = {} if failed else _assertions(one)
     prompt = prompt if isinstance(prompt, str) else ""
-    return Imported(
+    return SessionImport(
         session=session,
         question=prompt,
         ballots=_ballots(session, candidate, graded),
@@ -228,7 +228,7 @@ def _score(entry: Mapping[str, Any]) -> float | None:
     return float(passed) if isinstance(passed, bool) else None
 
 
-def read_inspect(records: Records, report: ProblemReport) -> Iterator[Imported]:
+def read_inspect(records: Records, report: ProblemReport) -> Iterator[SessionImport]:
     """Read samples: task and id are the session, the model a candidate.
 
     Every scorer is a reviewer. A further epoch of a sample is a session of its own.
@@ -263,7 +263,7 @@ def _evaluation(about: object) -> tuple[str, str, datetime | None]:
     return header["task"].strip(), header["model"].strip(), check_years("eval.created", at)
 
 
-def _piece_of_sample(sample: object, task: str, model: str, at: datetime | None) -> Imported:
+def _piece_of_sample(sample: object, task: str, model: str, at: datetime | None) -> SessionImport:
     if not isinstance(sample, dict) or not isinstance(sample.get("id"), int | str):
         raise Unreadable("samples", "has one without an id; expected samples of Inspect")
     epoch = sample.get("epoch", 1)
@@ -273,7 +273,7 @@ def _piece_of_sample(sample: object, task: str, model: str, at: datetime | None)
     by_scorer = scores if isinstance(scores, dict) else {}
     graded = {who: grade for who, one in by_scorer.items() if (grade := _value(one)) is not None}
     answer = _completion(sample.get("output"))
-    return Imported(
+    return SessionImport(
         session=session,
         at=at,
         question=_input(sample.get("input")),
@@ -335,13 +335,13 @@ def _ballots(session: str, candidate: str, graded: Mapping[str, Any]) -> tuple[B
     )
 
 
-def join_ballots(one: Imported) -> Imported:
+def join_ballots(one: SessionImport) -> SessionImport:
     """Join the session's ballots to one per reviewer."""
     return replace(one, ballots=tuple(merge_graded(one.ballots)))
 
 
 IN_ORDER = "the file does not keep whose labels these are; they follow the order of its stage1"
-"""Noted on the ballots of a conversation without ``label_to_model``."""
+"""The note on ballots of a conversation without ``label_to_model``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +366,7 @@ class _Stand:
     note: str | None
 
 
-def read_conversations(source: OpenedFile, report: ProblemReport) -> Iterator[Imported]:
+def read_conversations(source: OpenedFile, report: ProblemReport) -> Iterator[SessionImport]:
     """Read one session per question of each conversation."""
     for number, record in objects(source, report):
         try:
@@ -375,7 +375,7 @@ def read_conversations(source: OpenedFile, report: ProblemReport) -> Iterator[Im
             report(number, flaw)
 
 
-def _sessions(record: Mapping[str, Any], stem: str, tell: Any) -> Iterator[Imported]:
+def _sessions(record: Mapping[str, Any], stem: str, tell: Any) -> Iterator[SessionImport]:
     messages = record.get("messages")
     if not isinstance(messages, list):
         raise Unreadable("messages", "is no list; expected the messages of a conversation")
@@ -396,7 +396,7 @@ def _sessions(record: Mapping[str, Any], stem: str, tell: Any) -> Iterator[Impor
             n_questions += 1
             name = conversation if n_questions == 1 else f"{conversation}/{n_questions}"
             try:
-                yield _session(Imported(name, at, question), message, where)
+                yield _session(SessionImport(name, at, question), message, where)
             except Unreadable as flaw:
                 tell(flaw)
 
@@ -412,7 +412,7 @@ def _time(value: object) -> datetime | None:
     return check_years("created_at", at if at.tzinfo is not None else at.replace(tzinfo=UTC))
 
 
-def _session(bare: Imported, message: Mapping[str, Any], where: str) -> Imported:
+def _session(bare: SessionImport, message: Mapping[str, Any], where: str) -> SessionImport:
     stand = _stand(message, where)
     if not stand.answers:
         raise Unreadable(f"{where}.stage1", "holds no answer; nothing was reviewed")
@@ -423,7 +423,7 @@ def _session(bare: Imported, message: Mapping[str, Any], where: str) -> Imported
         raise Unreadable(f"{where}.stage2", "is no list of reviews")
     closing = message.get("stage3")
     text = closing.get("response") if isinstance(closing, dict) else None
-    return Imported(
+    return SessionImport(
         session=bare.session,
         at=bare.at,
         question=bare.question,
@@ -482,7 +482,7 @@ def _names(model: str) -> Iterator[str]:
     yield from (f"{model}#{place}" for place in count(2))
 
 
-def _ballot(review: object, stand: _Stand, bare: Imported, where: str) -> Ballot:
+def _ballot(review: object, stand: _Stand, bare: SessionImport, where: str) -> Ballot:
     reviewer = review.get("model") if isinstance(review, dict) else None
     if not isinstance(review, dict) or not isinstance(reviewer, str) or not reviewer:
         raise Unreadable(where, "is no review; expected an object with model and ranking")

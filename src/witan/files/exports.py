@@ -14,7 +14,7 @@ from witan.core.ballot_records import mark_simulated, to_record
 from witan.core.entries import AnswerEntry
 from witan.core.escaping import escape_json
 from witan.deliberation.learning import model_of
-from witan.deliberation.record import Imported, session_to_json
+from witan.deliberation.record import SessionImport, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
 from witan.files.ballots import write_ballots
@@ -23,30 +23,33 @@ from witan.files.battles import BOTH_BAD
 from witan.files.imports import IMPORTED, VERSION, VOTES
 
 
-class Called:
+class ExportNames:
     """Names of a session's candidates and reviewers in a file of ballots.
 
     A seat is called as its model is across sessions. Of a model that holds several seats each is
     called by the model and the seat, and ballots say who wrote its answer.
     """
 
-    def __init__(self, one: Imported) -> None:
-        self._behind = _models_by_seat(one)
-        candidates = [*one.answers, *(c for ballot in one.ballots for c in ballot.mentioned())]
+    def __init__(self, one: SessionImport) -> None:
+        self._model_by_seat = _models_by_seat(one)
+        candidates = [
+            *one.answers,
+            *(c for ballot in one.ballots for c in ballot.candidate_names()),
+        ]
         reviewers = [ballot.reviewer for ballot in one.ballots if ballot.kind == "model"]
-        self._candidates = _unique_names(candidates, self._behind)
-        self._reviewers = _unique_names(reviewers, self._behind)
+        self._candidates = _unique_names(candidates, self._model_by_seat)
+        self._reviewers = _unique_names(reviewers, self._model_by_seat)
 
     def ballot(self, ballot: Ballot) -> Ballot:
         """The ballot, all names in it as they are outside."""
-        if not self._behind:
+        if not self._model_by_seat:
             return ballot
         called = self._candidates
         authors = {called.get(c, c): author for c, author in (ballot.authors or {}).items()}
         authors |= {
-            called[c]: self._behind[c]
-            for c in ballot.mentioned()
-            if c in self._behind and called[c] != self._behind[c]
+            called[c]: self._model_by_seat[c]
+            for c in ballot.candidate_names()
+            if c in self._model_by_seat and called[c] != self._model_by_seat[c]
         }
         return replace(
             ballot,
@@ -70,16 +73,16 @@ class Called:
 
     def model(self, candidate: str, ballot: Ballot) -> str:
         """The model behind a candidate."""
-        author = candidate if candidate in self._behind else None
+        author = candidate if candidate in self._model_by_seat else None
         author = (ballot.authors or {}).get(candidate, candidate) if author is None else author
-        return self._behind.get(author, author)
+        return self._model_by_seat.get(author, author)
 
 
-def _models_by_seat(one: Imported) -> Mapping[str, str]:
+def _models_by_seat(one: SessionImport) -> Mapping[str, str]:
     """Seat to model, for seats of another name."""
     models = one.models
     if one.session_record is not None:
-        opened = one.session_record.opened
+        opened = one.session_record.opening
         models = {seat.name: model_of(seat) for seat in (*opened.jury, *opened.seats)}
     return {seat: model for seat, model in models.items() if seat != model}
 
@@ -97,11 +100,11 @@ def _unique_names(names: Iterable[str], behind: Mapping[str, str]) -> dict[str, 
 
 NO_BALLOT = "no ballot"
 
-PassedOver = Callable[[Imported, str], None]
+PassedOver = Callable[[SessionImport, str], None]
 """Is told of a session of which nothing is written, and what there is of it instead."""
 
 
-def write_sessions(sessions: Iterable[Imported], path: str | Path) -> int:
+def write_sessions(sessions: Iterable[SessionImport], path: str | Path) -> int:
     """Write one whole session a line, and return how many.
 
     `.gz` and `.zst` are packed; ``-`` is standard output. The file changes as a whole or not at
@@ -110,12 +113,12 @@ def write_sessions(sessions: Iterable[Imported], path: str | Path) -> int:
     return _write_lines((session_line(one) for one in sessions), path)
 
 
-def session_line(one: Imported) -> str:
+def session_line(one: SessionImport) -> str:
     """One whole session as a JSON line, with any events."""
     return _dumps(imported_object(one)) if one.session_record is None else _held_line(one)
 
 
-def imported_object(one: Imported) -> dict[str, Any]:
+def imported_object(one: SessionImport) -> dict[str, Any]:
     """The JSON object of a session without events."""
     record: dict[str, Any] = {
         IMPORTED: VERSION,
@@ -137,7 +140,7 @@ def imported_object(one: Imported) -> dict[str, Any]:
 
 
 def write_session_ballots(
-    sessions: Iterable[Imported],
+    sessions: Iterable[SessionImport],
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002  the word users know from the command line
@@ -153,7 +156,7 @@ def write_session_ballots(
 
 
 def write_battles(
-    sessions: Iterable[Imported], path: str | Path, *, passed_over: PassedOver | None = None
+    sessions: Iterable[SessionImport], path: str | Path, *, passed_over: PassedOver | None = None
 ) -> int:
     """Write battles one a line, as arenas do; return their number.
 
@@ -165,7 +168,7 @@ def write_battles(
     return _write_lines(map(_dumps, _all_battles(sessions, passed_over)), path)
 
 
-def _held_line(one: Imported) -> str:
+def _held_line(one: SessionImport) -> str:
     """A council session, and after it what people voted on it."""
     assert one.session_record is not None  # noqa: S101 - asked before
     return record_with_votes(one.session_record, one.ballots)
@@ -188,9 +191,9 @@ def _answer_fields(answer: AnswerEntry) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, False)}
 
 
-def _ballots(sessions: Iterable[Imported], passed_over: PassedOver | None) -> Iterator[Ballot]:
+def _ballots(sessions: Iterable[SessionImport], passed_over: PassedOver | None) -> Iterator[Ballot]:
     for one in sessions:
-        called = Called(one)
+        called = ExportNames(one)
         if passed_over is not None and not one.ballots:
             passed_over(one, NO_BALLOT)
         for ballot in one.ballots:
@@ -198,7 +201,7 @@ def _ballots(sessions: Iterable[Imported], passed_over: PassedOver | None) -> It
             yield mark_simulated(cast) if one.simulated else cast
 
 
-def _place_pair(one: Imported, ballot: Ballot) -> Ballot:
+def _place_pair(one: SessionImport, ballot: Ballot) -> Ballot:
     """The ballot with what its session says for all of them."""
     return replace(
         ballot,
@@ -209,7 +212,7 @@ def _place_pair(one: Imported, ballot: Ballot) -> Ballot:
 
 
 def _all_battles(
-    sessions: Iterable[Imported], passed_over: PassedOver | None
+    sessions: Iterable[SessionImport], passed_over: PassedOver | None
 ) -> Iterator[dict[str, Any]]:
     for one in sessions:
         is_passed_over = True
@@ -220,7 +223,7 @@ def _all_battles(
             passed_over(one, _describe_unsuitable(one))
 
 
-def _describe_unsuitable(one: Imported) -> str:
+def _describe_unsuitable(one: SessionImport) -> str:
     """Describe a session without a battle."""
     if any(sum(map(len, ballot.groups)) > 1 for ballot in one.ballots):
         return "answers of one model"
@@ -231,8 +234,8 @@ def _describe_unsuitable(one: Imported) -> str:
     return "abstentions" if one.ballots else NO_BALLOT
 
 
-def _battles(one: Imported) -> Iterator[dict[str, Any]]:
-    called = Called(one)
+def _battles(one: SessionImport) -> Iterator[dict[str, Any]]:
+    called = ExportNames(one)
     for cast in one.ballots:
         ballot = _place_pair(one, cast)
         places = {c: place for place, group in enumerate(ballot.groups) for c in group}
@@ -249,7 +252,7 @@ def _battles(one: Imported) -> Iterator[dict[str, Any]]:
 
 
 def _battle(
-    one: Imported, ballot: Ballot, pair: tuple[str, str], places: Mapping[str, int]
+    one: SessionImport, ballot: Ballot, pair: tuple[str, str], places: Mapping[str, int]
 ) -> dict[str, Any]:
     ahead = places[pair[1]] - places[pair[0]]
     winner = "model_a" if ahead > 0 else "model_b" if ahead < 0 else "tie"
@@ -272,7 +275,7 @@ def _battle(
     return {field: value for field, value in record.items() if value is not None}
 
 
-def _talk(one: Imported, candidate: str) -> list[dict[str, str]] | None:
+def _talk(one: SessionImport, candidate: str) -> list[dict[str, str]] | None:
     if candidate not in one.answers:
         return None
     turns = [{"role": "user", "content": one.question}] if one.question else []

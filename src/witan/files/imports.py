@@ -22,6 +22,7 @@ from witan.core.ballot_records import (
     MOST,
     Unreadable,
     check_years,
+    is_simulated,
     length,
     moment,
     name,
@@ -31,7 +32,7 @@ from witan.core.ballot_records import (
 )
 from witan.core.entries import AnswerEntry
 from witan.core.scale import Scale
-from witan.deliberation.record import Imported, session_from_json
+from witan.deliberation.record import SessionImport, session_from_json
 from witan.errors import BallotFileError, InvalidParameter, SessionFileError
 from witan.files.ballots.columns import (
     ALIASES,
@@ -54,7 +55,7 @@ from witan.files.ballots.formats import (
     refuse_columns,
 )
 from witan.files.ballots.opening import OpenedFile, open_source, tap_objects, unreadable_file
-from witan.files.ballots.problems import LineProblem, ProblemReport, scale_parts
+from witan.files.ballots.problems import LineProblem, ProblemReport, scale_ballots, scale_parts
 from witan.files.ballots.records import objects, read_council_log
 from witan.files.ballots.tables import LONG_FORMS, PairSessions, read_long
 from witan.files.battles import number_people, preferences_as_battles, read_battles
@@ -72,10 +73,10 @@ VERSION = 1
 """The version of such a line."""
 
 VOTES = "votes"
-"""Under it a session holds the ballots of people that it is not counted by."""
+"""The field of people's ballots, by which a session is not counted."""
 
 
-def read_session_lines(source: OpenedFile, report: ProblemReport) -> Iterator[Imported]:
+def read_session_lines(source: OpenedFile, report: ProblemReport) -> Iterator[SessionImport]:
     """Read one session a line."""
     for place, line in enumerate(source.lines(), start=1):
         if not line.strip():
@@ -88,7 +89,7 @@ def read_session_lines(source: OpenedFile, report: ProblemReport) -> Iterator[Im
             report(place, Unreadable(None, error.problem))
 
 
-def _read_line(line: str) -> Imported:
+def _read_line(line: str) -> SessionImport:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -100,25 +101,25 @@ def _read_line(line: str) -> Imported:
     return _imported_session(record) if IMPORTED in record else _council_session(line, record)
 
 
-def _council_session(line: str, record: Mapping[str, Any]) -> Imported:
+def _council_session(line: str, record: Mapping[str, Any]) -> SessionImport:
     """A council session from its events."""
     session = session_from_json(line)
     session_name("session", session.id)
-    check_years("at", session.opened.at)
+    check_years("at", session.opening.at)
     votes = _ballots(VOTES, record.get(VOTES, []), session.id)
-    return Imported(
+    return SessionImport(
         session=session.id,
-        at=session.opened.at,
+        at=session.opening.at,
         question=session.question,
         ballots=(*session.ballots, *votes),
         answers={seat: answer.text for seat, answer in session.answers.items()},
         session_record=session,
-        simulated=session.simulated,
+        simulated=session.is_simulated,
         closing=session.text,
     )
 
 
-def _imported_session(record: Mapping[str, Any]) -> Imported:
+def _imported_session(record: Mapping[str, Any]) -> SessionImport:
     if record[IMPORTED] != VERSION:
         raise Unreadable(
             IMPORTED,
@@ -128,7 +129,7 @@ def _imported_session(record: Mapping[str, Any]) -> Imported:
     simulated = record.get("simulated", False)
     if not isinstance(simulated, bool):
         raise Unreadable("simulated", f"is {simulated!r}; expected true or false")
-    return Imported(
+    return SessionImport(
         session=session,
         at=None if record.get("at") is None else moment(record["at"]),
         question=_text("question", record.get("question")) or "",
@@ -240,7 +241,7 @@ class _Extra:
     lengths: dict[str, int] = field(default_factory=dict)
 
 
-class Beside:
+class SessionExtras:
     """Content of files beside the ballots, by session."""
 
     def __init__(self) -> None:
@@ -265,7 +266,7 @@ class Beside:
                 except Unreadable as flaw:
                     report(line, flaw)
 
-    def joined(self, one: Imported) -> Imported:
+    def join_session(self, one: SessionImport) -> SessionImport:
         """Join the session with it; the session's own words win."""
         extra = self._extras.get(one.session)
         if extra is None:
@@ -279,7 +280,7 @@ class Beside:
         )
 
     def _answer(self, record: Mapping[str, Any]) -> None:
-        extra = self._of(record)
+        extra = self._extra_of(record)
         candidate = first_value(record, CANDIDATES)
         if not isinstance(candidate, str) or not candidate.strip():
             raise Unreadable("candidate", "is missing; expected who wrote the answer")
@@ -292,7 +293,7 @@ class Beside:
             raise Unreadable("text", "is missing; expected the answer as text, or its length")
 
     def _question(self, record: Mapping[str, Any]) -> None:
-        extra = self._of(record)
+        extra = self._extra_of(record)
         text, category = first_value(record, QUESTIONS), record.get("category")
         if text is None and category is None:
             raise Unreadable("text", "is missing; expected the question as text, or its category")
@@ -302,7 +303,7 @@ class Beside:
         extra.question = extra.question if text is None else text
         extra.category = extra.category if category is None else category
 
-    def _of(self, record: Mapping[str, Any]) -> _Extra:
+    def _extra_of(self, record: Mapping[str, Any]) -> _Extra:
         session = first_value(record, ALIASES["session"])
         if isinstance(session, bool) or not isinstance(session, str | int) or session == "":
             raise Unreadable("session", "is missing; expected the name of a session")
@@ -330,43 +331,58 @@ def collect_lengths(
 
 
 def read_ballot_pieces(
-    content: Content, columns: Mapping[str, str], report: ProblemReport
-) -> Iterator[Imported]:
+    content: Content,
+    columns: Mapping[str, str],
+    report: ProblemReport,
+    scales: tuple[Scale | None, Scale | None],
+) -> Iterator[SessionImport]:
     """Read one piece per ballot, and pieces for other session data."""
     if content.format == "council-log":
         refuse_columns(content, columns)
-        yield from _Log(content.source).pieces(report)
+        yield from _scale(_Log(content.source).pieces(report), report, scales)
     elif content.format in LONG_FORMS:
-        yield from _long(content, report)
+        yield from _scale(_read_long(content, report), report, scales)
     else:
         ballots = plain_ballots(content, columns, report, apart=True)
-        yield from map(_piece(content.source), ballots)
+        turn = _piece(content.source)
+        for _, alike in groupby(scale_ballots(ballots, report, *scales), key=_ABOUT_SESSION):
+            yield turn(*alike)
 
 
 def _piece(source: OpenedFile) -> Any:
-    """A converter of ballots into pieces; the file names nameless sessions."""
+    """A converter of ballots alike in session and notes; the file names nameless sessions."""
     stem = source.stem
 
-    def of(ballot: Ballot) -> Imported:
-        cast, simulated = unmark_simulated(
-            ballot if ballot.session else replace(ballot, session=stem)
-        )
-        question = "" if cast.question is None else cast.question
-        return Imported(
-            cast.session, cast.at, question, cast.category, (cast,), simulated=simulated
+    def of(*ballots: Ballot) -> SessionImport:
+        first = ballots[0]
+        if not first.session:
+            ballots = tuple([replace(ballot, session=stem) for ballot in ballots])
+        simulated = is_simulated(first)
+        if simulated:
+            ballots = tuple([unmark_simulated(ballot)[0] for ballot in ballots])
+        return SessionImport(
+            first.session or stem,
+            first.at,
+            first.question or "",
+            first.category,
+            ballots,
+            simulated=simulated,
         )
 
     return of
 
 
-def _long(content: Content, report: ProblemReport) -> Iterator[Imported]:
+_ABOUT_SESSION = attrgetter("session", "at", "question", "category", "notes")
+
+
+def _read_long(content: Content, report: ProblemReport) -> Iterator[SessionImport]:
     """Ballots of a long table, and lengths of answers beside them."""
     lengths: dict[tuple[str, str], int] = {}
     rows, columns = content.long_rows(report)
     for ballot in read_long(collect_lengths(rows, columns, lengths), columns, report):
         # All rows are read before the first ballot comes.
         piece = _piece(content.source)(ballot)
-        named = [(c, lengths.get((ballot.session, c))) for c in ballot.mentioned()]
+        named = [(c, lengths.get((ballot.session, c))) for c in ballot.candidate_names()]
         known = {candidate: length for candidate, length in named if length is not None}
         yield replace(piece, lengths=known) if known else piece
 
@@ -378,9 +394,9 @@ class _Log:
         self._source = source
         self._line: Mapping[str, Any] | None = None
         self._expected: str | None = None
-        self._events: list[Imported] = []
+        self._events: list[SessionImport] = []
 
-    def pieces(self, report: ProblemReport) -> Iterator[Imported]:
+    def pieces(self, report: ProblemReport) -> Iterator[SessionImport]:
         """The ballots, and what the log says of their sessions besides."""
         turn = _piece(self._source)
         for ballot in read_council_log(tap_objects(self._source, self._hear), report):
@@ -402,17 +418,17 @@ class _Log:
         elif (piece := _texts_of_event(record)) is not None:
             self._events.append(piece)
 
-    def _pieces(self) -> list[Imported]:
+    def _pieces(self) -> list[SessionImport]:
         pieces, self._events = self._events, []
         return pieces
 
 
-def _texts_of_session(session: str, record: Mapping[str, Any]) -> Imported:
+def _texts_of_session(session: str, record: Mapping[str, Any]) -> SessionImport:
     """Answers and final answer of a session on one line."""
     stage1 = record.get("stage1")
     answers = stage1 if isinstance(stage1, dict) else {}
     closing, question = record.get("synthesis"), record.get("question")
-    return Imported(
+    return SessionImport(
         session,
         question=question if isinstance(question, str) else "",
         answers={m: text for m, text in answers.items() if isinstance(text, str)},
@@ -420,18 +436,18 @@ def _texts_of_session(session: str, record: Mapping[str, Any]) -> Imported:
     )
 
 
-def _texts_of_event(record: Mapping[str, Any]) -> Imported | None:
+def _texts_of_event(record: Mapping[str, Any]) -> SessionImport | None:
     """The question, an answer or the final answer from an event."""
     kind, run, at = record.get("type"), record.get("run_id"), _time(record.get("timestamp"))
     text = record.get("question" if kind == "config" else "response")
     if not isinstance(text, str) or not isinstance(run, str) or not run:
         return None
     if kind == "config":
-        return Imported(run, at, text)
+        return SessionImport(run, at, text)
     model = record.get("model")
     if kind == "stage1_response" and isinstance(model, str):
-        return Imported(run, at, answers={model: text})
-    return Imported(run, at, closing=text) if kind == "stage3_synthesis" else None
+        return SessionImport(run, at, answers={model: text})
+    return SessionImport(run, at, closing=text) if kind == "stage3_synthesis" else None
 
 
 def _time(value: object) -> datetime | None:
@@ -445,60 +461,61 @@ MOST_HELD = 200_000_000
 """Bytes, as far as they can be told, that are held in memory; beyond, all is laid aside on disk."""
 
 _PIECE_BYTES = 1_500
-"""What a piece takes without the texts of its answers, about."""
+"""Bytes of a ballot, or of a piece without any, about; texts of answers come on top."""
 
 # The values of a dataclass in order: they are packed three times as fast as the dataclass itself.
-_OF_PIECE = attrgetter(*(field.name for field in fields(Imported)))
+_OF_PIECE = attrgetter(*(field.name for field in fields(SessionImport)))
 _OF_BALLOT = attrgetter(*(field.name for field in fields(Ballot)))
-_BALLOTS = [field.name for field in fields(Imported)].index("ballots")
+_BALLOTS = [field.name for field in fields(SessionImport)].index("ballots")
 
 
-def gather(pieces: Iterable[Imported], most: int = MOST_HELD) -> Iterator[Imported]:
+def gather(pieces: Iterable[SessionImport], most: int = MOST_HELD) -> Iterator[SessionImport]:
     """Gather pieces into sessions, in order of first mention.
 
     Of what can be said once, the first word counts; the earliest time; of two texts of one
     answer the last.
     """
     numbers: dict[str, int] = {}
-    buffered: list[tuple[int, Imported]] = []
+    buffered: list[tuple[int, SessionImport]] = []
     size = 0
     with closing(sqlite3.connect("")) as aside:  # without a name, it lives in a temporary file
         aside.execute("CREATE TABLE pieces (number INTEGER, place INTEGER PRIMARY KEY, body BLOB)")
         for piece in pieces:
             buffered.append((numbers.setdefault(piece.session, len(numbers)), piece))
-            size += _PIECE_BYTES + sum(map(len, piece.answers.values()))
+            size += _PIECE_BYTES * (len(piece.ballots) or 1)
+            size += sum(map(len, piece.answers.values()))
             if size >= most:
                 _lay_aside(aside, buffered)
                 buffered, size = [], 0
         buffered.sort(key=itemgetter(0))
-        rows = merge(_taken_up(aside), buffered, key=itemgetter(0))
+        rows = merge(_restore_pieces(aside), buffered, key=itemgetter(0))
         for _, group in groupby(rows, key=itemgetter(0)):
-            yield _whole([piece for _, piece in group])
+            yield _join_pieces([piece for _, piece in group])
 
 
-def _lay_aside(aside: sqlite3.Connection, pieces: list[tuple[int, Imported]]) -> None:
+def _lay_aside(shelf: sqlite3.Connection, pieces: list[tuple[int, SessionImport]]) -> None:
     rows = ((number, pickle.dumps(_pack(piece), -1)) for number, piece in pieces)
-    aside.executemany("INSERT INTO pieces (number, body) VALUES (?, ?)", rows)
+    shelf.executemany("INSERT INTO pieces (number, body) VALUES (?, ?)", rows)
 
 
-def _taken_up(aside: sqlite3.Connection) -> Iterator[tuple[int, Imported]]:
-    rows: Iterator[Any] = aside.execute("SELECT number, body FROM pieces ORDER BY number, place")
+def _restore_pieces(shelf: sqlite3.Connection) -> Iterator[tuple[int, SessionImport]]:
+    rows: Iterator[Any] = shelf.execute("SELECT number, body FROM pieces ORDER BY number, place")
     # They were pickled above, into a file that nobody else can name.
     return ((number, _unpack(pickle.loads(body))) for number, body in rows)  # noqa: S301
 
 
-def _pack(piece: Imported) -> list[Any]:
+def _pack(piece: SessionImport) -> list[Any]:
     values = list(_OF_PIECE(piece))
     values[_BALLOTS] = [_OF_BALLOT(ballot) for ballot in piece.ballots]
     return values
 
 
-def _unpack(values: list[Any]) -> Imported:
+def _unpack(values: list[Any]) -> SessionImport:
     values[_BALLOTS] = tuple(Ballot(*fields) for fields in values[_BALLOTS])
-    return Imported(*values)
+    return SessionImport(*values)
 
 
-def _whole(pieces: list[Imported]) -> Imported:
+def _join_pieces(pieces: list[SessionImport]) -> SessionImport:
     first = pieces[0]
     if len(pieces) == 1:
         return first
@@ -532,10 +549,10 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     session_prefix: str = "",
     on_problem: Callable[[LineProblem], None] | None = None,
     on_note: Callable[[str], None] | None = None,
-) -> Iterator[Imported]:
+) -> Iterator[SessionImport]:
     """Read the sessions of a file, a stream, or ``-`` (standard input).
 
-    All that a file says of a session is one `Imported`, wherever in it it stands.
+    All that a file says of a session is one `SessionImport`, wherever in it it stands.
 
     Parameters
     ----------
@@ -574,7 +591,7 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     finish = _Finish(category, at, session_prefix)
     declared = Scale.parse(scale) if isinstance(scale, str) else scale
     reading = format, columns or {}, declared
-    return _read(path, reading, (answers, questions), finish, (on_problem, on_note))
+    return _read_sessions(path, reading, (answers, questions), finish, (on_problem, on_note))
 
 
 def _check_prefix(prefix: str) -> None:
@@ -584,26 +601,26 @@ def _check_prefix(prefix: str) -> None:
         raise InvalidParameter("session_prefix", prefix, "text that a name can hold") from flaw
 
 
-def _read(
+def _read_sessions(
     path: File,
     reading: tuple[str | None, Mapping[str, str], Scale | None],
     beside: tuple[Iterable[File], Iterable[File]],
     finish: "_Finish",
     saying: tuple[Callable[[LineProblem], None] | None, Callable[[str], None] | None],
-) -> Iterator[Imported]:
+) -> Iterator[SessionImport]:
     on_problem, on_note = saying
-    extra = Beside()
+    extra = SessionExtras()
     for answers in beside[0]:
         extra.answers(answers, on_problem)
     for questions in beside[1]:
         extra.questions(questions, on_problem)
     with open_source(path) as source:
-        report = ProblemReport(source.path, on_problem, doubting=True, on_note=on_note)
+        report = ProblemReport(source.path, on_problem, reports_doubts=True, on_note=on_note)
         source_format, columns, scale = reading
         content = content_of(source, source_format, columns)
         if content is not None:
             for one in read_sessions(content, columns, report, scales=(scale, None)):
-                yield finish(extra.joined(one))
+                yield finish(extra.join_session(one))
 
 
 class _Finish:
@@ -612,13 +629,12 @@ class _Finish:
     def __init__(self, category: str | None, at: datetime | None, prefix: str) -> None:
         self.category, self.at, self.prefix = category, at, prefix
 
-    def __call__(self, one: Imported) -> Imported:
+    def __call__(self, one: SessionImport) -> SessionImport:
         """The session as the caller wants it."""
-        whole = replace(
-            one,
-            at=self.at if one.at is None else one.at,
-            category=self.category if one.category is None else one.category,
-        )
+        at = self.at if one.at is None else one.at
+        category = self.category if one.category is None else one.category
+        said = at is one.at and category is one.category
+        whole = one if said else replace(one, at=at, category=category)
         if not self.prefix or one.session_record is not None:
             return whole
         session = self.prefix + one.session
@@ -633,7 +649,7 @@ def read_sessions(
     *,
     scales: tuple[Scale | None, Scale | None] = (None, None),
     apart: bool = True,
-) -> Iterator[Imported]:
+) -> Iterator[SessionImport]:
     """The sessions of a file of known format.
 
     Parameters
@@ -664,12 +680,14 @@ def read_sessions(
             else read_inspect(content.records(report), report)
         )
         return map(join_ballots, gather(_scale(pieces, report, scales)))
-    return gather(_scale(read_ballot_pieces(content, columns, report), report, scales))
+    return gather(read_ballot_pieces(content, columns, report, scales))
 
 
 def _scale(
-    pieces: Iterable[Imported], report: ProblemReport, scales: tuple[Scale | None, Scale | None]
-) -> Iterator[Imported]:
+    pieces: Iterable[SessionImport],
+    report: ProblemReport,
+    scales: tuple[Scale | None, Scale | None],
+) -> Iterator[SessionImport]:
     parts = ((replace(piece, ballots=()), piece.ballots) for piece in pieces)
     for piece, ballots in scale_parts(parts, report, *scales):
         yield replace(piece, ballots=ballots)

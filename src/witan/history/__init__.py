@@ -6,7 +6,7 @@ from witan.lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from witan.deliberation.record import ImportCounts as ImportCounts
-    from witan.deliberation.record import Imported as Imported
+    from witan.deliberation.record import SessionImport as SessionImport
     from witan.history.database import Database as Database
     from witan.history.database import LockWait as LockWait
     from witan.history.history import ForgetResult as ForgetResult
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from witan.history.writer import Recording as Recording
 
 _HOMES = {
-    "witan.deliberation.record": ("ImportCounts", "Imported"),
+    "witan.deliberation.record": ("ImportCounts", "SessionImport"),
     "witan.history.database": ("Database", "LockWait"),
     "witan.history.history": ("ForgetResult", "History"),
     "witan.history.location": ("default_location", "parse_location"),

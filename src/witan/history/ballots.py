@@ -3,15 +3,16 @@
 A file enters whole, once, without merging into existing sessions.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from witan.core.ballot import PEOPLE, Ballot, Groups, is_unnamed
-from witan.core.ballot_records import to_record
+from witan.core.ballot_records import to_json
 from witan.core.blind_vote import (
     Agreement,
     agreement,
@@ -21,13 +22,13 @@ from witan.core.blind_vote import (
     voting_sheet,
 )
 from witan.core.blinding import Sheet
-from witan.core.casts import Cast
 from witan.core.entries import Entries
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.escaping import is_blank
+from witan.core.session_ballots import SessionBallots
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
-from witan.deliberation.record import ImportCounts, Imported
+from witan.deliberation.record import ImportCounts, SessionImport
 from witan.deliberation.session import Session
 from witan.deliberation.texts import mask, masked_names
 from witan.errors import (
@@ -42,7 +43,12 @@ from witan.errors import (
 )
 from witan.history.counting import SessionRows, count_session
 from witan.history.database import Database, in_list, other_process
-from witan.history.reading import read_answers, read_cast, require_session, stored_ballots
+from witan.history.reading import (
+    read_answers,
+    read_session_ballots,
+    require_session,
+    stored_ballots,
+)
 from witan.history.rows import (
     NOBODY,
     Rows,
@@ -209,11 +215,11 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     if any(b.reviewer == person and b.kind == "human" and b.paired for b in stored.ballots):
         problem = f"cannot be cast: somebody called so compared answers of {session} in a file"
         raise InvalidBallot(person, f"{problem}; vote under another name")
-    candidates = {c for ballot in stored.ballots for c in ballot.mentioned()}
+    candidates = {c for ballot in stored.ballots for c in ballot.candidate_names()}
     record = stored.session_record
     names: Sequence[str] = sorted({*candidates, *answers})
     if record is not None:
-        names = masked_names((*record.opened.seats, *record.opened.jury))
+        names = masked_names((*record.opening.seats, *record.opening.jury))
     sheet = voting_sheet(session, person, list(answers))
     return Paper(
         session=session,
@@ -224,7 +230,7 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
             label: mask(answers[candidate], stored.question, names)
             for label, candidate in zip(sheet.labels, sheet.candidates, strict=True)
         },
-        files=() if record is None else tuple(record.opened.files),
+        files=() if record is None else tuple(record.opening.files),
         absent=len(candidates - answers.keys()),
         earlier=_earlier_ballot(stored.ballots, person),
     )
@@ -265,7 +271,7 @@ def check_code(paper: Paper, code: str | None) -> None:
         raise InvalidParameter("paper", code, f"{expected}; labels differ between voters")
 
 
-def _too_few(session: "Imported", answers: int) -> tuple[str, Remedy]:
+def _too_few(session: "SessionImport", answers: int) -> tuple[str, Remedy]:
     """Word the problem and remedy of fewer than two stored answers."""
     texts = "the text of one answer alone" if answers else "no text of any answer"
     if session.session_record is None:
@@ -314,7 +320,7 @@ def reveal(
         }
     else:
         outcome = record.outcome
-        models = {seat.name: seat.source for seat in record.opened.seats if seat.source}
+        models = {seat.name: seat.source for seat in record.opening.seats if seat.source}
     ranks = {} if outcome is None else {one.candidate: one.rank for one in outcome.standings}
     positions = paper.sheet.positions
     lines, place = [], 1
@@ -375,13 +381,13 @@ def _is_vote_on_all(ballot: Ballot) -> bool:
 
 
 def check_votes(
-    session: str, there: Sequence[Ballot], new: Sequence[Ballot], answered: Collection[str]
+    session: str, there: Sequence[Ballot], new: Sequence[Ballot], seats: Collection[str]
 ) -> None:
     """Refuse people's ballots incompatible with the stored ones.
 
     Parameters
     ----------
-    answered
+    seats
         Seats, or candidates, with an answer.
 
     Raises
@@ -390,7 +396,7 @@ def check_votes(
         If one is not a person's, is of another session, names an unknown answer, is cast under the
         name of a candidate, or is the second of its reviewer.
     """
-    known = {*answered, *(name for ballot in there for name in ballot.mentioned())}
+    known = {*seats, *(name for ballot in there for name in ballot.candidate_names())}
     voted = {ballot.reviewer for ballot in there if _is_vote_on_all(ballot)}
     for ballot in new:
         if ballot.kind != "human":
@@ -399,7 +405,7 @@ def check_votes(
             raise InvalidBallot(ballot.reviewer, f"is of the session {ballot.session}")
         if ballot.reviewer in known:
             raise InvalidBallot(ballot.reviewer, "has the name of a candidate; vote under another")
-        strange = [name for name in ballot.mentioned() if name not in known]
+        strange = [name for name in ballot.candidate_names() if name not in known]
         if strange:
             raise InvalidBallot(ballot.reviewer, f"names {strange[0]}, which has no answer there")
         if not ballot.paired and ballot.reviewer in voted:
@@ -414,7 +420,7 @@ def _count(
     """Count a session again; return its ballots in order, and entries."""
     events = read_events(database, session[0])
     if not events:
-        cast = replace(read_cast(database, *session), ballots=tuple(ballots))
+        cast = replace(read_session_ballots(database, *session), ballots=tuple(ballots))
         return ballots, entries_of(cast)
     people = tuple(ballot for ballot in ballots if ballot.kind == "human")
     rows = count_session(Session.of(events), people)
@@ -431,7 +437,7 @@ _IMPORTS = ("digest", "path", "at_us", "n_sessions")
 
 
 def import_sessions(
-    database: Database, imported: Iterable[Imported], source: str, digest: str, at: datetime
+    database: Database, imported: Iterable[SessionImport], source: str, digest: str, at: datetime
 ) -> ImportCounts:
     """Import a file, all or nothing; importing it again changes nothing."""
     added, already = 0, 0
@@ -444,9 +450,9 @@ def import_sessions(
             new, continued = _compare(database, block, source)
             already += len(block) - len(new) - len(continued)
             added += len(new) + len(continued)
-            cast += Counter(ballot.kind for record in continued for ballot in record.ballots)
-            cast += _vote(database, block, new)
-            cast += _write(database, new, source, at)
+            cast.update(ballot.kind for record in continued for ballot in record.ballots)
+            cast.update(_vote(database, block, new))
+            cast.update(_write(database, new, source, at))
             sessions = [(digest, session) for session in block]
             database.insert("imported", ("digest", "session"), sessions, ignore_existing=True)
         database.execute(
@@ -462,9 +468,9 @@ def find_import(database: Database, digest: str) -> int | None:
     return next((n for (n,) in database.rows(sql, {"digest": digest})), None)
 
 
-def _blocks(imported: Iterable[Imported]) -> Iterator[dict[str, Imported]]:
+def _blocks(imported: Iterable[SessionImport]) -> Iterator[dict[str, SessionImport]]:
     """Cut sessions into blocks without repeated names."""
-    block: dict[str, Imported] = {}
+    block: dict[str, SessionImport] = {}
     for one in imported:
         if one.session in block or len(block) == AT_ONCE:
             yield block
@@ -475,8 +481,8 @@ def _blocks(imported: Iterable[Imported]) -> Iterator[dict[str, Imported]]:
 
 
 def _compare(
-    database: Database, block: Mapping[str, Imported], source: str
-) -> tuple[list[Imported], list[Session]]:
+    database: Database, block: Mapping[str, SessionImport], source: str
+) -> tuple[list[SessionImport], list[Session]]:
     """Return new sessions and continuations of stored ones; refuse others."""
     check_names(database, block)
     among, params = in_list(block)
@@ -503,7 +509,7 @@ def _compare(
     return [one for session, one in block.items() if session not in known], continued
 
 
-def _is_stored(database: Database, one: Imported) -> bool:
+def _is_stored(database: Database, one: SessionImport) -> bool:
     """Tell whether this very session is stored, later votes aside."""
     if one.session_record is not None:
         events = list(one.session_record.events)
@@ -518,11 +524,11 @@ def _stored_bodies(database: Database, session: str) -> Counter[str]:
 
 
 def _bodies(ballots: Iterable[Ballot]) -> Iterator[str]:
-    return (json.dumps(to_record(ballot)) for ballot in ballots)
+    return map(to_json, ballots)
 
 
 def _vote(
-    database: Database, block: Mapping[str, Imported], new: Sequence[Imported]
+    database: Database, block: Mapping[str, SessionImport], new: Sequence[SessionImport]
 ) -> Counter[str]:
     """Add people's votes in the file to stored council sessions."""
     unknown = {one.session for one in new}
@@ -541,7 +547,9 @@ def _vote(
     return cast
 
 
-def _write(database: Database, new: Sequence[Imported], source: str, at: datetime) -> Counter[str]:
+def _write(
+    database: Database, new: Sequence[SessionImport], source: str, at: datetime
+) -> Counter[str]:
     rows = Rows()
     all_rows = []
     for one, entries in zip(new, _entries(new, at), strict=True):
@@ -553,22 +561,27 @@ def _write(database: Database, new: Sequence[Imported], source: str, at: datetim
         if one.session_record is not None:
             insert_events(database, event_rows(one.session, one.session_record.events))
     rows.write(database)
-    counted = (own for own in all_rows if own.entries is not None)
-    return Counter(ballot.kind for own in counted for ballot in own.ballots)
+    counted = (own.ballots for own in all_rows if own.entries is not None)
+    return Counter(map(_KIND, chain.from_iterable(counted)))
 
 
-def _entries(new: Sequence[Imported], at: datetime) -> Iterator[Entries | None]:
+_KIND = attrgetter("kind")
+
+
+def _entries(new: Sequence[SessionImport], at: datetime) -> Iterator[Entries | None]:
     """Yield each session's entries: counted, brought along, or None for a record."""
     counted = entries_of_many(
-        _cast(one, at) for one in new if one.entries is None and one.session_record is None
+        _session_ballots(one, at)
+        for one in new
+        if one.entries is None and one.session_record is None
     )
     for one in new:
         needed = one.entries is None and one.session_record is None
         yield next(counted) if needed else one.entries
 
 
-def _cast(one: Imported, at: datetime) -> Cast:
-    return Cast(
+def _session_ballots(one: SessionImport, at: datetime) -> SessionBallots:
+    return SessionBallots(
         one.session,
         at if one.at is None else one.at,
         one.ballots,
@@ -576,13 +589,15 @@ def _cast(one: Imported, at: datetime) -> Cast:
         simulated=one.simulated,
         models=one.models,
         answers=one.took,
-        kept=one.kept,
-        repaired=one.repaired,
+        order_agreement=one.kept,
+        repaired_reviewers=one.repaired,
         lengths={**one.lengths, **{name: len(text) for name, text in one.answers.items()}},
     )
 
 
-def _session_rows(one: Imported, entries: Entries | None, source: str, at: datetime) -> SessionRows:
+def _session_rows(
+    one: SessionImport, entries: Entries | None, source: str, at: datetime
+) -> SessionRows:
     if one.session_record is not None:
         return _record_rows(one, source, at)
     assert entries is not None  # noqa: S101 - counted above, or brought along
@@ -601,7 +616,7 @@ def _session_rows(one: Imported, entries: Entries | None, source: str, at: datet
     return SessionRows(row, entries, one.ballots, one.answers)
 
 
-def _record_rows(one: Imported, source: str, at: datetime) -> SessionRows:
+def _record_rows(one: SessionImport, source: str, at: datetime) -> SessionRows:
     """Make the rows of a council's record with people's votes."""
     assert one.session_record is not None  # noqa: S101 - checked before
     record = one.session_record

@@ -16,17 +16,17 @@ from operator import add, attrgetter
 from typing import NamedTuple
 
 from witan.core.ballot import Ballot
-from witan.core.casts import Cast
 from witan.core.entries import AnswerEntry, Entries
 from witan.core.entry_builder import entries_of, entries_of_many
+from witan.core.session_ballots import SessionBallots
 from witan.core.settings import AUTO, Settings
 from witan.deliberation import events as e
 from witan.deliberation.learning import model_of
-from witan.deliberation.ports import Seat, Spent
+from witan.deliberation.ports import Expense, Seat
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.history.database import Database, in_list
-from witan.history.reading import read_cast, stored_ballots
+from witan.history.reading import read_session_ballots, stored_ballots
 from witan.history.rows import COUNCIL, Rows, SessionRow, read_events
 
 _ANSWERED = (e.AnswerDone, e.AnswerFailed)
@@ -49,16 +49,18 @@ def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
     TooLarge, InvalidParameter
         If people's ballots cannot be counted.
     """
-    cast = session_cast(session, votes)
+    cast = session_ballots(session, votes)
     return entries_of(cast, rules=_rules(session), settings=session.settings)
 
 
 def entries_of_sessions(sessions: Sequence[Session]) -> list[Entries]:
     """Rows of closed sessions, equal to `session_entries` but for last digits."""
-    return _count_alike([(session_cast(one), _rules(one), one.settings) for one in sessions])
+    return _count_alike([(session_ballots(one), _rules(one), one.settings) for one in sessions])
 
 
-def _count_alike(sessions: Sequence[tuple[Cast, tuple[str, ...], Settings]]) -> list[Entries]:
+def _count_alike(
+    sessions: Sequence[tuple[SessionBallots, tuple[str, ...], Settings]],
+) -> list[Entries]:
     """Count sessions of equal rules and settings at once, at a fraction of the cost."""
     alike: list[tuple[tuple[str, ...], Settings, dict[str, int]]] = []
     for number, (cast, rules, own) in enumerate(sessions):
@@ -84,20 +86,20 @@ def _rules(session: Session) -> tuple[str, ...]:
     return ("borda", *(() if own == AUTO else (own,)))
 
 
-def session_cast(session: Session, votes: Sequence[Ballot] = ()) -> Cast:
+def session_ballots(session: Session, votes: Sequence[Ballot] = ()) -> SessionBallots:
     """The ballots and answers of a closed session, with later votes."""
-    return Cast(
+    return SessionBallots(
         session=session.id,
-        at=session.opened.at,
+        at=session.opening.at,
         ballots=(*counted_ballots(session), *votes),
-        category=session.opened.category,
-        simulated=session.simulated,
+        category=session.opening.category,
+        simulated=session.is_simulated,
         models={
-            seat.name: model_of(seat) for seat in (*session.opened.jury, *session.opened.seats)
+            seat.name: model_of(seat) for seat in (*session.opening.jury, *session.opening.seats)
         },
         answers=_answers(session),
-        kept=session.consistency,
-        repaired=_repaired_reviewers(session),
+        order_agreement=session.consistency,
+        repaired_reviewers=_repaired_reviewers(session),
         outcome=session.outcome,
     )
 
@@ -129,18 +131,18 @@ def _unreached_seats(session: Session) -> frozenset[str]:
 
 def _answers(session: Session) -> tuple[AnswerEntry, ...]:
     """One entry per seat with a reached model."""
-    spent: dict[str, list[Spent]] = {seat.name: [] for seat in session.opened.seats}
+    spent: dict[str, list[Expense]] = {seat.name: [] for seat in session.opening.seats}
     for event in session.events:
         if isinstance(event, _ANSWERED) and event.seat in spent and event.spent.calls:
             spent[event.seat].append(event.spent)
     if not session.answers:
         return ()
     out = _unreached_seats(session)
-    seats = (seat for seat in session.opened.seats if seat.name not in out)
+    seats = (seat for seat in session.opening.seats if seat.name not in out)
     return tuple([_answer(session, seat, spent[seat.name]) for seat in seats])
 
 
-def _answer(session: Session, seat: Seat, calls: Sequence[Spent]) -> AnswerEntry:
+def _answer(session: Session, seat: Seat, calls: Sequence[Expense]) -> AnswerEntry:
     """The entry of a seat's answer, all rounds and failures included.
 
     A failure has no seconds: they are those of a deadline, and of no answer. An answer that was
@@ -323,9 +325,9 @@ def _row(session: Session, entries: Entries | None) -> SessionRow:
     outcome = session.outcome
     return SessionRow(
         session=session.id,
-        at=session.opened.at,
-        category=session.opened.category,
-        simulated=session.simulated,
+        at=session.opening.at,
+        category=session.opening.category,
+        simulated=session.is_simulated,
         source=COUNCIL,
         status=session.status,
         question=session.question,
@@ -334,16 +336,16 @@ def _row(session: Session, entries: Entries | None) -> SessionRow:
         cost_usd=session.cost.total_usd,
         seconds=session.seconds,
         entry=None if entries is None else entries.session,
-        parent=session.opened.parent,
-        relation=session.opened.relation,
-        judges_only=bool(session.opened.answers),
+        parent=session.opening.parent,
+        relation=session.opening.relation,
+        judges_only=bool(session.opening.answers) and session.opening.judging is None,
     )
 
 
 AT_ONCE = 500
 """Sessions that are read, counted and written at a time."""
 
-Weigh = Callable[[Sequence[Cast]], Mapping[str, Mapping[str, float]]]
+Weigh = Callable[[Sequence[SessionBallots]], Mapping[str, Mapping[str, float]]]
 """Casts of sessions → session to the reliability of its reviewers, where it has none."""
 
 
@@ -357,14 +359,14 @@ class _UncountedSession:
         When it came in, and its revision: in another state it has to be counted again.
     """
 
-    cast: Cast
+    ballots: SessionBallots
     settings: Settings
     state: tuple[int, int]
 
-    def weighed(self, learned: Mapping[str, float] | None) -> Settings:
+    def weigh_ballots(self, weights: Mapping[str, float] | None) -> Settings:
         """Return its settings, with the learned reliability where they have none."""
-        if self.settings.reliability is None and learned:
-            return replace(self.settings, reliability=learned)
+        if self.settings.reliability is None and weights:
+            return replace(self.settings, reliability=weights)
         return self.settings
 
 
@@ -376,11 +378,14 @@ def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
     """
     added = n_stale = 0
     for block in _read_uncounted(database, rule):
-        weights = {} if weigh is None else weigh([one.cast for one in block])
+        weights = {} if weigh is None else weigh([one.ballots for one in block])
         counted = _count_alike(
-            [(one.cast, (rule,), one.weighed(weights.get(one.cast.session))) for one in block]
+            [
+                (one.ballots, (rule,), one.weigh_ballots(weights.get(one.ballots.session)))
+                for one in block
+            ]
         )
-        states = {one.cast.session: one.state for one in block}
+        states = {one.ballots.session: one.state for one in block}
         new, stale = _add_standings(database, rule, counted, states)
         added, n_stale = added + new, n_stale + stale
     return added + (recount(database, rule, weigh) if n_stale else 0)
@@ -404,24 +409,24 @@ def _read_uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSe
         with database.snapshot():
             rows = database.rows(_MISSING, {"rule": rule, "after": after, "size": AT_ONCE})
             block = [
-                _UncountedSession(*_read(database, *row), state=(added_us, revision))
+                _UncountedSession(*_read_session(database, *row), state=(added_us, revision))
                 for *row, added_us, revision in rows
             ]
         if not block:
             return
         yield block
-        after = block[-1].cast.session
+        after = block[-1].ballots.session
 
 
-def _read(
+def _read_session(
     database: Database, session: str, at_us: int, category: str | None
-) -> tuple[Cast, Settings]:
+) -> tuple[SessionBallots, Settings]:
     events = read_events(database, session)
     if not events:
-        return read_cast(database, session, at_us, category), Settings()
+        return read_session_ballots(database, session, at_us, category), Settings()
     votes = [one for one in stored_ballots(database, session) if one.kind == "human"]
     record = Session.of(events)
-    return session_cast(record, votes), record.settings
+    return session_ballots(record, votes), record.settings
 
 
 def _add_standings(

@@ -52,7 +52,7 @@ class Database(ABC):
     """Clause that locks the rows of a SELECT against deletion until the transaction ends."""
 
     read_only = False
-    """Opened for reading only."""
+    """True if it is opened for reading only."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -99,7 +99,7 @@ class Database(ABC):
         """End the transaction."""
 
     @abstractmethod
-    def _translating(self) -> AbstractContextManager[None]:
+    def _translate_errors(self) -> AbstractContextManager[None]:
         """Translate the driver's errors to `HistoryError`."""
 
     def __enter__(self) -> Self:
@@ -110,20 +110,20 @@ class Database(ABC):
 
     def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
         """Run one statement; return the number of rows it changed."""
-        with self._lock, self._translating():
+        with self._lock, self._translate_errors():
             self._require_open()
             return int(self._run(sql, params).rowcount)
 
     def rows(self, sql: str, params: Params = NO_PARAMS) -> list[tuple[Any, ...]]:
         """Run one query; return its rows."""
-        with self._lock, self._translating():
+        with self._lock, self._translate_errors():
             self._require_open()
             rows: list[tuple[Any, ...]] = self._run(sql, params).fetchall()
             return rows
 
     def columns(self, sql: str, params: Params = NO_PARAMS) -> dict[str, NDArray[Any]]:
         """Run one query; return its columns by name, NULL numbers as NaN."""
-        with self._lock, self._translating():
+        with self._lock, self._translate_errors():
             self._require_open()
             cursor = self._run(sql, params)
             names = [column[0] for column in cursor.description]
@@ -142,11 +142,13 @@ class Database(ABC):
         """Insert rows, all or none; return the number inserted."""
         if not rows:
             return 0
-        places = ", ".join("?" * len(columns))
-        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608
-        sql += " ON CONFLICT DO NOTHING" if ignore_existing else ""
-        with self._block(write=True), self._translating():
-            return self._run_many(sql, rows)
+        with self._block(write=True), self._translate_errors():
+            if ignore_existing:
+                return self._run_many(f"{_insert_sql(table, columns)} ON CONFLICT DO NOTHING", rows)
+            return self._insert(table, columns, rows)
+
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
+        return self._run_many(_insert_sql(table, columns), rows)
 
     @property
     def in_transaction(self) -> bool:
@@ -191,7 +193,7 @@ class Database(ABC):
             if self._depth:
                 yield
                 return
-            with self._translating():
+            with self._translate_errors():
                 self._begin(write=write, wait=wait)
             self._depth, completed = 1, False
             try:
@@ -201,7 +203,7 @@ class Database(ABC):
                 self._depth = 0
                 if not completed:
                     self._end(commit=False)
-            with self._translating():
+            with self._translate_errors():
                 self._end(commit=True)
 
 
@@ -236,6 +238,11 @@ def _array(values: Sequence[Any]) -> NDArray[Any]:
 
 
 @lru_cache(maxsize=512)
+def _insert_sql(table: str, columns: Sequence[str]) -> str:
+    places = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608
+
+
 def percent_style(sql: str) -> str:
     """Convert ``:name`` to ``%(name)s``, outside literals and casts."""
 
@@ -404,7 +411,7 @@ def is_running(holder: str) -> bool:
 def new_holder() -> str:
     """Make a unique token of this process."""
     number = os.getpid()
-    return f"{token_hex(8)}@{gethostname()}/{number}/{_start_time(number)}"
+    return f"{token_hex(8)}@{gethostname()}/{number}/{_own_start_time(number)}"
 
 
 def other_process(holder: str) -> int | None:
@@ -439,6 +446,12 @@ def _start_time(number: int) -> str:
         return "over" if state in "ZX" else rest[18]
     except (OSError, IndexError, ValueError):
         return ""
+
+
+@lru_cache(maxsize=1)
+def _own_start_time(number: int) -> str:
+    """Return when this process started; a fork has another number."""
+    return _start_time(number)
 
 
 _SCHEMA_KEY = 0x77_69_74_61_6E

@@ -5,18 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
-from typing import Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
 
 from witan.core.ballot import Ballot
-from witan.core.stats.learning import Learned
-from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Clock, SystemClock
-from witan.deliberation.record import ImportCounts, Imported
+from witan.deliberation.record import ImportCounts, SessionImport
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, Remedy, Way
-from witan.history import counting, learning, reading
-from witan.history.ballots import find_import, import_sessions, vote
-from witan.history.counting import Weigh, reparent_families
+from witan.history import reading
 from witan.history.database import (
     Database,
     LockWait,
@@ -27,7 +24,6 @@ from witan.history.database import (
     other_process,
 )
 from witan.history.engines import SqliteDatabase, is_damage
-from witan.history.learning import read_lengths
 from witan.history.reading import (
     HistorySummary,
     PageCursor,
@@ -48,13 +44,19 @@ from witan.history.rows import (
     unreadable_events,
 )
 from witan.history.schema import CACHE_DAYS, CACHE_SHARDS, damage_error, open_database, read_version
-from witan.history.writer import Recording, Writer
+
+# Who only reads the history needs none of what counts, learns and records.
+if TYPE_CHECKING:
+    from witan.core.stats.learning import Lessons
+    from witan.deliberation.plan import Lengths
+    from witan.history.counting import Weigh
+    from witan.history.writer import Recording, Writer
 
 AT_ONCE = 200
 """Sessions deleted in one transaction."""
 
 SWEEP_SECONDS = 1.0
-"""How long to wait for readers of the log after a deletion."""
+"""Seconds to wait for readers of the log after a deletion."""
 
 _TABLES = ("sessions", *ENTRY_TABLES, "counted", "events", "imported")
 
@@ -122,6 +124,8 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
             params,
         )
     ]
+    from witan.history.counting import reparent_families
+
     reparent_families(database, sessions)
     for table in _TABLES:
         database.execute(f"DELETE FROM {table} WHERE session IN {among}", params)  # noqa: S608
@@ -187,7 +191,7 @@ class History:
     Threads may share a history, and processes may open the same one.
     """
 
-    aliases: Mapping[str, str] = learning.NO_ALIASES
+    aliases: Mapping[str, str] = MappingProxyType({})
     """Old name → new name of a model, which counts as one reviewer in `learn`."""
 
     keep_days: int | None = None
@@ -196,7 +200,9 @@ class History:
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
         self._clock = clock
-        self._writer = Writer(database.reopen, database.where)
+        self._writer: Writer | None = None
+        self._starting = Lock()
+        self._is_closed = False
         self._claims: dict[str, str] = {}
         self._claiming = Lock()
 
@@ -258,7 +264,7 @@ class History:
 
     @property
     def read_only(self) -> bool:
-        """Opened for reading only, because it cannot be written."""
+        """True if it is opened for reading only, because it cannot be written."""
         return self.database.read_only
 
     def require_writable(self, lock_wait: LockWait | None = None) -> None:
@@ -273,7 +279,10 @@ class History:
 
     def close(self) -> None:
         """Write the events of recordings, then close; a second call does nothing."""
-        self._writer.close()
+        with self._starting:
+            self._is_closed = True
+        if self._writer is not None:
+            self._writer.close()
         self.database.close()
 
     def check(self) -> None:
@@ -296,12 +305,19 @@ class History:
         if damage is not None:
             raise damage_error(file.path, damage, self._clock.now())
 
-    def recording(self) -> Recording:
+    def recording(self) -> "Recording":
         """Make a listener storing the events of successive sessions.
 
         Any number may be open at once; they share one thread, which commits the events of all.
         Leaving its block waits until everything is durable.
         """
+        from witan.history.writer import Recording, Writer
+
+        with self._starting:
+            if self._writer is None:
+                self._writer = Writer(self.database.reopen, self.database.where)
+                if self._is_closed:
+                    self._writer.close()  # nothing more is recorded
         return Recording(self._writer, self._pop_claim)
 
     def claim(self, session: str, *, by_force: bool = False) -> Session:
@@ -450,11 +466,17 @@ class History:
         """Read the ballots of a session as cast, people's included."""
         return reading.read_ballots(self.database, session)
 
+    def recent_ballots(self, most: int = 2_000) -> list[Ballot]:
+        """Read the ballots of the newest sessions, without simulated and rejudged ones."""
+        from witan.history.learning import recent_ballots
+
+        return recent_ballots(self.database, most)
+
     def answers(self, session: str) -> Mapping[str, str]:
         """Read the answers of a session by seat, or by candidate."""
         return reading.read_answers(self.database, session)
 
-    def add(self, imported: Iterable[Imported], source: str, digest: str) -> ImportCounts:
+    def add(self, imported: Iterable[SessionImport], source: str, digest: str) -> ImportCounts:
         """Import a file, all or nothing; importing it again changes nothing.
 
         Parameters
@@ -469,13 +491,17 @@ class History:
         HistoryError
             If one of its sessions is stored with other ballots.
         """
+        from witan.history.ballots import import_sessions
+
         return import_sessions(self.database, imported, source, digest, self._clock.now())
 
     def find_import(self, digest: str) -> int | None:
         """Return an imported file's number of sessions; None for an unknown digest."""
+        from witan.history.ballots import find_import
+
         return find_import(self.database, digest)
 
-    def export(self, session: str) -> Imported:
+    def export(self, session: str) -> SessionImport:
         """Read everything stored about a session, as `add` takes it.
 
         Raises
@@ -501,6 +527,8 @@ class History:
         HistoryError
             If the session is not closed.
         """
+        from witan.history.ballots import vote
+
         vote(self.database, session, ballots, replacing=replacing)
 
     def learn(
@@ -509,7 +537,7 @@ class History:
         *,
         without: str | None = None,
         half: int | None = None,
-    ) -> Learned:
+    ) -> "Lessons":
         """Learn priors and reliability from the newest sessions, simulated ones excluded.
 
         Parameters
@@ -521,13 +549,17 @@ class History:
         half
             Only sessions whose bucket is even (0), or odd (1), to count the others by.
         """
-        return learning.learn(self.database, reviewers, without, half, self.aliases)
+        from witan.history.learning import learn
 
-    def lengths(self) -> Lengths:
+        return learn(self.database, reviewers, without, half, self.aliases)
+
+    def lengths(self) -> "Lengths":
         """Return the mean lengths of replies, per model and stage."""
+        from witan.history.learning import read_lengths
+
         return read_lengths(self.database)
 
-    def recount(self, rule: str, weigh: Weigh | None = None) -> int:
+    def recount(self, rule: str, weigh: "Weigh | None" = None) -> int:
         """Count sessions under a rule new to them; return their number.
 
         Parameters
@@ -535,7 +567,9 @@ class History:
         weigh
             Returns the reliability of reviewers for sessions that were counted without.
         """
-        return counting.recount(self.database, rule, weigh)
+        from witan.history.counting import recount
+
+        return recount(self.database, rule, weigh)
 
     def forget(self, *sessions: str) -> ForgetResult:
         """Delete sessions wholly, from the file too; all of them or none.

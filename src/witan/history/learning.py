@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.ballot import Ballot
 from witan.core.entries import Noise
 from witan.core.outcome import Prior, Unit
 from witan.core.stats.agreement import MIN_DECIDED, shared_error
@@ -22,7 +23,7 @@ from witan.core.stats.calibration import (
     compare_with_people,
 )
 from witan.core.stats.learning import (
-    Learned,
+    Lessons,
     Tracks,
     known_by_order,
     learn_prior_from_noise,
@@ -36,7 +37,7 @@ from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Stage
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, Params, in_list
-from witan.history.reading import sessions_sharing_answers
+from witan.history.reading import parse_ballot, sessions_sharing_answers
 from witan.history.rows import COUNCIL
 from witan.history.schema import code_of
 
@@ -118,19 +119,19 @@ class _Filter:
 
     Parameters
     ----------
-    now
+    current_codes
         Code of an old name → code of the name that a model has now.
     """
 
-    without: tuple[str, ...]
+    excluded_sessions: tuple[str, ...]
     half: int
-    now: Mapping[int, int]
+    current_codes: Mapping[int, int]
 
     def rows(
         self, database: Database, sql: str, most: int, tables: str = "", **values: str
     ) -> list[tuple[Any, ...]]:
         """Read the newest sessions' rows, without excluded ones."""
-        among, names = in_list(self.without or ("",), "w")
+        among, names = in_list(self.excluded_sessions or ("",), "w")
         params: Params = {**values, **names, "half": self.half, "most": most}
         return database.rows(
             sql.format(without=among, superseded=SUPERSEDED_SESSIONS, tables=tables), params
@@ -143,7 +144,7 @@ def learn(
     without: str | None = None,
     half: int | None = None,
     aliases: Mapping[str, str] = NO_ALIASES,
-) -> Learned:
+) -> Lessons:
     """Learn from the newest sessions, simulated ones excluded."""
     now = {code_of(old): code_of(present_name(old, aliases)) for old in aliases}
     with database.snapshot():
@@ -160,7 +161,7 @@ def learn(
             }
     calibration = calibrate(beside.calibration, with_bands=False)
     enough = beside.correct.shape[1] >= MIN_DECIDED and len(beside.reviewers) > 1
-    return Learned(
+    return Lessons(
         priors=tuple(prior for prior in priors if prior is not None),
         rho=shared_error(beside.correct) if enough else None,
         reliability=weights,
@@ -187,9 +188,9 @@ def _judged_sessions(database: Database, chosen: _Filter) -> Iterator[JudgedSess
         if buckets and running > BALLOTS_JUDGED:
             break
         buckets[session] = bucket
-    ballots = _ballots(database, [*buckets], chosen.now)
+    ballots = _ballots(database, [*buckets], chosen.current_codes)
     panels = {
-        session: (_present(json.loads(models), chosen.now), json.loads(p_beats))
+        session: (_present(json.loads(models), chosen.current_codes), json.loads(p_beats))
         for session, models, p_beats in _rows_of(database, _P_BEATS, [*buckets])
     }
     for session, bucket in buckets.items():
@@ -234,7 +235,7 @@ def _reliability(
 ) -> Mapping[str, float]:
     """Return the weights of reviewers by everything known about them."""
     codes = {code_of(name): name for name in reviewers}
-    tracks = Tracks(order_kept=_order_kept(database, codes, chosen))
+    tracks = Tracks(order_kept=_count_order_kept(database, codes, chosen))
     if not known_by_order(tracks.order_kept, reviewers):
         tracks = replace(tracks, agreement=_agreement(database, codes, chosen))
     mine = beside.of(codes)
@@ -242,18 +243,18 @@ def _reliability(
     tracks = replace(
         tracks,
         people=learn_reliability_from_people(mine.sums, Names(codes)),
-        judged={codes[code]: n for code, n in judged.items()},
+        pairs_judged={codes[code]: n for code, n in judged.items()},
     )
     return reliability_from_tracks(tracks, reviewers)
 
 
-def _order_kept(
+def _count_order_kept(
     database: Database, codes: Mapping[int, str], chosen: _Filter
 ) -> dict[str, tuple[int, int]]:
     rows = chosen.rows(database, _ORDER_KEPT, TURNED)
     counts: dict[str, tuple[int, int]] = {}
     for code, same, n in rows:
-        name = codes.get(chosen.now.get(code, code))
+        name = codes.get(chosen.current_codes.get(code, code))
         if name is not None:
             before = counts.get(name, (0, 0))
             counts[name] = (before[0] + int(same), before[1] + int(n))
@@ -265,7 +266,7 @@ def _agreement(
 ) -> Mapping[str, float]:
     """Return weights by agreement with the others in sessions of these reviewers."""
     newest = chosen.rows(database, _NEWEST, SIDE_FILES)
-    sessions = _ballots(database, [session for (session,) in newest], chosen.now).values()
+    sessions = _ballots(database, [session for (session,) in newest], chosen.current_codes).values()
     return reliability_from_shares(_shares(ballots, codes) for ballots in sessions)
 
 
@@ -350,3 +351,21 @@ def _models(opened: dict[str, Any]) -> dict[str, str]:
     """Map the seats of an opened session to models."""
     seats = [seat for key in ("seats", "chairmen", "jury") for seat in opened.get(key, ())]
     return {seat["name"]: seat.get("source") or seat["name"] for seat in seats}
+
+
+_RECENT = f"""
+WITH recent AS (
+    SELECT session, at_us FROM sessions
+    WHERE simulated = 0 AND rejudged = 0 AND holder = ''
+    AND session NOT IN ({SUPERSEDED_SESSIONS})
+    ORDER BY at_us DESC, session LIMIT :most
+)
+SELECT b.session, b.body FROM recent r JOIN ballots b ON b.session = r.session
+ORDER BY r.at_us, r.session, b.ballot
+"""  # noqa: S608 - texts of our own
+
+
+def recent_ballots(database: Database, most: int) -> list[Ballot]:
+    """Read the ballots of the newest sessions as cast, without simulated and rejudged ones."""
+    rows = database.rows(_RECENT, {"most": most})
+    return [replace(parse_ballot(body), session=session) for session, body in rows]

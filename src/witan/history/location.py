@@ -80,16 +80,16 @@ def _normalize(path: Path) -> Path:
         return path
 
 
-def _require_path(written: str) -> str:
+def _require_path(location: str) -> str:
     """Refuse text meant for another program."""
-    if not written.strip():
+    if not location.strip():
         raise HistoryError("the history", "has no place", "name a file, or a postgresql:// URL")
-    if written.casefold() == ":memory:":
+    if location.casefold() == ":memory:":
         problem = "would be gone with the process"
-        raise HistoryError(written, problem, "name a file, or do without a history")
-    mistaken = _MISTAKEN.match(written.strip())
+        raise HistoryError(location, problem, "name a file, or do without a history")
+    mistaken = _MISTAKEN.match(location.strip())
     if mistaken is None:
-        return written
+        return location
     if mistaken["scheme"] is not None:
         problem = "is neither a path nor a URL that is known here"
         where = f"{mistaken['scheme']}:…"  # what follows may hold a password
@@ -98,7 +98,7 @@ def _require_path(written: str) -> str:
         problem = f"is given as the keywords of a PostgreSQL connection ({mistaken['key']}=…)"
         remedy = "write it as a URL, postgresql://user@host:5432/database"
         raise HistoryError("the history", problem, remedy)
-    return written
+    return location
 
 
 def _path_of_url(path: str, base: Path) -> Path:

@@ -11,10 +11,10 @@ from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import read_record
-from witan.core.casts import Cast, Named
 from witan.core.entries import AnswerEntry
 from witan.core.scale_recognition import declare_native
-from witan.deliberation.record import Imported
+from witan.core.session_ballots import ModelNames, SessionBallots
+from witan.deliberation.record import SessionImport
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName
 from witan.history.database import Database, blocks, in_list, is_running
@@ -125,7 +125,9 @@ def sessions_sharing_answers(database: Database, session: str) -> list[str]:
     return family if session in family else [*family, session]
 
 
-def read_cast(database: Database, session: str, at_us: int, category: str | None) -> Cast:
+def read_session_ballots(
+    database: Database, session: str, at_us: int, category: str | None
+) -> SessionBallots:
     """Read the cast of an imported session, to count it again."""
     params = {"session": session}
     cast = database.rows(
@@ -140,7 +142,7 @@ def read_cast(database: Database, session: str, at_us: int, category: str | None
         params,
     )
     ballots = [(parse_ballot(body), *rest) for body, *rest in cast]
-    return Cast(
+    return SessionBallots(
         session,
         to_datetime(at_us),
         tuple(ballot for ballot, *_ in ballots),
@@ -148,8 +150,10 @@ def read_cast(database: Database, session: str, at_us: int, category: str | None
         models={b.reviewer: model for b, model, *_ in ballots if model != b.reviewer}
         | {seat: model for seat, model, _ in seats},
         lengths={seat: chars for seat, _, chars in seats if chars is not None},
-        kept={b.reviewer: (k, n) for b, _, k, n, _, paired in ballots if n and not paired},
-        repaired=[b.reviewer for b, _, _, _, repaired, _ in ballots if repaired],
+        order_agreement={
+            b.reviewer: (k, n) for b, _, k, n, _, paired in ballots if n and not paired
+        },
+        repaired_reviewers=[b.reviewer for b, _, _, _, repaired, _ in ballots if repaired],
     )
 
 
@@ -165,7 +169,7 @@ _BESIDE = (
 )
 
 
-def export_session(database: Database, session: str) -> Imported:
+def export_session(database: Database, session: str) -> SessionImport:
     """Read everything stored about a session, people's votes included."""
     with database.snapshot():
         at_us, category, simulated, *_ = require_session(database, session)
@@ -177,7 +181,7 @@ def export_session(database: Database, session: str) -> Imported:
         answers = database.rows(_ANSWERS, {"session": session})
         beside = database.rows(_BESIDE, {"session": session})
     entries = [_answer(*row) for _, *row in answers]
-    return Imported(
+    return SessionImport(
         session,
         to_datetime(at_us),
         question,
@@ -204,10 +208,10 @@ def _answer(*row: Any) -> AnswerEntry:
 
 
 def _models(
-    cast: Sequence[Ballot], entries: Sequence[AnswerEntry], reviewers: Sequence[str]
+    ballots: Sequence[Ballot], entries: Sequence[AnswerEntry], reviewers: Sequence[str]
 ) -> dict[str, str]:
     """Map names to models, where the ballots alone do not."""
-    named = Named(Cast("", datetime(1970, 1, 1, tzinfo=UTC), tuple(cast)))
+    named = ModelNames(SessionBallots("", datetime(1970, 1, 1, tzinfo=UTC), tuple(ballots)))
     models = {
         answer.seat: answer.model
         for answer in entries
@@ -215,7 +219,7 @@ def _models(
     }
     models |= {
         ballot.reviewer: model
-        for ballot, model in zip(cast, reviewers, strict=True)
+        for ballot, model in zip(ballots, reviewers, strict=True)
         if make_storable(ballot.reviewer) != model
     }
     return models
@@ -227,18 +231,18 @@ def _has_numbers(answer: AnswerEntry) -> bool:
     return answer.failed or any(number is not None for number in numbers)
 
 
-def _export_record(session: Session, category: str | None, cast: list[Ballot]) -> Imported:
+def _export_record(session: Session, category: str | None, ballots: list[Ballot]) -> SessionImport:
     """Export a council session, its own ballots inside its events."""
-    votes = (ballot for ballot in cast if ballot.kind == "human")
-    return Imported(
+    votes = (ballot for ballot in ballots if ballot.kind == "human")
+    return SessionImport(
         session.id,
-        session.opened.at,
+        session.opening.at,
         session.question,
         category,
         (*session.ballots, *votes),
         answers={seat: answer.text for seat, answer in session.answers.items()},
         session_record=session,
-        simulated=session.simulated,
+        simulated=session.is_simulated,
         closing=session.text,
     )
 
@@ -504,7 +508,7 @@ SHORTEST = 15
 """Shortest name: the date and time that council sessions begin with stay complete."""
 
 SHOWN = 4
-"""How many sessions that share a beginning are listed."""
+"""Most sessions listed that share a beginning."""
 
 
 def resolve_name(database: Database, name: str) -> str:
@@ -516,7 +520,7 @@ def resolve_name(database: Database, name: str) -> str:
         if database.rows("SELECT 1 FROM sessions WHERE session = :name", {"name": name}):
             return name
         if name == LAST:
-            return _last(database)
+            return _latest_session(database)
         sql = (
             "SELECT session FROM sessions WHERE substr(session, 1, :length) = :name"
             " ORDER BY at_us DESC, session"
@@ -533,7 +537,7 @@ def resolve_name(database: Database, name: str) -> str:
     return str(session)
 
 
-def _last(database: Database) -> str:
+def _latest_session(database: Database) -> str:
     """Return the first session of the list."""
     for latest in find(database, Search(limit=1)):
         return latest.session
@@ -552,10 +556,10 @@ def short_names(database: Database, sessions: Sequence[str]) -> Mapping[str, str
     alike: dict[str, list[str]] = {}
     for (session,) in database.rows(sql, params):
         alike.setdefault(session[:SHORTEST], []).append(session)
-    return {session: _short(session, alike.get(session[:SHORTEST], [])) for session in sessions}
+    return {session: _shorten(session, alike.get(session[:SHORTEST], [])) for session in sessions}
 
 
-def _short(session: str, alike: Sequence[str]) -> str:
+def _shorten(session: str, alike: Sequence[str]) -> str:
     others = [other for other in alike if other != session]
     for length in range(SHORTEST, len(session)):
         if not any(other.startswith(session[:length]) for other in others):

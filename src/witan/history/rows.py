@@ -13,8 +13,9 @@ from math import isfinite
 from typing import Any
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_records import to_record
+from witan.core.ballot_records import to_json
 from witan.core.entries import AnswerEntry, BallotEntry, Entries, SessionEntry, StandingEntry
+from witan.core.slots import set_by_slots
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.record import event_from_json, event_to_json
 from witan.deliberation.session import Session
@@ -97,6 +98,15 @@ def _json_list(values: Sequence[float | None]) -> str:
     return text
 
 
+# In each of these columns equal numbers are of one kind, and the same few lists come again.
+_SHARES, _POSITIONS, _CHARS, _WINS, _P_BEATS = (
+    lru_cache(maxsize=1 << 14)(_json_list) for _ in range(5)
+)
+
+# Of grades the same few numbers come again, in ever new lists.
+_GRADE = lru_cache(maxsize=1 << 14)(_json_number)
+
+
 class Rows:
     """Rows of any number of counted sessions, to be inserted together."""
 
@@ -107,6 +117,7 @@ class Rows:
         self._matchups: list[tuple[Any, ...]] = []
         self._names: dict[int, str] = {}
         self._codes: dict[str, int] = {}
+        self._code_lists: dict[tuple[str, ...], str] = {}
 
     def add(
         self, session: str, entries: Entries, ballots: Sequence[Ballot], answers: Mapping[str, str]
@@ -125,9 +136,10 @@ class Rows:
             self._answers.append(self._answer(session, answer, answers.get(answer.seat)))
         self.add_standings(session, entries.standings)
         for matchup in entries.matchups:
-            codes = [self._code(model) for model in matchup.models]
-            lists = (codes, matchup.wins, matchup.losses, matchup.ties, matchup.p_beats)
-            self._matchups.append((session, int(matchup.kind == "human"), *map(_json_list, lists)))
+            counts = map(_WINS, (matchup.wins, matchup.losses, matchup.ties))
+            models, p_beats = self._codes_of(matchup.models), _P_BEATS(matchup.p_beats)
+            human = int(matchup.kind == "human")
+            self._matchups.append((session, human, models, *counts, p_beats))
 
     def add_standings(self, session: str, standings: Iterable[StandingEntry]) -> None:
         """Collect standings of one session."""
@@ -176,6 +188,12 @@ class Rows:
             )
         return code
 
+    def _codes_of(self, names: tuple[str, ...]) -> str:
+        known = self._code_lists.get(names)
+        if known is None:
+            known = self._code_lists[names] = _json_list([self._code(name) for name in names])
+        return known
+
     def _ballot(
         self, session: str, place: int, entry: BallotEntry, ballot: Ballot
     ) -> tuple[Any, ...]:
@@ -183,12 +201,13 @@ class Rows:
             *(session, place, self._code(entry.reviewer), int(entry.kind == "human")),
             *(int(entry.paired), int(entry.abstained), int(entry.repaired), int(entry.flat)),
             *(entry.kept, entry.compared, float(entry.weight)),
-            _json_list([self._code(model) for model in entry.models]),
-            _json_list([int(own) for own in entry.own]),
-            *map(_json_list, (entry.shares, entry.grades, entry.positions, entry.chars)),
-            _json_list([self._code(criterion) for criterion in entry.criteria]),
+            self._codes_of(entry.models),
+            _POSITIONS(tuple(map(int, entry.own))),
+            *(_SHARES(entry.shares), f"[{','.join(map(_GRADE, entry.grades))}]"),
+            *(_POSITIONS(entry.positions), _CHARS(entry.chars)),
+            self._codes_of(entry.criteria),
             "[" + ",".join([_json_list(row) for row in entry.criterion_grades]) + "]",
-            json.dumps(to_record(ballot)),
+            to_json(ballot),
         )
 
     def _answer(self, session: str, entry: AnswerEntry, text: str | None) -> tuple[Any, ...]:
@@ -236,6 +255,7 @@ _CLOSE = (
 )
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class SessionRow:
     """The row of a session, written when it opens, updated when counted.
@@ -251,7 +271,7 @@ class SessionRow:
     parent, relation
         The session it derives from, and how; written once, when it opens.
     judges_only
-        Its answers come from another session.
+        Its answers come from another session, which counts them.
     added
         When it came into the history; None: when it was asked.
     """
@@ -275,7 +295,7 @@ class SessionRow:
     added: datetime | None = None
 
     @property
-    def rejudged(self) -> bool:
+    def is_rejudged(self) -> bool:
         """True for a judgment of another session's answers, counted there."""
         return self.judges_only or self.relation == "rejudged"
 
@@ -296,7 +316,7 @@ class SessionRow:
         question, closing = make_storable(self.question), _text(self.closing)
         return (
             *(self.session, at_us, day_of(at_us), bucket, _text(self.category)),
-            *(int(self.simulated), int(self.rejudged), make_storable(self.source)),
+            *(int(self.simulated), int(self.is_rejudged), make_storable(self.source)),
             *(_text(self.parent), self.relation, added_us, 0, self.status, self.holder),
             *(question, closing, f"{question} {closing or ''}".casefold(), self.rule),
             *(finite(self.cost_usd), finite(self.seconds), *_count_values(self.entry)),
@@ -412,7 +432,7 @@ class EventBatch:
         The whole session, if its last event is among these.
     """
 
-    opened: SessionOpened
+    opening: SessionOpened
     holder: str
     events: tuple[Event, ...]
     closing: Session | None = None
@@ -420,7 +440,7 @@ class EventBatch:
     @property
     def session(self) -> str:
         """The session's name."""
-        return self.opened.session
+        return self.opening.session
 
 
 def read_events(database: Database, session: str) -> list[Event]:
@@ -494,19 +514,19 @@ def insert_events(database: Database, rows: Sequence[EventRow]) -> None:
 
 def opening_row(batch: EventBatch) -> SessionRow:
     """Make the row of an opening session."""
-    opened = batch.opened
+    opened = batch.opening
     return SessionRow(
         session=opened.session,
         at=opened.at,
         category=opened.category,
-        simulated=opened.simulated,
+        simulated=opened.is_simulated,
         source=COUNCIL,
         status="interrupted",
         question=opened.question,
         holder=batch.holder,
         parent=opened.parent,
         relation=opened.relation,
-        judges_only=bool(opened.answers),
+        judges_only=bool(opened.answers) and opened.judging is None,
     )
 
 
@@ -524,12 +544,12 @@ def _new_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | No
         return batch.events
     stored = dict(_bodies(database, batch.session))
     for event in batch.events:
-        if event.seq <= last and not _same(event, stored.get(event.seq)):
+        if event.seq <= last and not _is_same(event, stored.get(event.seq)):
             return None
     return tuple(event for event in batch.events if event.seq > last)
 
 
-def _same(event: Event, body: str | None) -> bool:
+def _is_same(event: Event, body: str | None) -> bool:
     # A record of an earlier Witan may lack fields; the values still agree.
     return body is not None and (event_to_json(event) == body or event_from_json(body) == event)
 

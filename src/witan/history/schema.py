@@ -359,7 +359,7 @@ _TABLES = _tables_after(MIGRATIONS)
 
 
 GLANCE_SECONDS = 0.1
-"""How long an opening checks for damage; `witan doctor` checks the whole file."""
+"""Seconds that an opening checks for damage; `witan doctor` checks the whole file."""
 
 
 class _FailedCheckError(Exception):

@@ -48,7 +48,7 @@ from witan.history.rows import (
 )
 
 ATTEMPT_SECONDS = 2.0
-"""How long one attempt waits for a lock; events that come meanwhile join the next."""
+"""Seconds that one attempt waits for a lock; events that come meanwhile join the next."""
 
 MOST_AT_ONCE = 1_000
 """Most sessions of one commit."""
@@ -186,17 +186,17 @@ def _count(writes: Sequence[_Write]) -> list[_Write]:
     return [write for write, _ in closing]
 
 
-def _rows(closed: Sequence[_Write]) -> Rows:
+def _rows(writes: Sequence[_Write]) -> Rows:
     """Collect the counted rows of closed sessions."""
     rows = Rows()
-    for write in closed:
+    for write in writes:
         if write.count is not None:
             write.count.add_to(rows)
     return rows
 
 
 LOOK_SECONDS = 0.1
-"""How often to check whether a lock is still in the way."""
+"""Seconds between two checks of whether a lock is still in the way."""
 
 MOST_TAKEN = 10_000
 """Most items taken from the queue before a commit."""
@@ -413,6 +413,7 @@ class Recording:
         self._claim = claim
         self._session: SessionQueue | None = None
         self._is_closed = True
+        self._n_sessions = 0
         self._failures: dict[str, Exception] = {}
         self._raised: set[str] = set()
 
@@ -420,6 +421,14 @@ class Recording:
     def failure(self) -> Exception | None:
         """The first error."""
         return next(iter([*self._failures.values()]), None)
+
+    @property
+    def is_durable(self) -> bool:
+        """True if all events of its only session are stored: a flush waits for nothing."""
+        queue = self._session
+        if queue is None or self._n_sessions > 1 or not self._is_closed:
+            return False
+        return queue.failure is None and queue.written == len(queue.events)
 
     def __enter__(self) -> Self:
         return self
@@ -447,6 +456,7 @@ class Recording:
             holder = self._claim(event.session)
             self._session = SessionQueue(event, new_holder() if holder is None else holder, self)
             self._is_closed = False
+            self._n_sessions += 1
         if self._session is None or self._is_closed:
             problem = "got an event of a session without its opening"
             raise HistoryError("the recording", problem, "pass it the session from its first event")
@@ -498,6 +508,9 @@ class Recording:
         HistoryError
             If some events are not stored.
         """
+        if self.is_durable:
+            self._session = None  # it refers to every event, and to this recording
+            return
         lock_wait = LockWait() if lock_wait is None else lock_wait
         self._queue()
         if self._session is not None:
@@ -509,7 +522,7 @@ class Recording:
                 raise
             self._writer.dismiss(self, error)
         if self._is_closed:
-            self._session = None  # it refers to every event, and to this recording
+            self._session = None
         failures = [*self._failures.items()]
         if failures:
             session, failure = failures[0]

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from witan.deliberation.ports import Price as Price
     from witan.deliberation.ports import Reply as Reply
     from witan.deliberation.ports import Usage as Usage
-    from witan.deliberation.procedure import Throttling as Throttling
+    from witan.deliberation.procedure import ThrottlePolicy as ThrottlePolicy
     from witan.errors import ModelError as ModelError
     from witan.models.scripted import Line as Line
-    from witan.models.scripted import Scripted as Scripted
+    from witan.models.scripted import ScriptedModel as ScriptedModel
 
 _HOMES = {
     "witan.deliberation.ports": ("Call", "Message", "Model", "Options", "Price", "Reply", "Usage"),
-    "witan.deliberation.procedure": ("Throttling",),
+    "witan.deliberation.procedure": ("ThrottlePolicy",),
     "witan.errors": ("ModelError",),
-    "witan.models.scripted": ("Line", "Scripted"),
+    "witan.models.scripted": ("Line", "ScriptedModel"),
 }
 
 __all__ = sorted(name for names in _HOMES.values() for name in names)

@@ -5,7 +5,7 @@ import io
 import re
 import ssl
 from collections.abc import AsyncIterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
+    from witan.models.connections import Post
+
 
 _LONGEST_HEADER = 65_536
 _LARGEST_AT_ONCE = 1_048_576
@@ -26,6 +28,8 @@ _LARGEST_AT_ONCE = 1_048_576
 
 _SENT_AS_GIVEN = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that `aiohttp` would add."""
+
+_Headers = tuple[tuple[str, str], ...]
 
 _CLAUSE = re.compile(r"[:\n]")
 _NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
@@ -71,11 +75,27 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; return at the headers of its response."""
-        url, headers = _address(request), _headers(request)
-        body = await request.aread()
+        target = bytes(request.extensions.get("target", request.url.raw_path))
+        url = _address(request.url.scheme, request.url.netloc, target)
+        pairs = tuple(
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw
+        )
+        _check_headers(pairs)
+        reply = await self._send(request.method, url, pairs, await request.aread())
+        return httpx2.Response(
+            reply.status, headers=reply.raw_headers, stream=reply, request=request
+        )
+
+    async def post(self, post: "Post") -> "_Body":
+        """Make a call; return at the headers of its reply."""
+        url = _address(post.url.scheme, post.url.netloc, post.target)
+        _check_headers(post.headers)
+        return await self._send("POST", url, post.headers, post.body)
+
+    async def _send(self, method: str, url: URL, headers: "_Headers", body: bytes) -> "_Body":
         try:
             response = await self._session.request(
-                request.method,
+                method,
                 url,
                 headers=headers,
                 data=body if len(body) <= _LARGEST_AT_ONCE else io.BytesIO(body),
@@ -87,13 +107,11 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         except (aiohttp.ClientError, ValueError) as error:
             raise _word_failure(error) from _system_error(error)
         assert isinstance(response, _Response)  # noqa: S101 - of no other class
-        answer = _Body(response, self._connector)
+        reply = _Body(response, self._connector)
         if response.status < 200:
-            await answer.aclose()
+            await reply.aclose()
             raise _not_http(f"status {response.status}")
-        return httpx2.Response(
-            response.status, headers=response.raw_headers, stream=answer, request=request
-        )
+        return reply
 
     async def aclose(self) -> None:
         """Close every connection, those of calls in flight included."""
@@ -111,18 +129,30 @@ class _Response(aiohttp.ClientResponse):
 
 
 class _Body(httpx2.AsyncByteStream):
-    """A response's body; closing it early closes the connection."""
+    """A response with its body in pieces; closing it early closes the connection."""
 
     def __init__(self, response: _Response, connector: "_Connector") -> None:
         self._response, self._connector, self._ended = response, connector, False
+        self.status, self.headers = response.status, response.headers
+        self.raw_headers = response.raw_headers
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    @property
+    def has_arrived(self) -> bool:
+        """True if reading on waits for nothing."""
+        return self._response.content.is_eof()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
         try:
-            while piece := await self._response.content.readany():
-                yield piece
+            piece = await self._response.content.readany()
         except (aiohttp.ClientError, HttpProcessingError) as error:
             raise _broken_off(error, self._response) from None
-        self._ended = True
+        if not piece:
+            self._ended = True
+            raise StopAsyncIteration
+        return piece
 
     async def aclose(self) -> None:
         if not self._ended:
@@ -199,7 +229,7 @@ class _Connector(aiohttp.TCPConnector):
             protocol.close()
 
     def _take_back(self, protocol: "ResponseHandler") -> None:
-        """Called before `aiohttp` keeps or closes a connection."""
+        """Act before `aiohttp` keeps or closes a connection."""
         if len(self._idle) >= self._most_idle:
             self._idle = {each for each in self._idle if each.is_connected()}
         if len(self._idle) < self._most_idle:
@@ -208,21 +238,18 @@ class _Connector(aiohttp.TCPConnector):
             protocol.force_close()
 
 
-def _address(request: httpx2.Request) -> URL:
-    """Address of a request; a separate target replaces the path, as in `httpx2`."""
-    target = bytes(request.extensions.get("target", request.url.raw_path)).decode("latin-1")
-    if not _TARGET.fullmatch(target):
+@lru_cache(maxsize=256)
+def _address(scheme: str, server: bytes, target: bytes) -> URL:
+    text = target.decode("latin-1")
+    if not _TARGET.fullmatch(text):
         raise httpx2.LocalProtocolError("the target holds what no request can")
-    return URL(f"{request.url.scheme}://{request.url.netloc.decode()}{target}", encoded=True)
+    return URL(f"{scheme}://{server.decode()}{text}", encoded=True)
 
 
-def _headers(request: httpx2.Request) -> list[tuple[str, str]]:
-    pairs = [
-        (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw
-    ]
-    if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in pairs):
+@lru_cache(maxsize=256)
+def _check_headers(headers: _Headers) -> None:
+    if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in headers):
         raise httpx2.LocalProtocolError("a header holds what none can")
-    return pairs
 
 
 def _word_failure(error: Exception) -> httpx2.TransportError:

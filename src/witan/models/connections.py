@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import cache
 from math import inf
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -37,10 +37,87 @@ HEADERS = {
 }
 """Sent with every call; packing a text of a few kilobytes would cost more than it saves."""
 
-_IDLE_CONNECTIONS = 128
-"""Kept for one server."""
+_IDLE_CONNECTIONS = 512
+"""Connections kept for one server: as many calls as it may get at once."""
 
 _IDLE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One call over HTTP.
+
+    Parameters
+    ----------
+    url
+        As it may be logged: without user and query.
+    target
+        Path and query, as they are sent.
+    headers
+        All but the length of the body.
+    """
+
+    url: httpx2.URL
+    target: bytes
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def request(self) -> httpx2.Request:
+        """The call as a request of `httpx2`."""
+        headers = [*self.headers, ("Content-Length", str(len(self.body)))]
+        stream = httpx2.ByteStream(self.body)  # as `content` it would be examined for its headers
+        extensions = {"target": self.target}
+        return httpx2.Request(
+            "POST", self.url, headers=headers, stream=stream, extensions=extensions
+        )
+
+
+class HttpReply(Protocol):
+    """A reply's status and headers, and its body in pieces."""
+
+    @property
+    def status(self) -> int:
+        """The status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, by names in any case."""
+        ...
+
+    @property
+    def has_arrived(self) -> bool:
+        """True if reading on certainly waits for nothing."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None:
+        """Read no more; close the connection unless the body is at its end."""
+        ...
+
+
+class _ClientReply:
+    """A reply that `httpx2` reads, unpacked even if the server should not pack."""
+
+    has_arrived = False
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+        self.status, self.headers = response.status_code, response.headers
+        packed = "content-encoding" in response.headers
+        self._pieces = response.aiter_bytes() if packed else response.aiter_raw()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+        # `httpx2` reads through a chain of generators; closing the outermost one would leave the
+        # others to the garbage collector.
+        with suppress(httpx2.HTTPError, httpx2.StreamError):
+            async for _ in self._pieces:
+                pass
 
 
 class Connections:
@@ -51,7 +128,7 @@ class Connections:
     """
 
     def __init__(self) -> None:
-        self._servers: RunVar[dict[str, _Shared | _Single]] = RunVar("witan.connections")
+        self._servers: RunVar[dict[str, _SharedClient | _Single]] = RunVar("witan.connections")
 
     @asynccontextmanager
     async def client(self, url: str) -> AsyncIterator[httpx2.AsyncClient]:
@@ -64,16 +141,16 @@ class Connections:
             await server.give_back(client)
 
     @asynccontextmanager
-    async def sent(self, url: str, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
-        """Send to a URL's server; yield the response, closed with the block."""
+    async def post(self, url: str, post: Post) -> AsyncIterator[HttpReply]:
+        """Call a URL's server; yield the reply, closed with the block."""
         server = self._server(url)
         client = server.take()
         try:
-            response = await server.send(client, request)
+            reply = await server.post(client, post)
             try:
-                yield response
+                yield reply
             finally:
-                await response.aclose()
+                await reply.aclose()
         finally:
             await server.give_back(client)
 
@@ -82,7 +159,7 @@ class Connections:
         await to_thread.run_sync(_load, urlsplit(url).scheme, abandon_on_cancel=True)
         self._server(url)
 
-    def _server(self, url: str) -> "_Shared | _Single":
+    def _server(self, url: str) -> "_SharedClient | _Single":
         scheme, host, *_ = urlsplit(url)
         servers = self._servers.get(None)
         if servers is None:
@@ -91,7 +168,7 @@ class Connections:
         if (server := servers.get(origin)) is None:
             trust = _system_certificates() if scheme == "https" else _no_certificates()
             direct = _runs_on_asyncio() and not _has_proxy(scheme)
-            server = servers[origin] = _Shared(trust) if direct else _Single(trust)
+            server = servers[origin] = _SharedClient(trust) if direct else _Single(trust)
         return server
 
     async def aclose(self) -> None:
@@ -114,7 +191,7 @@ class Connections:
         await self.aclose()
 
 
-class _Shared:
+class _SharedClient:
     """One client for all calls to a server, on asyncio."""
 
     __slots__ = ("_client", "_transport")
@@ -134,9 +211,12 @@ class _Shared:
     def take(self) -> httpx2.AsyncClient:
         return self._client
 
-    async def send(self, _: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-        """Send past the client, without additions to a complete request."""
-        return await self._transport.handle_async_request(request)
+    async def post(self, _: httpx2.AsyncClient, post: Post) -> HttpReply:
+        """Call past the client, which would make models of what is complete."""
+        reply = await self._transport.post(post)
+        if "Content-Encoding" not in reply.headers:
+            return reply
+        return _ClientReply(httpx2.Response(reply.status, headers=reply.headers, stream=reply))
 
     async def give_back(self, client: httpx2.AsyncClient) -> None:
         pass
@@ -161,8 +241,8 @@ class _Single:
         self._clients.append(fresh := _client(self._trust))
         return fresh
 
-    async def send(self, client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-        return await client.send(request, stream=True)
+    async def post(self, client: httpx2.AsyncClient, post: Post) -> HttpReply:
+        return _ClientReply(await client.send(post.request(), stream=True))
 
     async def give_back(self, client: httpx2.AsyncClient) -> None:
         if len(self._idle) < _IDLE_CONNECTIONS:
@@ -242,7 +322,7 @@ _NOT_CHAT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedModel:
     """One model of a list.
 
     Parameters
@@ -269,7 +349,7 @@ async def list_models(
     *,
     key_header: str = BEARER,
     folder: str = "",
-) -> tuple[Listed, ...]:
+) -> tuple[ListedModel, ...]:
     """Ask for the list of models, in its own order.
 
     Parameters
@@ -325,18 +405,18 @@ async def _get(
 _NO_LIST = (ValueError, TypeError, KeyError, RecursionError)
 
 
-def _parse_list(body: bytes, folder: str = "") -> tuple[Listed, ...]:
+def _parse_list(body: bytes, folder: str = "") -> tuple[ListedModel, ...]:
     """Models in a list, with or without an envelope."""
     listed = json.loads(body)
     entries = listed["data"] if isinstance(listed, dict) else listed
     return tuple(_parse_entry(entry, folder) for entry in entries)
 
 
-def _parse_entry(entry: dict[str, Any], folder: str) -> Listed:
+def _parse_entry(entry: dict[str, Any], folder: str) -> ListedModel:
     name = entry["id"]
     if not isinstance(name, str):
         raise TypeError
-    return Listed(
+    return ListedModel(
         name.removeprefix(folder), _parse_created(entry), _chats(name, entry), _price(entry)
     )
 
@@ -388,7 +468,7 @@ def seems_to_chat(name: str) -> bool:
 
 
 LOOK_SECONDS = 0.3
-"""How long servers on this machine may take to list their models."""
+"""Seconds that servers on this machine may take to list their models."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,13 +56,13 @@ def _inherited_value() -> tuple[str, ...]:
     Clients of the Model Context Protocol start a server with a few variables alone, not with ours.
     Where processes cannot be looked at in ``/proc``, it names nobody.
     """
-    for variables in _above():
+    for variables in _ancestor_variables():
         if VARIABLE in variables and (named := read_hops(variables[VARIABLE])):
             return named
     return ()
 
 
-def _above() -> Iterator[dict[str, str]]:
+def _ancestor_variables() -> Iterator[dict[str, str]]:
     """The variables of the processes above this one, the nearest first."""
     with suppress(OSError, ValueError):
         process = os.getppid()

@@ -6,8 +6,8 @@ import re
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,13 +17,14 @@ from typing import Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import httpx2
+import orjson
 from anyio import move_on_after
 
 from witan.deliberation.ports import Call, Hear, Reply
 from witan.errors import ConfigError, InvalidParameter, ModelError
-from witan.models.connections import CONNECT_SECONDS, HEADERS, Connections
+from witan.models.connections import CONNECT_SECONDS, HEADERS, Connections, HttpReply, Post
 from witan.models.loop_guard import hops_header
-from witan.models.openai_replies import CompletionReader, is_transient, words_of
+from witan.models.openai_replies import CompletionReader, is_transient, read_json, words_of
 from witan.models.providers import Redaction
 
 _HTML_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
@@ -92,33 +93,35 @@ class Failure:
     ----------
     transient
         It may pass.
-    sent
+    was_sent
         The request left this machine; what did not is not billed.
     """
 
     problem: str
     transient: bool
-    sent: bool = True
+    was_sent: bool = True
 
 
-def broken(error: httpx2.HTTPError, url: str) -> Failure:
+def broken_connection(error: httpx2.HTTPError, url: str) -> Failure:
     """Describe a failed connection to this URL."""
     if isinstance(error, httpx2.ConnectTimeout):
         return Failure(
             f"cannot be reached at {url}: no answer in {CONNECT_SECONDS:g} s",
             transient=True,
-            sent=False,
+            was_sent=False,
         )
     if isinstance(error, httpx2.ConnectError):
         why, transient = _reason(error)
-        return Failure(f"cannot be reached at {url}: {why}", transient, sent=False)
+        return Failure(f"cannot be reached at {url}: {why}", transient, was_sent=False)
     if isinstance(error, httpx2.ProxyError):
         return Failure(
-            f"cannot be reached at {url} through the proxy: {error}", transient=True, sent=False
+            f"cannot be reached at {url} through the proxy: {error}", transient=True, was_sent=False
         )
     if isinstance(error, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol):
         return Failure(
-            "cannot be asked: a header or the address is not accepted", transient=False, sent=False
+            "cannot be asked: a header or the address is not accepted",
+            transient=False,
+            was_sent=False,
         )
     if isinstance(error, httpx2.DecodingError):
         return Failure("sent something that cannot be unpacked", False)
@@ -176,7 +179,7 @@ class Complaint:
             title = _HTML_TITLE.search(text)
             return cls((title and title[1].strip()) or meaning)
         try:
-            document = json.loads(text)
+            document = read_json(text)
         except (ValueError, RecursionError):
             return cls(text or meaning)
         words = words_of(document).strip() or meaning
@@ -252,7 +255,7 @@ Field = Literal[
     "stream_options",
     "temperature",
 ]
-"""What a server may refuse; ``json_…`` are forms of `response_format`."""
+"""Features that a server may refuse; ``json_…`` are forms of `response_format`."""
 
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "structured output", "grammar")
 _WORDS: Mapping[Field, tuple[str, ...]] = {
@@ -279,37 +282,37 @@ class Dialect:
     ----------
     limit
         What the limit on tokens is called, unless the server refuses that name.
-    refused
+    refused_fields
         What requests go without.
     """
 
     limit: LimitField = "max_tokens"
-    refused: frozenset[Field] = frozenset()
+    refused_fields: frozenset[Field] = frozenset()
 
     def body(self, model: str, call: Call) -> dict[str, Any]:
         """The body of a request."""
         body: dict[str, Any] = {
             "model": model,
             "messages": [
-                {"role": message.role, "content": message.text} for message in call.messages
+                {"role": message.role, "content": _copy(message.text)} for message in call.messages
             ],
         }
         for entry in self._fields(call).values():
             body |= entry
         return body
 
-    def without(self, *fields: Field) -> "Dialect":
+    def without_fields(self, *fields: Field) -> "Dialect":
         """The dialect without further refused fields."""
-        return replace(self, refused=self.refused.union(fields))
+        return replace(self, refused_fields=self.refused_fields.union(fields))
 
     def form(self, call: Call) -> Field | None:
         """The strongest `response_format` not refused."""
         if call.schema is None:
             return None
         forms: tuple[Field, ...] = ("json_schema", "json_object")
-        return next((form for form in forms if form not in self.refused), None)
+        return next((form for form in forms if form not in self.refused_fields), None)
 
-    def named(self, call: Call, status: int, complaint: Complaint) -> Field | None:
+    def named_field(self, call: Call, status: int, complaint: Complaint) -> Field | None:
         """The field named in a complaint, if any.
 
         Where it names several the first counts, for the rest is advice.
@@ -335,30 +338,32 @@ class Dialect:
         if field in _LIMITS:
             other = next(name for name in _LIMITS if name != field)
             renamed = other in complaint.words.lower() and not complaint.of_value
-            return self.limit not in self.refused and (complaint.of_name or renamed)
+            return self.limit not in self.refused_fields and (complaint.of_name or renamed)
         return field not in _OPTIONS or complaint.of_name
 
     def notes(self, call: Call) -> tuple[str, ...]:
         """Options of a call missing from its request."""
         options = (option for option in _OPTIONS if getattr(call.options, option) is not None)
-        return tuple(f"the server does not take {name}" for name in options if name in self.refused)
+        return tuple(
+            f"the server does not take {name}" for name in options if name in self.refused_fields
+        )
 
     def _fields(self, call: Call) -> dict[Field, dict[str, Any]]:
         """Request fields beside model and messages, with their body values."""
         limit: Field = self.limit
-        if limit in self.refused:
+        if limit in self.refused_fields:
             limit = "max_completion_tokens" if limit == "max_tokens" else "max_tokens"
         fields: dict[Field, dict[str, Any]] = {limit: {limit: call.max_tokens}}
         if call.options.temperature is not None:
             fields["temperature"] = {"temperature": call.options.temperature}
         if call.options.reasoning_effort is not None:
             fields["reasoning_effort"] = {"reasoning_effort": call.options.reasoning_effort}
-        if call.stage in _STREAMED_STAGES and "stream" not in self.refused:
+        if call.stage in _STREAMED_STAGES and "stream" not in self.refused_fields:
             fields["stream"] = {"stream": True}
             fields["stream_options"] = {"stream_options": {"include_usage": True}}
         if (form := self.form(call)) is not None:
             fields[form] = {"response_format": _format(form, call)}
-        return {field: entry for field, entry in fields.items() if field not in self.refused}
+        return {field: entry for field, entry in fields.items() if field not in self.refused_fields}
 
 
 def _format(form: Field, call: Call) -> dict[str, Any]:
@@ -366,6 +371,18 @@ def _format(form: Field, call: Call) -> dict[str, Any]:
         return {"type": "json_object"}
     schema = {"name": call.stage, "strict": True, "schema": call.schema}
     return {"type": "json_schema", "json_schema": schema}
+
+
+def _copy(text: str) -> str:
+    # `orjson` leaves the UTF-8 of a text at it, where it would stay as long as the call lasts.
+    return text if text.isascii() else text[:1] + text[1:]
+
+
+def _write_json(body: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:  # half a character becomes a question mark
+        return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
 _USER = re.compile(r"//[^/@]*@")
@@ -391,7 +408,7 @@ class Endpoint:
         Takes every credential out of a message, or out of a reply.
     """
 
-    __slots__ = ("_extensions", "_headers", "_keyed", "_url", "_variable", "redact", "url")
+    __slots__ = ("_headers", "_keyed", "_target", "_url", "_variable", "redact", "url")
 
     def __init__(self, url: str, key: str | None, key_variable: str | None) -> None:
         parts = _parse_url(url)
@@ -402,12 +419,13 @@ class Endpoint:
         self.url = f"{parts.scheme}://{host}{path}"
         self._url = httpx2.URL(f"{self.url}/chat/completions")
         # The query goes past the URL of the request, because that is written to logs.
-        target = self._url.raw_path + b"?" + parts.query.encode()
-        self._extensions = {"target": target} if parts.query else {}
-        self._headers = httpx2.Headers({"Host": self._url.netloc.decode(), **HEADERS})
-        self._headers.update(_authorization(parts, key))
+        query = f"?{parts.query}" if parts.query else ""
+        self._target = self._url.raw_path + query.encode()
+        authorization = _authorization(parts, key)
+        headers = {"Host": self._url.netloc.decode(), **HEADERS, **authorization}
+        self._headers = tuple(headers.items())
         hidden = [value for _, value in parse_qsl(parts.query)]
-        secrets = (key, parts.username, parts.password, self._headers.get("Authorization"))
+        secrets = (key, parts.username, parts.password, authorization.get("Authorization"))
         self.redact = Redaction([*hidden, *(secret for secret in secrets if secret is not None)])
 
     def __repr__(self) -> str:
@@ -424,15 +442,9 @@ class Endpoint:
             )
         return f"needs an API key; set {self._variable}" if self._variable else "needs an API key"
 
-    def request(self, body: bytes) -> httpx2.Request:
+    def post(self, body: bytes) -> Post:
         """One call with this body, on behalf of whoever makes it now."""
-        headers = self._headers.copy()
-        headers["Content-Length"] = str(len(body))
-        headers.update(hops_header())
-        stream = httpx2.ByteStream(body)  # as `content` it would be examined for its headers
-        return httpx2.Request(
-            "POST", self._url, headers=headers, stream=stream, extensions=self._extensions
-        )
+        return Post(self._url, self._target, (*self._headers, *hops_header().items()), body)
 
 
 def _parse_url(url: str) -> SplitResult:
@@ -466,7 +478,7 @@ def _authorization(parts: SplitResult, key: str | None) -> dict[str, str]:
 
 
 _LINGER_SECONDS = 1.0
-"""How long a text that is complete waits for its count of tokens and the end of its stream."""
+"""Seconds that a complete text waits for its token count and the end of its stream."""
 
 _LONGEST_COMPLAINT = 65_536
 
@@ -554,43 +566,42 @@ class OpenAICompatible:
             came = await self._attempt(call, dialect, hear)
             form = dialect.form(call)
             if isinstance(came, Reply):
-                if dialect.refused:
-                    self._dialect = self._dialect.without(*dialect.refused)
+                if dialect.refused_fields:
+                    self._dialect = self._dialect.without_fields(*dialect.refused_fields)
                 self._passed |= {form} if form is not None else frozenset()
                 notes = dialect.notes(call)
                 return replace(came, notes=(*notes, *came.notes)) if notes else came
-            field = dialect.named(call, came.status, came.complaint)
+            field = dialect.named_field(call, came.status, came.complaint)
             if field is not None and not dialect.spares(field, came.complaint):
                 raise self._unmet(call, field, came)
             if field is None and came.status == 400 and not guessed and form not in self._passed:
                 field, guessed = form, True
             if field is None:
                 raise came.error
-            dialect = dialect.without(field)
+            dialect = dialect.without_fields(field)
 
     async def _attempt(self, call: Call, dialect: Dialect, hear: Hear) -> Reply | _Refusal:
         reading = CompletionReader(self._name, self._endpoint.redact, hear)
-        body = json.dumps(dialect.body(self._model, call), ensure_ascii=False)
-        request = self._endpoint.request(body.encode(errors="replace"))
+        post = self._endpoint.post(_write_json(dialect.body(self._model, call)))
         try:
-            async with self._connections.sent(self._endpoint.url, request) as response:
-                if not response.is_success:
-                    return await self._refusal(response)
-                await _read(response, reading)
+            async with self._connections.post(self._endpoint.url, post) as reply:
+                if not 200 <= reply.status < 300:
+                    return await self._refusal(reply)
+                await _read_body(reply, reading)
         except httpx2.HTTPError as error:
-            if not reading.finished:
-                failure = broken(error, self._endpoint.url)
+            if not reading.is_finished:
+                failure = broken_connection(error, self._endpoint.url)
                 problem = self._endpoint.redact(failure.problem)
                 raise ModelError(
-                    self._name, problem, transient=failure.transient, sent=failure.sent
+                    self._name, problem, transient=failure.transient, sent=failure.was_sent
                 ) from error
         return reading.reply()
 
-    async def _refusal(self, response: httpx2.Response) -> _Refusal:
-        status = response.status_code
-        complaint = Complaint.of(status, await _read_beginning(response))
-        problem = self._problem(status, response.headers.get("location"))
-        wait = retry_after(response.headers, self._now())
+    async def _refusal(self, reply: HttpReply) -> _Refusal:
+        status = reply.status
+        complaint = Complaint.of(status, await _read_beginning(reply))
+        problem = self._problem(status, reply.headers.get("location"))
+        wait = retry_after(reply.headers, self._now())
         error = ModelError(
             self._name,
             f"{problem}: {self._endpoint.redact(complaint.words)}",
@@ -625,44 +636,24 @@ class OpenAICompatible:
         return f"{verb} ({status})"
 
 
-async def _read(response: httpx2.Response, reading: CompletionReader) -> None:
+async def _read_body(reply: HttpReply, reading: CompletionReader) -> None:
     """Read to the end; after complete text, only for a moment."""
-    async with _body(response) as pieces:
-        async for piece in pieces:
-            reading.feed(piece)
-            if reading.finished:
-                break
-        if reading.finished:
-            with move_on_after(_LINGER_SECONDS):
-                async for piece in pieces:
-                    reading.feed(piece)
+    async for piece in reply:
+        reading.feed(piece)
+        if reading.is_finished:
+            break
+    if reading.is_finished:
+        with nullcontext() if reply.has_arrived else move_on_after(_LINGER_SECONDS):
+            async for piece in reply:
+                reading.feed(piece)
 
 
-async def _read_beginning(response: httpx2.Response) -> bytes:
+async def _read_beginning(reply: HttpReply) -> bytes:
     """The beginning of the body, enough for an error."""
     body = b""
     with suppress(httpx2.HTTPError):  # the status says what matters
-        async with _body(response) as pieces:
-            async for piece in pieces:
-                body += piece
-                if len(body) > _LONGEST_COMPLAINT:
-                    break
+        async for piece in reply:
+            body += piece
+            if len(body) > _LONGEST_COMPLAINT:
+                break
     return body
-
-
-@asynccontextmanager
-async def _body(response: httpx2.Response) -> AsyncGenerator[AsyncIterator[bytes]]:
-    """The body in pieces, decompressed even if the server should not compress.
-
-    Left early, the response is closed and read on until that shows: `httpx2` reads through a chain
-    of generators, and closing the outermost one leaves the others to the garbage collector.
-    """
-    packed = "content-encoding" in response.headers
-    pieces = response.aiter_bytes() if packed else response.aiter_raw()
-    try:
-        yield pieces
-    finally:
-        await response.aclose()
-        with suppress(httpx2.HTTPError):
-            async for _ in pieces:
-                pass

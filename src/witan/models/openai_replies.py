@@ -1,13 +1,15 @@
 """A chat completion's bytes, streamed or whole, to a reply."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import orjson
+
 from witan.core.escaping import is_blank
 from witan.deliberation.money import read_cost, read_tokens
-from witan.deliberation.ports import BilledFailure, Hear, ReasoningListener, Reply, Usage
+from witan.deliberation.ports import BilledFailure, Hear, Reply, Usage
 from witan.errors import ModelError
 from witan.models.providers import Redaction
 
@@ -29,7 +31,7 @@ class EventStream:
         self._begun = False
 
     @property
-    def pending(self) -> int:
+    def n_buffered(self) -> int:
         """Bytes buffered of an unfinished event."""
         return len(self._buffer)
 
@@ -44,13 +46,13 @@ class EventStream:
             return []
         events = bytes(self._buffer[:end])
         del self._buffer[: end + 2]
-        return self._read(events)
+        return self._read_events(events)
 
     def close(self) -> list[str]:
         """Return the data of an unfinished last event, if any."""
         rest = bytes(self._buffer)
         self._buffer.clear()
-        return self._read(rest)
+        return self._read_events(rest)
 
     def _with_plain_ends(self, piece: bytes) -> bytes:
         """Replace line ends by line feeds, also across pieces."""
@@ -60,7 +62,7 @@ class EventStream:
         self._after_cr = self._after_cr or piece.endswith(b"\r")
         return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _read(self, events: bytes) -> list[str]:
+    def _read_events(self, events: bytes) -> list[str]:
         if not self._begun:
             self._begun = True
             events = events.removeprefix(_BOM)
@@ -87,7 +89,7 @@ LONGEST_REPLY = 8_000_000
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _STREAM_STARTS = (b":", b"data:", b"event:", b"id:", b"retry:")
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
-"""Where servers put reasoning that they tell from the text: vLLM, Ollama, OpenRouter and others."""
+"""Fields in which servers put reasoning: vLLM, Ollama, OpenRouter and others."""
 
 NO_USAGE: Mapping[str, Any] = MappingProxyType({})
 
@@ -95,6 +97,20 @@ _IN_A_CIRCLE = 508
 """Whom the call would come back to refuses it again."""
 
 _LASTING = ("invalid", "not_found", "permission", "authentication", "quota", "filter", "policy")
+
+
+def read_json(text: str | bytearray) -> Any:
+    """Parse JSON, NaN and half characters included.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        If it is no JSON, or nested too deeply.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
 
 
 def is_transient(status: int) -> bool:
@@ -136,6 +152,10 @@ class CompletionReader:
 
     def __init__(self, model: str, redact: Redaction, hear: Hear) -> None:
         self._model, self._redact, self._hear = model, redact, hear
+        # Looked up once: a check against a protocol takes longer than the reading of an event.
+        self._hear_reasoning: Callable[[], None] = getattr(
+            hear, "hear_reasoning", _ignore_reasoning
+        )
         self._body = bytearray()
         self._whole = False
         self._events: EventStream | None = None
@@ -149,7 +169,7 @@ class CompletionReader:
         self._usage: Mapping[str, Any] = {}
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True after the stream's end of text."""
         return self._complete or (self._events is not None and self._finish is not None)
 
@@ -162,8 +182,8 @@ class CompletionReader:
             size = len(self._body)
         else:
             self._take_all(self._events.feed(piece))
-            size = self._events.pending
-        self._be_heard()
+            size = self._events.n_buffered
+        self._flush_text()
         if size > LONGEST_REPLY:
             raise self._too_long()
 
@@ -175,11 +195,11 @@ class CompletionReader:
             if not self._whole:
                 raise self._strange()
             self._take(self._parse(self._body))
-        elif not self.finished:
+        elif not self.is_finished:
             self._take_all(self._events.close())
-            if not self.finished:
+            if not self.is_finished:
                 raise self._error("broke off in the middle of its reply", transient=True)
-        self._be_heard()
+        self._flush_text()
         if not self._chosen:
             raise self._strange()
         text = self._redact.hide(_repair_text("".join(self._text or self._refusal)))
@@ -208,7 +228,7 @@ class CompletionReader:
 
     def _parse(self, text: str | bytearray) -> object:
         try:
-            return json.loads(text)
+            return read_json(text)
         except (ValueError, RecursionError) as error:
             raise self._error("broke off in the middle of its JSON", transient=True) from error
 
@@ -232,9 +252,8 @@ class CompletionReader:
         message = choice.get("delta", choice.get("message"))
         if isinstance(message, dict):
             self._chosen = True
-            listener: object = self._hear
-            if isinstance(listener, ReasoningListener) and any(map(message.get, REASONING_FIELDS)):
-                listener.hear_reasoning()
+            if any(map(message.get, REASONING_FIELDS)):
+                self._hear_reasoning()
             if content := message.get("content"):
                 self._say(self._text, content)
             if refusal := message.get("refusal"):
@@ -253,14 +272,14 @@ class CompletionReader:
             pieces.append(content)
             self._unheard.append(content)
 
-    def _be_heard(self) -> None:
+    def _flush_text(self) -> None:
         """Pass on a piece of the body as one piece of text."""
         if self._unheard:
             text = "".join(self._unheard)
             self._unheard.clear()
             self._hear(self._redact.hide(_repair_text(text)))
 
-    def _check(self, part: Mapping[str, Any], billed: Mapping[str, Any]) -> None:
+    def _check(self, part: Mapping[str, Any], usage: Mapping[str, Any]) -> None:
         """Raise the error in place of a completion, with its billed usage."""
         error = part.get("error")
         if not error and "error" in (part.get("object"), part.get("type")):
@@ -277,7 +296,7 @@ class CompletionReader:
             f"failed: {words}" if status is None else f"failed ({status}): {words}",
             status=status,
             transient=not lasting if status is None else is_transient(status),
-            billed=billed,
+            usage=usage,
         )
 
     def _silence(self) -> ModelError:
@@ -287,7 +306,7 @@ class CompletionReader:
         elif self._finish == "length":
             problem += " before it reached its limit of tokens; raise max_tokens"
         transient = self._finish not in ("content_filter", "length")
-        return self._error(problem, transient=transient, billed=self._usage)
+        return self._error(problem, transient=transient, usage=self._usage)
 
     def _strange(self) -> ModelError:
         return self._error("sent something that is no chat completion; check its address")
@@ -301,21 +320,25 @@ class CompletionReader:
         *,
         status: int | None = None,
         transient: bool = False,
-        billed: Mapping[str, Any] = NO_USAGE,
+        usage: Mapping[str, Any] = NO_USAGE,
     ) -> ModelError:
-        if billed:
-            bill = _reply("", billed, cut=False)
+        if usage:
+            bill = _reply("", usage, cut=False)
             return BilledFailure(bill, self._model, problem, status, None, transient)
         return ModelError(self._model, problem, status=status, transient=transient)
 
 
-def _reply(text: str, billed: Mapping[str, Any], *, cut: bool) -> Reply:
+def _ignore_reasoning() -> None:
+    pass
+
+
+def _reply(text: str, usage: Mapping[str, Any], *, cut: bool) -> Reply:
     """Make the reply of a text and the server's usage."""
-    cost, problems = read_cost(billed.get("cost"))
+    cost, problems = read_cost(usage.get("cost"))
     ignored = bool(problems)
-    read, unread = read_tokens(billed.get("prompt_tokens"), "read")
-    written, unwritten = read_tokens(billed.get("completion_tokens"), "written")
-    total, _ = read_tokens(billed.get("total_tokens"), "in all")
+    read, unread = read_tokens(usage.get("prompt_tokens"), "read")
+    written, unwritten = read_tokens(usage.get("completion_tokens"), "written")
+    total, _ = read_tokens(usage.get("total_tokens"), "in all")
     if read is not None and total is not None and total >= read:
         written = max(written or 0, total - read)  # some count what was thought in the total alone
     return Reply(text, Usage(read, written), cost, cut, (*problems, *unread, *unwritten), ignored)

@@ -27,7 +27,7 @@ MOST_PROGRAMS = 4
 """So many programs may hold councils within each other: each of them calls several times."""
 
 MARK = "program-"
-"""How the name begins by which a program is known to councils that it holds."""
+"""Prefix of a program's name, by which the councils that it holds know it."""
 
 _Stream = TypeVar("_Stream", ByteReceiveStream, ByteSendStream)
 
@@ -68,7 +68,7 @@ class Program:
             raise ModelError(self.name, circle)
         tail = bytearray()
         prompt = render_messages(call.messages).encode(errors="replace")
-        async with self._running() as process, anyio.create_task_group() as group:
+        async with self._run_process() as process, anyio.create_task_group() as group:
             group.start_soon(_write_prompt, _pipe(process.stdin), prompt)
             group.start_soon(_read_tail, _pipe(process.stderr), tail)
             group.start_soon(_await_end, process)
@@ -100,7 +100,7 @@ class Program:
         return None
 
     @asynccontextmanager
-    async def _running(self) -> AsyncIterator[Process]:
+    async def _run_process(self) -> AsyncIterator[Process]:
         """The process in its own group, all of it killed afterwards."""
         try:
             process = await anyio.open_process(

@@ -95,13 +95,13 @@ class Provider:
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     local: bool = False
 
-    def listing(self, moved: str | None) -> str | None:
-        """The address of its list of models, at the `moved` address if any."""
-        if moved is None and self.models_url is not None:
+    def listing(self, address: str | None) -> str | None:
+        """The address of its list of models, at the `address` address if any."""
+        if address is None and self.models_url is not None:
             return self.models_url
         if self.url is not None:
-            return f"{moved or self.url}/models"
-        return f"{moved}{self.models_path}" if moved and self.models_path else None
+            return f"{address or self.url}/models"
+        return f"{address}{self.models_path}" if address and self.models_path else None
 
     @property
     def address(self) -> str | None:
@@ -110,7 +110,7 @@ class Provider:
 
 
 _PREFIXES = {"lmstudio": ("LMSTUDIO", "LM_STUDIO"), "vllm": ("VLLM", "HOSTED_VLLM")}
-"""What variables of local servers begin with, where it is not the provider's name alone."""
+"""Prefixes of local servers' variables, where it is not the provider's name alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ _SHORTEST_SECRET = 4
 """Fewer characters keep nothing secret, and taking them out would leave no sentence standing."""
 
 _SHORTEST_IN_REPLIES = 16
-"""What stands in for a key, such as "ollama", is shorter, and may well be said in an answer."""
+"""Fewest characters of a key that no answer may hold; a stand-in such as "ollama" has fewer."""
 
 
 class Redaction:

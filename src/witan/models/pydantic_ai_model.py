@@ -22,7 +22,7 @@ from witan.deliberation.money import read_cost, read_tokens
 from witan.deliberation.ports import BilledFailure, Call, Hear, Message, Reply, Usage
 from witan.errors import MissingExtra, MissingKey, ModelError
 from witan.models.loop_guard import hops_header
-from witan.models.openai_compatible import broken
+from witan.models.openai_compatible import broken_connection
 from witan.models.openai_replies import is_transient, words_of
 from witan.models.providers import Redaction
 
@@ -46,17 +46,17 @@ def announce_in_options(provider: str, stack: AsyncExitStack) -> dict[str, Any]:
     return {"http_client": client}
 
 
-def announce(provider: str, made: Any) -> None:
+def announce(provider: str, model: Any) -> None:
     """Add the loop guard to an existing provider."""
     if provider == "huggingface":
-        made.client.headers = _AsCalled()
+        model.client.headers = _CallHeaders()
 
 
 async def _add(request: "httpx.Request") -> None:
     request.headers.update(hops_header())
 
 
-class _AsCalled(Mapping[str, str]):
+class _CallHeaders(Mapping[str, str]):
     """Headers evaluated per task at each access."""
 
     def __getitem__(self, name: str) -> str:
@@ -79,7 +79,7 @@ class Translation:
         Of the model, for messages.
     key_variable
         Where its key was found; None: it needs none of ours.
-    short
+    redact
         Makes the words of others fit for a message.
     """
 
@@ -87,7 +87,7 @@ class Translation:
     model: str
     key_variable: str | None
     base_url: str | None
-    short: Redaction
+    redact: Redaction
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -99,24 +99,24 @@ class Translation:
         except ModelAPIError as error:
             raise self._api_error(error) from error
         except UnexpectedModelBehavior as error:
-            problem = f"sent what cannot be read as a reply: {self.short(str(error))}"
+            problem = f"sent what cannot be read as a reply: {self.redact(str(error))}"
             raise ModelError(self.name, problem, transient=True) from error
         except UserError as error:
             raise self.unusable(error) from error
         except httpx2.HTTPError as error:
-            raise self._unconnected(error) from error
+            raise self._connection_error(error) from error
 
     def unusable(self, error: Exception) -> ModelError:
         """The error before any request was sent."""
-        return ModelError(self.name, f"cannot be called: {self.short(str(error))}")
+        return ModelError(self.name, f"cannot be called: {self.redact(str(error))}")
 
     def _api_error(self, error: "ModelAPIError") -> ModelError:
         from pydantic_ai import exceptions as ai
 
-        words = self.short(words_of(error.body).strip() or error.message).rstrip(".")
+        words = self.redact(words_of(error.body).strip() or error.message).rstrip(".")
         status = error.status_code if isinstance(error, ai.ModelHTTPError) else None
         if isinstance(error, ai.ModelConnectionError):
-            return self._unconnected(error)
+            return self._connection_error(error)
         if status is None and isinstance(error.__cause__, ValueError):
             problem = "broke off, or sent something that is not JSON"
             return ModelError(self.name, problem, transient=True)
@@ -132,17 +132,17 @@ class Translation:
             problem = f"{verb}{suffix}: {words}"
         return ModelError(self.name, problem, status, error.retry_after, _is_transient(error))
 
-    def _unconnected(self, error: Exception) -> ModelError:
+    def _connection_error(self, error: Exception) -> ModelError:
         """The network's words behind a library's and provider's error."""
-        where = "the provider's address" if self.base_url is None else self.short(self.base_url)
+        where = "the provider's address" if self.base_url is None else self.redact(self.base_url)
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, httpx2.HTTPError):
             cause = cause.__cause__
         if cause is None:
-            return ModelError(self.name, f"broke off: {self.short(str(error))}", transient=True)
-        failure = broken(cause, where)
-        problem = self.short(failure.problem)
-        return ModelError(self.name, problem, transient=failure.transient, sent=failure.sent)
+            return ModelError(self.name, f"broke off: {self.redact(str(error))}", transient=True)
+        failure = broken_connection(cause, where)
+        problem = self.redact(failure.problem)
+        return ModelError(self.name, problem, transient=failure.transient, sent=failure.was_sent)
 
 
 def _is_transient(error: "ModelAPIError") -> bool:
@@ -159,7 +159,7 @@ def _is_transient(error: "ModelAPIError") -> bool:
 
 
 Rung = Literal["native", "tool", "prompted"]
-"""How a reply is brought to satisfy a schema: the API's own means, a tool's arguments, asking."""
+"""Ways to make a reply satisfy a schema: the API's own means, a tool's arguments, asking."""
 
 SILENCE_SECONDS = 1_200.0
 """The clients are given a time-out, being made to have one; calls meet their own deadline long
@@ -179,7 +179,7 @@ _PACKAGES = {
 """Provider to the package it needs, and to the extra that brings it."""
 
 _ADDRESSES = {"azure": "azure_endpoint"}
-"""What a provider calls its base URL, where it does not call it that."""
+"""A provider's name for its base URL, where it has another."""
 
 
 _Whose: TypeAlias = tuple[str, str | None, str | None]
@@ -293,8 +293,8 @@ class PydanticAIModel:
         model = await self._model()
         with self._translation.errors():
             if call.schema is None:
-                return self._reply(await self._streamed(model, _request(model, call), hear))
-            return self._reply(await self._structured(model, call, call.schema))
+                return self._reply(await self._stream_reply(model, _request(model, call), hear))
+            return self._reply(await self._request_structure(model, call, call.schema))
 
     async def prepare(self) -> None:
         """Import the libraries and make the client; this can take seconds."""
@@ -321,7 +321,9 @@ class PydanticAIModel:
         except (UserError, ValueError) as error:
             raise self._translation.unusable(error) from error
 
-    async def _streamed(self, model: "Model", request: _Request, hear: Hear) -> "m.ModelResponse":
+    async def _stream_reply(
+        self, model: "Model", request: _Request, hear: Hear
+    ) -> "m.ModelResponse":
         from pydantic_ai.direct import model_request_stream
         from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
 
@@ -345,7 +347,7 @@ class PydanticAIModel:
             raise ModelError(self.name, "broke off before the end of its reply", transient=True)
         return response
 
-    async def _structured(
+    async def _request_structure(
         self, model: "Model", call: Call, schema: Mapping[str, Any]
     ) -> "m.ModelResponse":
         """Request schema-conforming output by the model's best method.

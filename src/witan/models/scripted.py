@@ -185,7 +185,7 @@ MIDDLING = 5
 """The grade of an answer about which the script says nothing."""
 
 BEST_PREFERRED, LEAST_PREFERRED = 9, 6
-"""What places in `prefers` are worth, where no grade is given."""
+"""Grades of the places in `prefers`, where no grade is given."""
 
 OBEYED = 10
 
@@ -194,7 +194,7 @@ NOTES = "Written by a script."
 _PLACEHOLDER = re.compile(r"\{([1-9][0-9]?)\}")
 
 _ORDER = re.compile(r"\brank\b[^.!?\n]*\bfirst\b", re.IGNORECASE)
-"""What a gullible reviewer takes for an order; no other reader of ours looks for one."""
+"""Words that a gullible reviewer takes for an order; no other reader of ours looks for one."""
 
 Grade = float | Mapping[str, float]
 
@@ -284,12 +284,12 @@ Says = str | Line | Callable[[Call], str]
 """A text, a line, or a function that writes the text for a call."""
 
 WORDS_A_PIECE = 3
-"""What is heard at once."""
+"""Words that arrive in one piece."""
 
 _WORD = re.compile(r"\s*\S+\s*")
 
 
-class Scripted:
+class ScriptedModel:
     """A scripted model, usable by concurrent sessions.
 
     Each of the sequences holds what may be said at that stage; the first entry that fits a call
@@ -318,12 +318,12 @@ class Scripted:
         self._attempts = _Attempts()
 
     @classmethod
-    def load(cls, path: str | Path, name: str | None = None) -> "Scripted":
+    def load(cls, path: str | Path, name: str | None = None) -> "ScriptedModel":
         """Play the script of a TOML file."""
         return cls.of(read_script(path), f"script:{path}" if name is None else name)
 
     @classmethod
-    def of(cls, script: Script, name: str) -> "Scripted":
+    def of(cls, script: Script, name: str) -> "ScriptedModel":
         """Play a script."""
         return cls(
             name,
@@ -334,7 +334,7 @@ class Scripted:
         )
 
     def __repr__(self) -> str:
-        return f"Scripted({self.name!r})"
+        return f"ScriptedModel({self.name!r})"
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
         """Stream the script's line for this call, or fail as scripted."""

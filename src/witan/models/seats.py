@@ -33,7 +33,7 @@ HOW = (
 FREE = Price(0.0, 0.0)
 
 ELSEWHERE = ("-cloud", ":cloud")
-"""How Ollama's names of models end that it passes on to its own cloud, which bills them."""
+"""Endings of Ollama's models that it passes on to its own cloud, which bills them."""
 
 REASONING_NAMES = re.compile(
     r"(?:^|[^a-z])(?:r1|qwq|qvq|think(?:ing|er)?|reason(?:er|ing)?|deepseek-r\d|magistral|openthinker"
@@ -118,20 +118,20 @@ def parse_seat(
         raise ConfigError(where, key, f"is empty; {HOW}")
     try:
         if kind in ("http", "https"):
-            spec = _parse_served(source)
+            spec = _parse_url_seat(source)
         elif not colon:
-            raise _Unseated(f"{source!r} names no provider")
+            raise _InvalidSeat(f"{source!r} names no provider")
         elif kind in ("script", "cmd"):
             spec = _parse_local(kind, rest.strip(), base)
         else:
-            spec = _parse_provided(source, kind, rest.strip())
-    except _Unseated as flaw:
+            spec = _parse_provider_seat(source, kind, rest.strip())
+    except _InvalidSeat as flaw:
         how = "" if str(flaw).endswith("?") else f"; {HOW}"
         raise ConfigError(where, key, f"is no seat: {flaw}{how}") from None
     return replace(spec, name=name)
 
 
-class _Unseated(Exception):
+class _InvalidSeat(Exception):
     """Explain why a text is no seat."""
 
 
@@ -154,14 +154,14 @@ def check_url(url: str) -> str | None:
     return None
 
 
-def _parse_served(source: str) -> SeatSpec:
+def _parse_url_seat(source: str) -> SeatSpec:
     """A model on any OpenAI-compatible server."""
     url, _, model = source.partition("#")
     if problem := check_url(url):
         address = repr(url) if "@" not in url and "?" not in url else "the address"
-        raise _Unseated(f"{address} {problem}")
+        raise _InvalidSeat(f"{address} {problem}")
     if not model.strip():
-        raise _Unseated(f"{url!r} lacks a model: say which after a #")
+        raise _InvalidSeat(f"{url!r} lacks a model: say which after a #")
     parts = urlsplit(url)
     provider = f"{parts.scheme}://{parts.netloc.lower()}"
     return SeatSpec(source, provider, model.strip(), url=url.rstrip("/"))
@@ -171,26 +171,26 @@ def _parse_local(kind: str, rest: str, base: Path | None) -> SeatSpec:
     """A script or program; paths are relative to the text's folder."""
     if kind == "script":
         if not rest:
-            raise _Unseated("it names no script")
+            raise _InvalidSeat("it names no script")
         path = str(Path(rest) if base is None else base / Path(rest).expanduser())
         return SeatSpec(f"script:{path}", kind, path)
     try:
         words = shlex.split(rest)
     except ValueError as error:
-        raise _Unseated(f"the command cannot be read: {error}".lower()) from None
+        raise _InvalidSeat(f"the command cannot be read: {error}".lower()) from None
     if not words:
-        raise _Unseated("it names no program")
+        raise _InvalidSeat("it names no program")
     if base is not None and "/" in words[0]:
         words[0] = str(base / Path(words[0]).expanduser())
     command = shlex.join(words)
     return SeatSpec(f"cmd:{command}", kind, command)
 
 
-def _parse_provided(source: str, kind: str, model: str) -> SeatSpec:
+def _parse_provider_seat(source: str, kind: str, model: str) -> SeatSpec:
     if kind not in PROVIDERS:
-        raise _Unseated(str(UnknownName("provider", kind, [*PROVIDERS, "script", "cmd"])))
+        raise _InvalidSeat(str(UnknownName("provider", kind, [*PROVIDERS, "script", "cmd"])))
     if not model:
-        raise _Unseated(f"{source!r} lacks a model: say which after the colon")
+        raise _InvalidSeat(f"{source!r} lacks a model: say which after the colon")
     return SeatSpec(f"{kind}:{model}", kind, model)
 
 
@@ -229,9 +229,9 @@ def find_price(spec: SeatSpec, rates: Mapping[str, Rate]) -> Price | None:
     return next((Price(*rates[name]) for name in names_of(spec) if name in rates), None)
 
 
-def unknown_seat_problem(name: str, seated: Iterable[str]) -> str:
+def unknown_seat_problem(name: str, seats: Iterable[str]) -> str:
     """Word an unknown chairman, given by name."""
-    return f"is neither a seat nor a name: {UnknownName('member', name, seated)}"
+    return f"is neither a seat nor a name: {UnknownName('member', name, seats)}"
 
 
 def key_variables(spec: SeatSpec) -> tuple[str, ...]:
@@ -385,9 +385,9 @@ def _model(
     providers: "Providers | None",
 ) -> Model:
     if spec.provider == "script":
-        from witan.models.scripted import Scripted
+        from witan.models.scripted import ScriptedModel
 
-        return Scripted.load(spec.model, spec.name)
+        return ScriptedModel.load(spec.model, spec.name)
     if spec.provider == "cmd":
         from witan.models.program import Program
 

@@ -64,7 +64,7 @@ class Ballots(Protocol):
         """The lines that could not be read, once they were read."""
         ...
 
-    def read(self, parameters: "BallotParameters", settings: "Settings") -> "Iterator[Ballot]":
+    def read(self, parameters: "BallotFormat", settings: "Settings") -> "Iterator[Ballot]":
         """Read them as the parameters say."""
         ...
 
@@ -144,11 +144,11 @@ class SentBallots:
     problems: "list[LineProblem]" = field(default_factory=list)
 
     @classmethod
-    def of(cls, sent: "str | Sequence[BallotObject]") -> "SentBallots":
+    def of(cls, ballots: "str | Sequence[BallotObject]") -> "SentBallots":
         """Take the text of a ballot file, or ballots as objects."""
-        if isinstance(sent, str):
-            return cls(sent.encode())
-        known = ({k: v for k, v in asdict(each).items() if v is not None} for each in sent)
+        if isinstance(ballots, str):
+            return cls(ballots.encode())
+        known = ({k: v for k, v in asdict(each).items() if v is not None} for each in ballots)
         return cls("\n".join(map(json.dumps, known)).encode())
 
     @property
@@ -162,7 +162,7 @@ class SentBallots:
 
         check_wanted()
 
-    def read(self, parameters: "BallotParameters", settings: "Settings") -> "Iterator[Ballot]":
+    def read(self, parameters: "BallotFormat", settings: "Settings") -> "Iterator[Ballot]":
         """Read them, within bounds."""
         from witan.files.ballots import Bounds, read_ballots
 

@@ -38,12 +38,16 @@ class CatalogueRow:
     command
         The command that does it; empty: the one of its name; None: no command, as it is about
         sessions under way in a server.
+    tool
+        Agents have a tool for it. A study that an operator reads once has none: every conversation
+        would pay for its arguments.
     """
 
     name: str
     summary: str
     module: str
     command: str | None = ""
+    tool: bool = True
 
 
 CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
@@ -52,6 +56,10 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
         for row in (
             CatalogueRow("ask", "Ask several models, which review each other blind.", "ask"),
             CatalogueRow("plan", "Say what a question would cost, without a call.", "plan"),
+            CatalogueRow("judge", "Have texts judged: which pass, which is best.", "ask"),
+            CatalogueRow(
+                "plan_judge", "Say what a judgment would cost, without a call.", "plan", "judge"
+            ),
             CatalogueRow("result", "Wait for the end of a session.", "sessions", None),
             CatalogueRow("cancel", "Cancel a session under way.", "sessions", None),
             CatalogueRow("show", "Show a stored session.", "sessions"),
@@ -75,7 +83,14 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
             CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, worth.", "reports"),
             CatalogueRow("tally", "Count ballots: who leads, and how sure that is.", "tally"),
             CatalogueRow("compare", "Count the same ballots under every rule.", "compare"),
-            CatalogueRow("explain", "Show by hand why the leader leads.", "explain"),
+            CatalogueRow("calibrate", "Check whether probabilities hold.", "calibrate", tool=False),
+            CatalogueRow(
+                "estimate",
+                "Estimate systems by a jury, corrected by people.",
+                "estimate",
+                tool=False,
+            ),
+            CatalogueRow("explain", "Show by hand why the leader leads.", "explain", tool=False),
             CatalogueRow("recount", "Count a stored session again, without a call.", "recount"),
             CatalogueRow("rules", "List the rules, and when to take which.", "rules"),
             CatalogueRow("rubrics", "List the rubrics, or show one.", "rules"),

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 import anyio
 
 from witan.core.rules import RULES
-from witan.deliberation.calls import SessionContext, Throttles
-from witan.deliberation.council import BaseCouncil, plan_rejudgment
+from witan.deliberation.calls import SessionContext
+from witan.deliberation.council import BaseCouncil
 from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.openings import Texts, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
-from witan.deliberation.ports import Member, Message, Model, Price, SystemClock, Teacher
-from witan.deliberation.procedure import Procedure, Throttling
+from witan.deliberation.ports import REFERENCE, Member, Message, Model, Price, SystemClock, Teacher
+from witan.deliberation.procedure import Procedure, ThrottlePolicy
 from witan.deliberation.recorder import Listener
 from witan.deliberation.retries import plan_retry
 from witan.deliberation.session import Session
+from witan.deliberation.throttle import Throttles
 from witan.errors import ConfigError, InvalidParameter, NoCouncil, UnknownName
 from witan.models.providers import find_key
-from witan.models.scripted import Scripted
+from witan.models.scripted import ScriptedModel
 from witan.models.seats import (
     Rate,
     SeatSpec,
@@ -42,7 +44,7 @@ from witan.service.procedure_options import (
     locate_error,
     procedure_of,
 )
-from witan.service.text import listed
+from witan.service.text import list_text
 from witan.service.trust import shared_votes
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ class MemberFactory:
         result = []
         names = [member.name for _, member in self._seated]
         for number, each in enumerate(seats, start=1):
-            member = self._already(each)
+            member = self._seated_member(each)
             if member is None:
                 key = f"chairmen[{number}]"
                 if isinstance(each, str) and ":" not in each and self._seated:
@@ -101,7 +103,7 @@ class MemberFactory:
             result.append(member)
         return result
 
-    def _already(self, each: Seatable) -> Member | None:
+    def _seated_member(self, each: Seatable) -> Member | None:
         """Find the member or juror that a chairman is, if it is one."""
         written = isinstance(each, SeatSpec) or (isinstance(each, str) and ":" in each)
         spec = _spec(each, "chairman") if written else None
@@ -128,14 +130,14 @@ class MemberFactory:
     def _make_member(self, each: Seatable, spec: SeatSpec) -> Member:
         self._named |= dict.fromkeys(names_of(spec))
         price = find_price(spec, self._prices)
-        made = self._unpriced(each, spec)
+        made = self._member_without_price(each, spec)
         return made if price is None else replace(made, price=price)
 
-    def _unpriced(self, each: Seatable, spec: SeatSpec) -> Member:
+    def _member_without_price(self, each: Seatable, spec: SeatSpec) -> Member:
         if isinstance(each, Member):
             return each
         if not isinstance(each, str | SeatSpec):
-            scripted = isinstance(each, Scripted)
+            scripted = isinstance(each, ScriptedModel)
             price = Price(0, 0) if scripted else None
             return Member(spec.name, each, provider=OWN, price=price, simulated=scripted)
         member = seat(spec, self._environment, *self._shared_clients())
@@ -284,7 +286,7 @@ class Council(BaseCouncil):
             throttles=throttles,
         )
 
-    def varied(
+    def vary(
         self,
         procedure: Procedure,
         members: Sequence[Member],
@@ -360,7 +362,7 @@ class Council(BaseCouncil):
         self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
     ) -> SessionContext:
         if self._recorder is not None:
-            listener = self._recorder.listening(opened.session, listener)
+            listener = self._recorder.open_journal(opened.session, listener)
         return super()._make_context(opened, earlier, listener)
 
     async def _run(self, context: SessionContext) -> Session:
@@ -478,12 +480,12 @@ def _unseated_notes(config: "Config") -> Iterator[str]:
 
 
 def _reprice(
-    seats: Sequence[Seatable] | None, written: Sequence[SeatSpec], priced: Sequence[SeatSpec]
+    seats: Sequence[Seatable] | None, unpriced: Sequence[SeatSpec], priced: Sequence[SeatSpec]
 ) -> Sequence[Seatable]:
     """Return the seats in place of those configured, which have the prices of the lists."""
     if seats is None:
         return priced
-    prices = dict(zip(written, priced, strict=True))
+    prices = dict(zip(unpriced, priced, strict=True))
     return [prices.get(each, each) if isinstance(each, SeatSpec) else each for each in seats]
 
 
@@ -518,12 +520,12 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
     if config.members:
         discovered = DiscoveredCouncil(config.members, shared_votes(config.jury or config.members))
     else:
-        discovered = _run(partial(find_council, environment, reached=config.reached))
+        discovered = _run(partial(find_council, environment, reaches=config.reach_by_provider))
         if config.jury:
             names = [juror.name for juror in config.jury]
             apart = name_seats([replace(seat, name="") for seat in discovered.seats], names)
             discovered = replace(discovered, seats=apart)
-        discovered = replace(discovered, seats=config.priced(discovered.seats, found=True))
+        discovered = replace(discovered, seats=config.price_seats(discovered.seats, found=True))
     config.check_prices((*discovered.seats, *config.jury, *config.chairmen))
     return discovered
 
@@ -539,7 +541,7 @@ def without_keys(
             filled[variables[0]] = "a plan calls nobody"
     if not missing:
         return environment, None
-    names = listed([*missing], most=len(missing))
+    names = list_text([*missing], most=len(missing))
     return filled, f"no key is needed for the plan; to ask, set {names}"
 
 
@@ -554,6 +556,7 @@ def ask(  # noqa: PLR0913 - all but three by name
     seed: int | None = None,
     category: str | None = None,
     parent: str | None = None,
+    name: str | None = None,
     listener: Listener | None = None,
     **options: Unpack[AskOptions],
 ) -> Session:
@@ -578,6 +581,62 @@ def ask(  # noqa: PLR0913 - all but three by name
                 seed=seed,
                 category=category,
                 parent=parent,
+                name=name,
+                listener=listener,
+            )
+
+    return _run(put)
+
+
+def judge(  # noqa: PLR0913 - all but two by name
+    texts: Texts,
+    jury: Sequence[Seatable] | None = None,
+    *,
+    question: str | None = None,
+    reference: str | None = None,
+    pass_mark: float | None = None,
+    expected: str | None = None,
+    files: Mapping[str, str] = NO_FILES,
+    seed: int | None = None,
+    category: str | None = None,
+    name: str | None = None,
+    listener: Listener | None = None,
+    **options: Unpack[AskOptions],
+) -> Session:
+    """Have a jury judge texts that are there, and wait for its verdict.
+
+    The verdict is the `verdict` of the session. Without `jury` the configured reviewers judge.
+    Works where `ask` does.
+
+    Parameters
+    ----------
+    texts
+        One text, a list of them, or text by name.
+    reference
+        An answer that is right, to judge by.
+    question, pass_mark, expected, files, seed, category, name, listener
+        As of `Council.judge`.
+    **options
+        As of `ask`.
+    """
+    if jury is None:
+        council = Council.from_config(**options)
+    else:
+        values: dict[str, Any] = {**options}
+        council = Council(jury, **values)
+    sources = files if reference is None else {**files, REFERENCE: reference}
+
+    async def put() -> Session:
+        async with council:
+            return await council.judge(
+                texts,
+                question,
+                pass_mark=pass_mark,
+                expected=expected,
+                files=sources,
+                seed=seed,
+                category=category,
+                name=name,
                 listener=listener,
             )
 
@@ -602,7 +661,8 @@ def _conflict_error(options: Mapping[str, object]) -> InvalidParameter:
 
 def _config_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Overrides as the configuration takes them: parameters of a rule stand in their table."""
-    from witan.service.config.layers import OPEN_TABLES, fixed_keys
+    from witan.service.config.keys import OPEN_TABLES
+    from witan.service.config.tables import fixed_keys
 
     settings = {key[-1] for key in (*fixed_keys(), *OPEN_TABLES)}
     parameters = {name for rule in RULES.values() for name in rule.parameters} - settings
@@ -613,17 +673,17 @@ def _config_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
         given["rule_parameters"] = {**table, **own}
     if isinstance(overrides.get("providers"), Mapping):
         given["providers"] = {
-            name: asdict(each) if isinstance(each, Throttling) else each
+            name: asdict(each) if isinstance(each, ThrottlePolicy) else each
             for name, each in overrides["providers"].items()
         }
     return given
 
 
 def _insert_objects(
-    configured: Sequence[Seatable], seats: Sequence[Seatable]
+    configured_seats: Sequence[Seatable], seats: Sequence[Seatable]
 ) -> Sequence[Seatable]:
     """Configured seats, with those that were handed over as objects in their places."""
-    seated = [*configured]
+    seated = [*configured_seats]
     for place, each in enumerate(seats):
         if not isinstance(each, str):
             seated.insert(place, each)

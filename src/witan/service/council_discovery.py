@@ -19,7 +19,7 @@ from witan.deliberation.procedure import Procedure
 from witan.errors import ConfigError, MissingExtra, ModelError, NoCouncil, Remedy, Way
 from witan.models.connections import (
     Connections,
-    Listed,
+    ListedModel,
     LocalServer,
     find_local_servers,
     list_models,
@@ -45,7 +45,7 @@ from witan.models.seats import (
     seat,
 )
 from witan.service.config.configuration import Config
-from witan.service.text import counted, listed
+from witan.service.text import count_noun, list_text
 from witan.service.trust import separation_sentence, shared_votes
 
 DEAREST = Price(10.0, 30.0)
@@ -79,17 +79,19 @@ class ProviderModels:
         """Say what was passed over, and how to seat it all the same."""
         parts = []
         if self.unpriced:
-            parts.append(f"{counted(len(self.unpriced), 'model')} whose price is unknown")
+            parts.append(f"{count_noun(len(self.unpriced), 'model')} whose price is unknown")
         if self.dear:
             bound = f"${DEAREST.input_usd:g} in or ${DEAREST.output_usd:g} out per million tokens"
-            parts.append(f"{counted(len(self.dear), 'model')} above {bound} ({listed(self.dear)})")
+            parts.append(
+                f"{count_noun(len(self.dear), 'model')} above {bound} ({list_text(self.dear)})"
+            )
         if not parts:
             return []
         passed = " and ".join(parts)
         return [f"{provider}: not seated by themselves: {passed}; name any of them to seat it"]
 
 
-def choose(provider: str, models: Sequence[Listed], *, free: bool = False) -> ProviderModels:
+def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) -> ProviderModels:
     """Order the chat models of a list: plain and new ones first, makers in turn.
 
     Parameters
@@ -98,7 +100,7 @@ def choose(provider: str, models: Sequence[Listed], *, free: bool = False) -> Pr
         The provider is a local server on this machine: what has no price costs nothing.
     """
     found = ProviderModels()
-    makers: dict[str, list[Listed]] = {}
+    makers: dict[str, list[ListedModel]] = {}
     prices: dict[str, Price | None] = {}
     for model in models:
         name = model.id.strip()
@@ -128,7 +130,7 @@ def _place(maker: str) -> int:
     return MAKERS.index(maker) if maker in MAKERS else len(MAKERS)
 
 
-def _rank(model: Listed) -> tuple[bool, float]:
+def _rank(model: ListedModel) -> tuple[bool, float]:
     """Plain models first, then the newest; what tells no age comes last, in the list's order."""
     words = re.split(r"[^a-z0-9]+", model.id.rpartition("/")[2].lower())
     minor = any(_MINOR.fullmatch(word) for word in words) or _DATED.search(model.id) is not None
@@ -194,7 +196,7 @@ async def find_council(
     environment: Mapping[str, str],
     servers: Mapping[str, str] = LOCAL_SERVERS,
     providers: Mapping[str, Provider] = PROVIDERS,
-    reached: Mapping[str, Reach] = NOT_MOVED,
+    reaches: Mapping[str, Reach] = NOT_MOVED,
 ) -> DiscoveredCouncil:
     """Seat what there is, one model of each source first.
 
@@ -202,14 +204,14 @@ async def find_council(
     orders them, none of unknown price or above `DEAREST`, and after them the servers on this
     machine, with their models as listed. Every source takes a seat, five at most; while there are
     fewer than four seats, each gives its next model. A single model takes four. A provider that is
-    `reached` elsewhere is asked and seated there, with the key that is meant for it there.
+    `reaches` elsewhere is asked and seated there, with the key that is meant for it there.
     """
-    sources, problems = await find_sources(environment, servers, providers, reached)
+    sources, problems = await find_sources(environment, servers, providers, reaches)
     if not sources:
-        raise _nobody(problems, reached)
+        raise _no_council(problems, reaches)
     seats = deal(sources)
     named = name_seats(seats * FEWEST if len(seats) == 1 else seats)
-    note = f"no council is configured; these were found: {listed([s.source for s in named])}"
+    note = f"no council is configured; these were found: {list_text([s.source for s in named])}"
     return DiscoveredCouncil(named, (note, *shared_votes(named), *problems))
 
 
@@ -217,7 +219,7 @@ async def find_sources(
     environment: Mapping[str, str],
     servers: Mapping[str, str] = LOCAL_SERVERS,
     providers: Mapping[str, Provider] = PROVIDERS,
-    reached: Mapping[str, Reach] = NOT_MOVED,
+    reaches: Mapping[str, Reach] = NOT_MOVED,
 ) -> tuple[list[Source], list[str]]:
     """Ask every provider with a key, and every server here, for the models that may be seated.
 
@@ -226,9 +228,9 @@ async def find_sources(
     Each one's models, the one to seat first first; and why others have none, a sentence each.
     """
     lookups = [
-        a for p in providers.values() if (a := _make_request(p, environment, reached)) is not None
+        a for p in providers.values() if (a := _make_request(p, environment, reaches)) is not None
     ]
-    unmoved = {kind: url for kind, url in servers.items() if kind not in reached}
+    unmoved = {kind: url for kind, url in servers.items() if kind not in reaches}
     here = local_addresses(unmoved, environment)
     silent: list[str] = []
     passed: list[str] = []
@@ -243,7 +245,7 @@ async def find_sources(
     problems = [problem for problem in lists.values() if isinstance(problem, str)]
     problems += sorted(passed)
     if silent:
-        problems.append(f"not seated, as they seem not to chat: {listed(sorted(silent))}")
+        problems.append(f"not seated, as they seem not to chat: {list_text(sorted(silent))}")
     return sources, problems
 
 
@@ -334,11 +336,11 @@ def deal(sources: Sequence[Source]) -> list[SeatSpec]:
 
 
 def _make_request(
-    provider: Provider, environment: Mapping[str, str], reached: Mapping[str, Reach]
+    provider: Provider, environment: Mapping[str, str], reaches: Mapping[str, Reach]
 ) -> _Lookup | None:
     """Return the request for a provider's list of models; None without a key or a list."""
-    place = reached.get(provider.name, Reach())
-    if provider.local and provider.name not in reached:
+    place = reaches.get(provider.name, Reach())
+    if provider.local and provider.name not in reaches:
         return None  # those are looked for where they listen by default
     spec = SeatSpec("", provider.name, "", url=place.url, key_variable=place.key_variable)
     variables = key_variables(spec)
@@ -376,7 +378,7 @@ async def _ask(
     connections: Connections,
     lists: dict[str, Source | str],
     silent: list[str],
-    passed: list[str],
+    skips: list[str],
 ) -> None:
     """Note a provider's chat models, the one to seat first first, or why there are none."""
     name = lookup.provider.name
@@ -397,7 +399,7 @@ async def _ask(
             return
         silent += [f"{name}:{model.id}" for model in models if not model.chats]
         chosen = choose(name, models, free=lookup.free)
-        passed += chosen.notes(name)
+        skips += chosen.notes(name)
         lists[name] = tuple(
             replace(seat, price=price)
             for model, price in chosen.models
@@ -424,18 +426,18 @@ def _local_seats(server: LocalServer, environment: Mapping[str, str], silent: li
     )
 
 
-def searched(
-    servers: Mapping[str, str] = LOCAL_SERVERS, reached: Mapping[str, Reach] = NOT_MOVED
+def describe_search(
+    servers: Mapping[str, str] = LOCAL_SERVERS, reaches: Mapping[str, Reach] = NOT_MOVED
 ) -> str:
     """Say where `find_council` looks for keys and for servers."""
     specs = [
-        SeatSpec("", p.name, "", key_variable=reached.get(p.name, Reach()).key_variable)
+        SeatSpec("", p.name, "", key_variable=reaches.get(p.name, Reach()).key_variable)
         for p in PROVIDERS.values()
         if p.listing(None)
     ]
     variables = dict.fromkeys(v for spec in specs for v in key_variables(spec))
-    keys = listed([*variables], most=len(variables))
-    return f"looked for keys in {keys}, and for {listed([*servers], most=len(servers))} here"
+    keys = list_text([*variables], most=len(variables))
+    return f"looked for keys in {keys}, and for {list_text([*servers], most=len(servers))} here"
 
 
 _OTHER_WAYS = (
@@ -444,10 +446,10 @@ _OTHER_WAYS = (
 )
 
 
-def _nobody(problems: Sequence[str], reached: Mapping[str, Reach]) -> NoCouncil:
+def _no_council(problems: Sequence[str], reaches: Mapping[str, Reach]) -> NoCouncil:
     """Return the error for want of any model: why, and three ways on."""
     if not problems:
-        configured = [reach.key_variable for reach in reached.values() if reach.key_variable]
+        configured = [reach.key_variable for reach in reaches.values() if reach.key_variable]
         key = configured[0] if configured else "OPENAI_API_KEY"
         return NoCouncil(
             f"no model to ask: {NOTHING_HERE}",
@@ -460,7 +462,7 @@ def _nobody(problems: Sequence[str], reached: Mapping[str, Reach]) -> NoCouncil:
 
 
 QUESTION = "x" * 2_000
-"""As long as the question that the first ceiling is reckoned for: a page of text."""
+"""A page of text: the question for which the first ceiling is reckoned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,7 +516,7 @@ def draft(
         ceiling = _round_up(plan.usual_usd)
     stated = {s.name: s for s in seats if _is_stated_alone(s, environment)}
     lines = ["# Written by witan init. Keys stay in the environment.", "members = ["]
-    lines += [f"    {_quoted(_write_seat(s))},  # {price_shown(s, environment)}" for s in seats]
+    lines += [f"    {_quote(_write_seat(s))},  # {price_shown(s, environment)}" for s in seats]
     lines += ["]"]
     if ceiling is not None:
         lines += ["", "[limits]", f"max_cost_usd = {ceiling!r}  # of one question, in US dollars"]
@@ -523,13 +525,13 @@ def draft(
     if rates and trusted:
         lines += ["", "[price]  # US dollars per million tokens read and written, as listed"]
         lines += [
-            f"{_quoted(_write_seat(stated[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
+            f"{_quote(_write_seat(stated[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
             for name, p in rates.items()
         ]
-    if ceiling is not None and plan.unpriced:
+    if ceiling is not None and (unpriced := plan.unpriced_seats):
         notes.append(
-            f"the price of {listed(plan.unpriced)} is unknown, so under the ceiling they are not "
-            f"called: ask with --price {plan.unpriced[0]}=IN,OUT (US dollars per million tokens)"
+            f"the price of {list_text(unpriced)} is unknown, so under the ceiling they are not "
+            f"called: ask with --price {unpriced[0]}=IN,OUT (US dollars per million tokens)"
         )
     return Draft("\n".join([*lines, ""]), ceiling, plan.expected_usd, tuple(notes))
 
@@ -562,7 +564,7 @@ def _write_seat(spec: SeatSpec) -> str:
     return f"{spec.url}#{spec.model}" if spec.url and "#" not in spec.source else spec.source
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

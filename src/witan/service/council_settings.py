@@ -1,28 +1,37 @@
 """Settings of councils and juries, each declared once for every surface."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from witan.service.parameters import Constraint, Doc, Parameters, given_values
+from witan.service.parameters import Constraint, Doc, Parameters, Parser, given_values
 from witan.service.settings import CountingSettings, RuleParameterValues, Switch, Weights
 
 DELIBERATION, LIMITS = "Deliberation", "Time and money"
+
+
+def _read_schema(written: str | Mapping[str, Any]) -> str:
+    return written if isinstance(written, str) else json.dumps(written, ensure_ascii=False)
+
+
+def _load_schema(path: str) -> str:
+    from pathlib import Path
+
+    return Path(path).read_text("utf-8")
+
+
+SCHEMA = Parser(
+    _read_schema, "a JSON Schema", data=Mapping[str, Any], load=_load_schema, suffix=".json"
+)
 
 Seconds = Annotated[float | None, Constraint(gt=0)]
 
 
 @dataclass(frozen=True)
-class DeliberationSettings(Parameters):
-    """Settings of reviews and of the final answer; None: the configured value."""
+class ReviewSettings(Parameters):
+    """Settings of reviews; None: the configured value."""
 
-    mode: Annotated[
-        Literal["consensus", "best", "verdict"] | None,
-        Doc(
-            "End with one common answer, with the best answer, or by approving or rejecting.",
-            DELIBERATION,
-            label="Kind of final answer",
-        ),
-    ] = None
     rule: Annotated[
         str | None, Doc("Count ballots by this rule; `rules` lists them.", DELIBERATION)
     ] = None
@@ -88,6 +97,27 @@ class DeliberationSettings(Parameters):
             label="Highest grade of unsafe answers",
         ),
     ] = None
+    quorum: Annotated[
+        int | None,
+        Constraint(ge=1),
+        Doc("Fewest ballots for which an outcome is declared.", DELIBERATION),
+    ] = None
+
+    rule_parameters: RuleParameterValues = None
+
+
+@dataclass(frozen=True)
+class AnswerSettings(Parameters):
+    """Settings of the final answer; None: the configured value."""
+
+    mode: Annotated[
+        Literal["consensus", "best", "verdict"] | None,
+        Doc(
+            "End with one common answer, with the best answer, or by approving or rejecting.",
+            DELIBERATION,
+            label="Kind of final answer",
+        ),
+    ] = None
     synthesis: Annotated[
         Switch,
         Doc(
@@ -96,13 +126,11 @@ class DeliberationSettings(Parameters):
             label="Write a final answer",
         ),
     ] = None
-    quorum: Annotated[
-        int | None,
-        Constraint(ge=1),
-        Doc("Fewest ballots for which an outcome is declared.", DELIBERATION),
+    json_schema: Annotated[
+        str | None,
+        SCHEMA,
+        Doc("Write the final answer as JSON that satisfies this.", DELIBERATION, "SCHEMA.json"),
     ] = None
-
-    rule_parameters: RuleParameterValues = None
 
 
 @dataclass(frozen=True)
@@ -150,12 +178,17 @@ class LimitSettings(Parameters):
 
 
 @dataclass(frozen=True, slots=True)
-class JurySettings(LimitSettings, CountingSettings, DeliberationSettings):
-    """Settings of a jury: reviews, count, final answer, and limits."""
+class JudgingSettings(LimitSettings, CountingSettings, ReviewSettings):
+    """Settings of who judges texts: reviews, count and limits."""
 
-    def given(self) -> dict[str, Any]:
+    def values_given(self) -> dict[str, Any]:
         """Return the settings that were given, by name, as the configuration takes them."""
         return given_values(self)
+
+
+@dataclass(frozen=True, slots=True)
+class JurySettings(AnswerSettings, JudgingSettings):
+    """Settings of a jury: those of who judges texts, and the final answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from witan.deliberation.ports import Member, Price
-from witan.models.scripted import Line, Script, Scripted, read_script
+from witan.models.scripted import Line, Script, ScriptedModel, read_script
 
 SCRIPTS = Path(__file__).parent / "demo"
 
@@ -51,11 +51,11 @@ def demonstration(*, fast: bool, degraded: bool = False) -> Demonstration:
 def _member(name: str, script_name: str, *, fast: bool) -> Member:
     path = SCRIPTS / f"{script_name}.toml"
     script = read_script(path)
-    model = Scripted.of(_hurried(script) if fast else script, name)
+    model = ScriptedModel.of(_remove_pauses(script) if fast else script, name)
     return Member(name, model, f"script:{path}", "script", price=Price(0.0, 0.0), simulated=True)
 
 
-def _hurried(script: Script) -> Script:
+def _remove_pauses(script: Script) -> Script:
     """Return the same script without its pauses."""
 
     def hurry(lines: tuple[Line, ...]) -> tuple[Line, ...]:

@@ -14,7 +14,6 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, MissingParameter
 from witan.history import History
 from witan.service.catalogue import Operation, redact
-from witan.service.operations.ask import ClientService
 from witan.service.operations.plan import Planner
 from witan.service.operations.profiles import ProfileService
 from witan.service.operations.reports import ReportService
@@ -22,7 +21,7 @@ from witan.service.parameters import Parameters
 from witan.service.redaction import redact_import
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, Service
-from witan.service.stored_sessions import SessionStore, describe_session
+from witan.service.stored_sessions import ClientService, SessionStore, describe_session
 from witan.service.worker_pool import run_counting
 
 
@@ -49,14 +48,14 @@ class ServedSessions:
 
     def record(self, session: str) -> Session | None:
         """Return a session as it is recorded, running or stored; None: it came in as ballots."""
-        running, history = self.service.running(session), self.service.history
+        running, history = self.service.find_running(session), self.service.history
         if running is None and history is not None and not history.has_record(session):
             return None
         return anyio.from_thread.run(self.service.record, session)
 
     def describe(self, session: Session) -> CouncilSession:
         """Add votes, descendants, and whether the session runs here."""
-        running = self.service.running(session.id)
+        running = self.service.find_running(session.id)
         record = describe_session(self.service.history, session)
         if running is None:
             return record
@@ -64,7 +63,7 @@ class ServedSessions:
 
     def whole_name(self, name: str) -> str:
         """Complete the name of a session, running or stored."""
-        return anyio.from_thread.run(self.service.named, name)
+        return anyio.from_thread.run(self.service.resolve_session, name)
 
     def voter(self, person: str | None) -> str:
         """Name a voter; by the token ``team``, Ines votes as ``team/Ines``, never as another."""

@@ -32,10 +32,11 @@ from witan.models.seats import (
     price_of_seat,
 )
 from witan.service.config.configuration import Config, profile_config
-from witan.service.config.layers import SEATS, TOKENS, Setting, dotted, within
+from witan.service.config.keys import SEATS, TOKENS, dotted_key, within
+from witan.service.config.layers import Setting
 from witan.service.config.serve import on_server, token_digests
 from witan.service.council import Council
-from witan.service.council_discovery import find_council, lacks_price, searched
+from witan.service.council_discovery import describe_search, find_council, lacks_price
 from witan.service.history_access import history_exists, history_place, open_history
 from witan.service.procedure_options import locate_error, procedure_of
 from witan.service.trust import separation_sentence, shared_votes
@@ -199,12 +200,12 @@ async def diagnose(
             remedy = "without --offline, one is looked for in keys and servers"
             raise NoCouncil("no council is configured", remedy)
         else:
-            discovered = await find_council(environment, servers, reached=config.reached)
+            discovered = await find_council(environment, servers, reaches=config.reach_by_provider)
             members = discovered.seats
             notes += discovered.notes
     except (ConfigError, NoCouncil) as error:
         problems.append(str(error))
-        notes += [] if offline else [searched(servers, config.reached)]
+        notes += [] if offline else [describe_search(servers, config.reach_by_provider)]
     async with Connections() as connections:
         seats = _Seats(config, environment, connections, offline=offline)
         sitting, jury, chairmen = [
@@ -270,7 +271,7 @@ def _show_value(setting: Setting, config: Config) -> SettingFinding:
         value = "given"
     elif key == ("history", "url"):
         value = _write_place(config)
-    return SettingFinding(dotted(key), value, setting.origin)
+    return SettingFinding(dotted_key(key), value, setting.origin)
 
 
 def _price_seats(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
@@ -489,8 +490,8 @@ class _Seats:
             return {}
         origin = place.variable or DEFAULT
         if spec.url is not None:
-            reach = self._config.reached.get(spec.provider, Reach())
-            key = dotted(("providers", spec.provider, "url"))
+            reach = self._config.reach_by_provider.get(spec.provider, Reach())
+            key = dotted_key(("providers", spec.provider, "url"))
             origin = self._config.origins[key] if reach.url == spec.url else "the seat"
         return {"url": url, "url_from": origin}
 

@@ -100,13 +100,13 @@ class RecordingPlace:
     own: bool = True
 
 
-def configured(path: Path | None, url: str | None = None) -> "Config":
+def load_history_config(path: Path | None, url: str | None = None) -> "Config":
     """Return the configuration, with the history that an option names."""
     import os
 
     from witan.service.config.configuration import load_config
 
-    return load_config(os.environ, Path.cwd(), path, {"history.url": url})
+    return load_config(os.environ, Path.cwd(), path, history=url)
 
 
 def history_place(config: "Config") -> str:
@@ -217,7 +217,7 @@ def open_recording(
     named = settings.by_option or (file is not None and settings.where == str(Path.cwd() / file))
     shown = history.url if history.url.startswith("postgresql:") else history_place(config)
     option = f" --history {shlex.quote(shown)}" if named else ""
-    return RecordingPlace(history, option, settings.own)
+    return RecordingPlace(history, option, settings.is_own)
 
 
 def is_path(name: str | Path) -> bool:

@@ -2,12 +2,13 @@
 
 import json
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
 from datetime import datetime
 from functools import cache
 from inspect import cleandoc
 from math import isfinite
+from operator import attrgetter, methodcaller
 from typing import (
     Annotated,
     Any,
@@ -18,6 +19,8 @@ from typing import (
     get_type_hints,
     runtime_checkable,
 )
+
+import orjson
 
 from witan.core.escaping import escape_json
 from witan.core.outcome import Outcome, Standing
@@ -79,6 +82,9 @@ OUTCOME = (
 )
 """Fields of an outcome in JSON, in this order; numbers of the rule stand beside them."""
 
+_DERIVED = ("standings", "safety", "scales")
+_ORDER: Mapping[str, Any] = dict.fromkeys(OUTCOME)
+
 
 @dataclass(frozen=True, slots=True)
 class ScaleRecord:
@@ -120,15 +126,11 @@ class Safety:
 def outcome_fields(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome by the fields of its JSON; numbers of the rule stand beside them."""
     own = {
-        "standings": [
-            {**line.details, **{name: getattr(line, name) for name in STANDING}}
-            for line in outcome.standings
-        ],
+        "standings": [{**line.details, **_read_standing(line)} for line in outcome.standings],
         "safety": Safety({s.candidate: s.failed for s in outcome.standings if s.failed}),
         "scales": [ScaleRecord.of(scale) for scale in outcome.scales],
     }
-    known = {name: own[name] if name in own else getattr(outcome, name) for name in OUTCOME}
-    return {**outcome.details, **known}
+    return {**outcome.details, **_ORDER, **_read_outcome(outcome), **own}
 
 
 @cache
@@ -181,17 +183,31 @@ def _reduce(hint: Any, value: Any) -> Any:
 
 def to_json(value: object) -> str:
     """One line of JSON; ASCII alone where standard output could not carry more."""
-    if isinstance(value, JsonWriter):
-        return value.to_json()
-    encoding = (sys.stdout.encoding or "ascii").lower()
-    encode = json.JSONEncoder(
-        ensure_ascii="utf" not in encoding, allow_nan=False, default=_known_to_json
-    ).encode
+    kind: Any = type(value)
+    if _writes_json(kind):
+        return value.to_json()  # type: ignore[attr-defined, no-any-return]
     try:
-        return escape_json(encode(value))
-    except ValueError:
-        # Rare enough not to look for NaN in every number of every session.
-        return escape_json(encode(_without_nan(value)))
+        if isinstance(
+            value, Outcome
+        ):  # the only dataclass that has other fields in JSON; it contains none
+            encoded = orjson.dumps(outcome_fields(value), _known_to_json).decode()
+        else:
+            option = orjson.OPT_PASSTHROUGH_DATACLASS
+            encoded = orjson.dumps(value, _known_to_json, option).decode()
+    except TypeError:
+        # An integer beyond 64 bits, a key that is no text, or half of a surrogate pair.
+        encoded = json.dumps(_to_plain(value), ensure_ascii=False, separators=_COMPACT)
+    if "utf" not in (sys.stdout.encoding or "ascii").lower():
+        encoded = json.dumps(json.loads(encoded), separators=_COMPACT)
+    return escape_json(encoded)
+
+
+_COMPACT = (",", ":")
+
+
+@cache
+def _writes_json(kind: Any) -> bool:
+    return issubclass(kind, JsonWriter)
 
 
 def sessions_json(
@@ -215,27 +231,46 @@ def _opening() -> str:
 
 def _known_to_json(value: Any) -> Any:
     """Our mappings and dataclasses, and numpy's numbers, as what json knows."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Outcome):
-        return outcome_fields(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
-    if isinstance(value, Iterable):
-        return list(value)
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value.item() if hasattr(value, "item") else str(value)
+    kind: Any = type(value)
+    return _converter(kind)(value)
 
 
-def _without_nan(value: Any) -> Any:
-    """Return the same with null for what is no number."""
+@cache
+def _converter(kind: Any) -> Callable[[Any], Any]:
+    """Find the function that makes what json knows of such values."""
+    if issubclass(kind, Mapping):
+        return dict
+    if issubclass(kind, Outcome):
+        return outcome_fields
+    if is_dataclass(kind):
+        return _field_reader(tuple(each.name for each in fields(kind)))
+    if issubclass(kind, Iterable):
+        return list
+    if issubclass(kind, datetime):
+        return datetime.isoformat
+    return methodcaller("item") if hasattr(kind, "item") else str
+
+
+def _field_reader(names: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that reads these attributes of an object, each by its name."""
+    if len(names) < 2:
+        return lambda value: {name: getattr(value, name) for name in names}
+    read = attrgetter(*names)
+    return lambda value: dict(zip(names, read(value), strict=True))
+
+
+_read_standing = _field_reader(STANDING)
+_read_outcome = _field_reader(tuple(each for each in OUTCOME if each not in _DERIVED))
+
+
+def _to_plain(value: Any) -> Any:
+    """Return the same as what json knows, with null for what is no number."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _without_nan(item) for key, item in value.items()}
+        return {key: _to_plain(item) for key, item in value.items()}
     if isinstance(value, Sequence):
-        return [_without_nan(item) for item in value]
-    return _without_nan(_known_to_json(value))
+        return [_to_plain(item) for item in value]
+    return _to_plain(_known_to_json(value))

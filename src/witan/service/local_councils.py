@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from witan.errors import NoCouncil
-from witan.service.requests import CouncilRequest
+from witan.service.requests import CouncilRequest, JuryRequest
 
 if TYPE_CHECKING:
     from witan.deliberation.ports import Seat
@@ -80,16 +80,16 @@ class LocalCouncils:
         """Seat the council of a request."""
         del ceiling  # whoever runs a command has no other than the configured one
         if self._demo is not None:
-            return self._once(self._seat_demo)
-        return self._once(lambda: self._seat(configured_settings(judging), profile=judging.profile))
+            return self._seat_once(self._seat_demo)
+        return self._seat_request(configured_settings(judging), judging)
 
-    def council_of_jurors(self, judging: CouncilRequest, ceiling: float | None = None) -> "Council":
+    def council_of_jurors(self, judging: JuryRequest, ceiling: float | None = None) -> "Council":
         """Seat who judges stored answers: the chosen jurors, else the configured reviewers."""
         del ceiling
         given = configured_settings(judging)
         if jurors := judging.jury or judging.members:
             given |= {"members": jurors, "jury": ()}
-        return self._once(lambda: self._seat(given, profile=judging.profile))
+        return self._seat_request(given, judging)
 
     def council_of(
         self, session: "Session", ceiling: float | None = None, max_cost_usd: float | None = None
@@ -98,25 +98,32 @@ class LocalCouncils:
         from witan.deliberation.procedure import with_ceiling
 
         del ceiling
-        opened = session.opened
+        opened = session.opening
         given: dict[str, Any] = {
             "members": [_seat_settings(seat) for seat in opened.members or opened.reviewers],
             "jury": [_seat_settings(seat) for seat in opened.jury] if opened.members else [],
             "chairmen": [_seat_settings(seat) for seat in opened.chairmen],
         }
         procedure = with_ceiling(opened.procedure, max_cost_usd)
-        return self._once(lambda: self._seat(given, procedure, giver=RECORD))
+        return self._seat_once(lambda: self._seat(given, procedure, giver=RECORD))
 
-    def _once(self, seat: "Callable[[], Council]") -> "Council":
+    def _seat_once(self, seat: "Callable[[], Council]") -> "Council":
         if self._seated is None:
             self._seated = seat()
             for note in self._notes:
                 self._say(note)
         return self._seated
 
+    def _seat_request(self, overrides: Mapping[str, Any], judging: JuryRequest) -> "Council":
+        from witan.service.sessions.councils import check_weights
+
+        council = self._seat_once(lambda: self._seat(overrides, profile=judging.profile))
+        check_weights(judging, council)
+        return council
+
     def _seat(
         self,
-        given: Mapping[str, Any],
+        overrides: Mapping[str, Any],
         procedure: "Procedure | None" = None,
         *,
         giver: str = COMMAND_LINE,
@@ -126,7 +133,7 @@ class LocalCouncils:
 
         from witan.service.council import seat_council, without_keys
 
-        config = self._configure(given, giver=giver, profile=profile)
+        config = self._configure(overrides, giver=giver, profile=profile)
         environment: Mapping[str, str] = os.environ
         missing = None
         if self._planning:
@@ -142,13 +149,15 @@ class LocalCouncils:
         return council
 
     def _configure(
-        self, given: Mapping[str, Any], *, giver: str = COMMAND_LINE, profile: str = ""
+        self, overrides: Mapping[str, Any], *, giver: str = COMMAND_LINE, profile: str = ""
     ) -> "Config":
         import os
 
         from witan.service.config.configuration import load_config
 
-        settings = {**given, "price": self._prices or None} if giver is COMMAND_LINE else given
+        settings = (
+            {**overrides, "price": self._prices or None} if giver is COMMAND_LINE else overrides
+        )
         directory = Path.cwd()
         return load_config(
             os.environ, directory, self._file, settings, overriding=giver, profile=profile
@@ -163,10 +172,12 @@ class LocalCouncils:
         return Council(self._demo.members, [self._demo.chairman], history=self._recorder)
 
 
-def configured_settings(judging: CouncilRequest) -> dict[str, Any]:
+def configured_settings(judging: JuryRequest) -> dict[str, Any]:
     """Return the seats and settings of a request as the configuration takes them."""
     seats = {"members": judging.members, "jury": judging.jury, "chairmen": judging.chairman}
-    return {name: chosen for name, chosen in seats.items() if chosen} | judging.options.given()
+    return {
+        name: chosen for name, chosen in seats.items() if chosen
+    } | judging.options.values_given()
 
 
 def _seat_settings(seat: "Seat") -> dict[str, Any]:

@@ -133,7 +133,7 @@ class Parser:
             return self.load(text)
         return self.parse(text)
 
-    def _read(self, value: Any) -> Any:
+    def _validate(self, value: Any) -> Any:
         """Parse text or data; pydantic is told what was expected."""
         from pydantic_core import PydanticCustomError
 
@@ -168,7 +168,7 @@ class Parser:
             schema = core_schema.json_or_python_schema(schema, python)
         if NoneType in get_args(source):
             schema = core_schema.nullable_schema(schema)
-        return core_schema.no_info_after_validator_function(self._read, schema)
+        return core_schema.no_info_after_validator_function(self._validate, schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from witan.core.outcome import Prior
 from witan.core.rubric import RUBRICS, Rubric, find_rubric
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, CountOptions, Settings
-from witan.deliberation.procedure import Limits, Mode, Procedure, Throttling
+from witan.deliberation.procedure import Limits, Mode, Procedure, ThrottlePolicy
 from witan.errors import ConfigError, InvalidParameter, InvalidRubric, UnknownName, UnknownOption
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class CouncilOptions(CountOptions, total=False):
     rubric_scoring: bool
     holistic: bool
     synthesis: bool
+    json_schema: str | None
     self_review: bool
     mirrored: bool
     review_rounds: int
@@ -57,7 +58,7 @@ class CouncilOptions(CountOptions, total=False):
     hedge_seconds: float | None
     max_tokens: int
     max_cost_usd: float | None
-    providers: Mapping[str, Throttling | Mapping[str, Any]]
+    providers: Mapping[str, ThrottlePolicy | Mapping[str, Any]]
 
 
 def build_procedure(options: Mapping[str, Any]) -> Procedure:
@@ -85,7 +86,7 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
             raise UnknownName(f"parameter of {rule}", name, sorted(parameters))
     # A council learns where it has something to learn from; a pure count does not.
     counting.setdefault("prior", "learn")
-    throttling = {name: _throttling(each) for name, each in options.get("providers", {}).items()}
+    throttling = {name: _make_throttle(each) for name, each in options.get("providers", {}).items()}
     return Procedure(
         counting=Settings.of(**counting, **values, rubric=_rubric(options)),
         limits=Limits(**_of(options, _LIMITS), providers=throttling),
@@ -101,16 +102,16 @@ def _types() -> Mapping[str, Any]:
     return {name: hint for name, hint in hints.items() if name not in of_rules}
 
 
-def _throttling(given: Throttling | Mapping[str, Any]) -> Throttling:
+def _make_throttle(fields: ThrottlePolicy | Mapping[str, Any]) -> ThrottlePolicy:
     """Return the limits of one provider, from its fields by name."""
-    if isinstance(given, Throttling):
-        return given
-    types = get_type_hints(Throttling)
-    for name, value in given.items():
+    if isinstance(fields, ThrottlePolicy):
+        return fields
+    types = get_type_hints(ThrottlePolicy)
+    for name, value in fields.items():
         if name not in types:
             raise UnknownName("setting of a provider", name, types)
         check_type(name, value, types[name])
-    return Throttling(**given)
+    return ThrottlePolicy(**fields)
 
 
 def _of(options: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def _rubric(options: Mapping[str, Any]) -> Rubric:
 
         rubric = load_rubric(asked)
     weights = options.get("rubric_weights", {})
-    return rubric.reweighted(weights) if weights else rubric
+    return rubric.replace_weights(weights) if weights else rubric
 
 
 def procedure_of(config: "Config") -> Procedure:
@@ -173,11 +174,12 @@ def _at(config: "Config", name: str, problem: str, value: object = None) -> Conf
     result = [s for s in named if s.value == value] or named
     if not result:
         return ConfigError("the configuration", name, problem)
-    from witan.service.config.layers import as_option, dotted
+    from witan.service.config.keys import dotted_key
+    from witan.service.config.layers import as_option
 
     shared = result[0].key[: result[0].key.index(name) + 1]
     where = ", ".join(dict.fromkeys(s.where for s in result))
-    return as_option(ConfigError(where, dotted((*result[0].above, *shared)), problem))
+    return as_option(ConfigError(where, dotted_key((*result[0].above, *shared)), problem))
 
 
 _WORDS: Mapping[Any, str] = {

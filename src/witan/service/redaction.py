@@ -24,7 +24,7 @@ from witan.errors import (
     NoCouncil,
     WitanError,
 )
-from witan.history import Imported, SessionSummary
+from witan.history import SessionImport, SessionSummary
 from witan.service.catalogue import redacts
 
 HIDDEN = "…"
@@ -64,14 +64,14 @@ def redact_words(text: str) -> str:
     return _PATH.sub(HIDDEN, text)
 
 
-def public_names(written: Iterable[str]) -> dict[str, str]:
+def public_names(names: Iterable[str]) -> dict[str, str]:
     """Map written seats to public names, where these differ.
 
     ``cmd:/opt/member --key k`` is shown as ``cmd:member``, ``http://host/v1#llama`` as ``llama``.
     Seats that would be shown alike keep a mark of four signs that tells them apart.
     """
-    sources = dict.fromkeys(written)
-    bare = {source: shown for source in sources if (shown := _bare(source)) != source}
+    sources = dict.fromkeys(names)
+    bare = {source: shown for source in sources if (shown := _bare_model(source)) != source}
     taken = Counter([*bare.values(), *(source for source in sources if source not in bare)])
     return {
         source: f"{shown}~{_mark(source)}" if taken[shown] > 1 else shown
@@ -83,20 +83,20 @@ def _mark(source: str) -> str:
     return sha256(source.encode(errors="replace")).hexdigest()[:4]
 
 
-def _bare(source: str) -> str:
+def _bare_model(source: str) -> str:
     kind, _, rest = source.partition(":")
     if kind in ("http", "https"):
         model = source.partition("#")[2]
-        return _last(model) if model else HIDDEN
+        return _last_segment(model) if model else HIDDEN
     if kind == "cmd":
-        return f"cmd:{_last(_program(rest))}"
+        return f"cmd:{_last_segment(_program(rest))}"
     if kind == "script":
-        return f"script:{_last(rest).removesuffix('.toml')}"
+        return f"script:{_last_segment(rest).removesuffix('.toml')}"
     # Some servers call a model by the file that it was loaded from.
     if re.match(_OPEN, source):
-        return _last(source)
+        return _last_segment(source)
     if re.match(_OPEN, rest) and not rest.startswith("//"):
-        return f"{kind}:{_last(rest)}"
+        return f"{kind}:{_last_segment(rest)}"
     return redact_words(source)
 
 
@@ -108,7 +108,7 @@ def _program(command: str) -> str:
     return command.partition(" ")[0]
 
 
-def _last(path: str) -> str:
+def _last_segment(path: str) -> str:
     return re.split(r"[/\\]", path.strip().rstrip("/\\"))[-1]
 
 
@@ -119,7 +119,7 @@ class WordRedactor:
     ----------
     models
         How they are written, to what clients see of it.
-    hidden
+    words
         What else is not to be seen.
     names
         What the seats are called: clients are told it, so it is said whatever it looks like.
@@ -128,12 +128,12 @@ class WordRedactor:
     __slots__ = ("_forms", "_like_paths", "_search")
 
     def __init__(
-        self, models: Mapping[str, str], hidden: Iterable[str] = (), names: Iterable[str] = ()
+        self, models: Mapping[str, str], words: Iterable[str] = (), names: Iterable[str] = ()
     ) -> None:
         secret = (form for source in models for form in _parts(source))
-        forms = {form: HIDDEN for form in (*hidden, *secret) if len(form) >= _LONG_ENOUGH}
+        forms = {form: HIDDEN for form in (*words, *secret) if len(form) >= _LONG_ENOUGH}
         forms |= models
-        called = {name: _whole(name) for name in names if name}
+        called = {name: _word_pattern(name) for name in names if name}
         self._forms = {form: shown for form, shown in forms.items() if form not in called}
         self._search = _longest({form: re.escape(form) for form in forms} | called)
         self._like_paths = _longest(
@@ -150,7 +150,7 @@ class WordRedactor:
         return text_before + redact_words(text[at:])
 
 
-def _whole(name: str) -> str:
+def _word_pattern(name: str) -> str:
     return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
 
 
@@ -180,7 +180,7 @@ class SessionRedactor:
     def __call__(self, event: e.Event) -> e.Event:
         """Redact an event; the same one where there is nothing to hide."""
         if isinstance(event, e.SessionOpened):
-            return self._opened(event)
+            return self._redact_opening(event)
         if isinstance(event, e.OutcomeChanged):
             outcome = self.outcome(event.outcome)
             return event if outcome is event.outcome else replace(event, outcome=outcome)
@@ -191,7 +191,7 @@ class SessionRedactor:
         changed = any(getattr(event, name) != value for name, value in values.items())
         return replace(event, **values) if changed else event
 
-    def _opened(self, event: e.SessionOpened) -> e.SessionOpened:
+    def _redact_opening(self, event: e.SessionOpened) -> e.SessionOpened:
         shown = replace(
             event,
             seats=_seats(event.seats, self._models),
@@ -264,14 +264,14 @@ def _parts(source: str) -> Iterator[str]:
 @redacts(Session)
 def redact_session(session: Session) -> Session:
     """Redact a session; the same one where there is nothing to hide."""
-    redactor = SessionRedactor(session.opened)
+    redactor = SessionRedactor(session.opening)
     opened, *events = map(redactor, session.events)
     if all(shown is event for shown, event in zip(events, session.events[1:], strict=True)):
-        if opened is session.opened:
+        if opened is session.opening:
             return session
         assert isinstance(opened, e.SessionOpened)  # noqa: S101 - a session begins so
         # Seats keep their names, and by these alone the rest is read off the events.
-        return replace(session, opened=opened, events=(opened, *events))
+        return replace(session, opening=opened, events=(opened, *events))
     return Session.of((opened, *events))
 
 
@@ -283,7 +283,7 @@ def redact_summaries(summaries: Iterable[SessionSummary]) -> list[SessionSummary
     return [
         replace(
             line,
-            source=_last(line.source),
+            source=_last_segment(line.source),
             leader=_redact_model(models, line.leader),
             leader_seat=_redact_model(models, line.leader_seat),
         )
@@ -328,7 +328,7 @@ def why_unseated(error: WitanError) -> str:
 V = TypeVar("V")
 
 
-def redact_import(imported: Imported) -> tuple[Imported, Mapping[str, str]]:
+def redact_import(imported: SessionImport) -> tuple[SessionImport, Mapping[str, str]]:
     """Redact an import; also map its names to public ones.
 
     It is the same object where there is nothing to hide.
@@ -337,16 +337,18 @@ def redact_import(imported: Imported) -> tuple[Imported, Mapping[str, str]]:
     words = WordRedactor(names)
     ballots = tuple(_ballot(ballot, names, words) for ballot in imported.ballots)
     if not names:
-        same = all(map(_same, ballots, imported.ballots))
+        same = all(map(_is_same, ballots, imported.ballots))
         return (imported if same else replace(imported, ballots=ballots)), names
     shown = replace(
         imported,
         ballots=ballots,
-        answers=_keyed(imported.answers, names),
-        lengths=_keyed(imported.lengths, names),
-        models={name: names.get(who, who) for name, who in _keyed(imported.models, names).items()},
-        kept=_keyed(imported.kept, names),
-        repaired=_each(imported.repaired, names),
+        answers=_rename_keys(imported.answers, names),
+        lengths=_rename_keys(imported.lengths, names),
+        models={
+            name: names.get(who, who) for name, who in _rename_keys(imported.models, names).items()
+        },
+        kept=_rename_keys(imported.kept, names),
+        repaired=_rename_each(imported.repaired, names),
         took=tuple(
             replace(
                 took, seat=names.get(took.seat, took.seat), model=names.get(took.model, took.model)
@@ -357,11 +359,11 @@ def redact_import(imported: Imported) -> tuple[Imported, Mapping[str, str]]:
     return shown, names
 
 
-def _names(imported: Imported) -> Iterator[str]:
+def _names(imported: SessionImport) -> Iterator[str]:
     """Yield every name in it, of seats and of models."""
     for ballot in imported.ballots:
         yield ballot.reviewer
-        yield from ballot.mentioned()
+        yield from ballot.candidate_names()
         yield from ballot.positions or ()
         for candidate, author in (ballot.authors or {}).items():
             yield from (candidate, author)
@@ -387,23 +389,23 @@ def _ballot(ballot: Ballot, names: Mapping[str, str], words: WordRedactor) -> Ba
     return replace(
         ballot,
         reviewer=names.get(ballot.reviewer, ballot.reviewer),
-        groups=tuple(_each(group, names) for group in ballot.groups),
-        grades=_keyed(ballot.grades, names),
+        groups=tuple(_rename_each(group, names) for group in ballot.groups),
+        grades=_rename_keys(ballot.grades, names),
         reason=reason,
-        candidates=None if ballot.candidates is None else _each(ballot.candidates, names),
-        authors=authors and {c: names.get(a, a) for c, a in _keyed(authors, names).items()},
-        positions=positions and _keyed(positions, names),
+        candidates=None if ballot.candidates is None else _rename_each(ballot.candidates, names),
+        authors=authors and {c: names.get(a, a) for c, a in _rename_keys(authors, names).items()},
+        positions=positions and _rename_keys(positions, names),
         notes=notes,
     )
 
 
-def _keyed(mapping: Mapping[str, V], names: Mapping[str, str]) -> dict[str, V]:
+def _rename_keys(mapping: Mapping[str, V], names: Mapping[str, str]) -> dict[str, V]:
     return {names.get(name, name): value for name, value in mapping.items()}
 
 
-def _each(sequence: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
+def _rename_each(sequence: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(names.get(name, name) for name in sequence)
 
 
-def _same(one: object, other: object) -> bool:
+def _is_same(one: object, other: object) -> bool:
     return one is other

@@ -102,11 +102,11 @@ def parse_texts(declared: type[Parameters], texts: Mapping[str, Sequence[str]]) 
     for each in parameters_of(declared):
         if written := [text for text in texts.get(each.name, ()) if text.strip()]:
             holder = result.setdefault(each.group, {}) if each.group else result
-            holder[each.name] = _read(each, written)
+            holder[each.name] = _read_texts(each, written)
     return result
 
 
-def _read(parameter: Parameter, texts: Sequence[str]) -> Any:
+def _read_texts(parameter: Parameter, texts: Sequence[str]) -> Any:
     if not parameter.many:
         return texts[-1] if parameter.content else texts[-1].strip()
     lines = [line.strip() for text in texts for line in text.splitlines() if line.strip()]

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
+from witan.deliberation.ports import MOST_TEXTS, REFERENCE
 from witan.errors import InvalidParameter
-from witan.service.council_settings import CouncilSettings, JurySettings
+from witan.service.council_settings import CouncilSettings, JudgingSettings, JurySettings
 from witan.service.parameters import Constraint, Doc, OneOrSeveral, Parameters
 from witan.service.stored_sessions import NUL_FREE, Name, SessionName, Text
 
@@ -37,8 +38,11 @@ class Turn(Parameters):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CouncilRequest(Parameters):
-    """Seats of a council, and its settings."""
+class JuryRequest(Parameters):
+    """Seats of a jury, and its settings."""
+
+    members: ClassVar[tuple[str, ...]] = ()
+    chairman: ClassVar[tuple[str, ...]] = ()
 
     profile: Annotated[
         str,
@@ -46,7 +50,26 @@ class CouncilRequest(Parameters):
         NUL_FREE,
         Doc("Seat the council of this name in the configuration.", SEATS, "NAME", label="Council"),
     ] = ""
-    members: Annotated[
+    jury: Annotated[
+        tuple[Name, ...],
+        Constraint(max_length=64),
+        Doc("Have this seat review instead of the members; at least two.", SEATS, "SEAT"),
+    ] = ()
+    seed: Annotated[
+        int | None,
+        Constraint(ge=0, lt=2**53),
+        Doc("Draw sheets and labels from this, to repeat.", "Deliberation"),
+    ] = None
+    options: Annotated[JudgingSettings, Doc("Settings in place of the configured ones.")] = field(
+        default_factory=JudgingSettings
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CouncilRequest(JuryRequest):
+    """Seats of a council, and its settings."""
+
+    members: Annotated[  # type: ignore[misc]
         tuple[Name, ...],
         Constraint(max_length=64),
         Doc(
@@ -56,22 +79,12 @@ class CouncilRequest(Parameters):
             option="member",
         ),
     ] = ()
-    jury: Annotated[
-        tuple[Name, ...],
-        Constraint(max_length=64),
-        Doc("Have this seat review instead of the members; at least two.", SEATS, "SEAT"),
-    ] = ()
-    chairman: Annotated[
+    chairman: Annotated[  # type: ignore[misc]
         tuple[Name, ...],
         Constraint(max_length=64),
         OneOrSeveral(),
         Doc("Have this seat write the final answer; the next ones are substitutes.", SEATS, "SEAT"),
     ] = ()
-    seed: Annotated[
-        int | None,
-        Constraint(ge=0, lt=2**53),
-        Doc("Draw sheets and labels from this, to repeat.", "Deliberation"),
-    ] = None
     options: Annotated[JurySettings, Doc("Settings in place of the configured ones.")] = field(
         default_factory=JurySettings
     )
@@ -117,6 +130,43 @@ class RejudgeRequest(CouncilRequest):
     session: SessionName
 
 
+Texts = Annotated[
+    Mapping[Name, Text],
+    Constraint(min_length=1, max_length=MOST_TEXTS),
+    Doc("The texts to be judged, by name.", QUESTION, label="Texts"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest(JuryRequest):
+    """Texts to be judged, what they answer, and what they are held to."""
+
+    texts: Texts
+    _: KW_ONLY
+    question: Annotated[
+        Text | None,
+        Doc("What the texts answer; unless given, they are judged as they are.", QUESTION, "TEXT"),
+    ] = None
+    reference: Annotated[
+        Text | None, Doc("An answer that is right, to judge by.", QUESTION, label="Right answer")
+    ] = None
+    files: Files = field(default_factory=dict)
+    pass_mark: Annotated[
+        float | None,
+        Constraint(ge=1, le=10),
+        Doc("Lowest grade that passes, from 1 to 10.", QUESTION, label="Lowest passing grade"),
+    ] = None
+    expected: Annotated[
+        Name | None, Doc("The text that should be best.", QUESTION, label="Expected best text")
+    ] = None
+    category: Category = None
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The files that come with the question, the right answer included."""
+        return self.files if self.reference is None else {**self.files, REFERENCE: self.reference}
+
+
 @dataclass(frozen=True, slots=True)
 class RetryRequest(Parameters):
     """Session whose failed seats are asked again."""
@@ -146,10 +196,3 @@ class ResumeRequest(Parameters):
         ),
     ] = False
     max_cost_usd: MaxCost = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRequest(Parameters):
-    """Name of a session."""
-
-    session: SessionName

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from witan.core.stats.learning import Learned
+from witan.core.stats.learning import Lessons
 from witan.deliberation.events import (
     AnswerDone,
     BallotCast,
@@ -120,7 +120,7 @@ def _is_further(before: Session, after: Session) -> bool:
 
 def _has_ended(session: Session) -> bool:
     """Check for a final answer that somebody wrote, or an outcome."""
-    procedure = session.opened.procedure
+    procedure = session.opening.procedure
     if procedure.mode == "best" or not procedure.synthesis:
         return session.outcome is not None
     return session.synthesis is not None and session.synthesis.chairman is not None
@@ -208,12 +208,12 @@ class SessionRecorder:
     async def open(self) -> None:
         """Open the history, if that is not done, and see that it can be written."""
         if self._given is not None:
-            self._history = await anyio.to_thread.run_sync(self._opened, self._given)
+            self._history = await anyio.to_thread.run_sync(self._open_history, self._given)
             from witan.history.history import FileGuard
 
             self._file_guard = FileGuard(self._history)
 
-    def _opened(self, given: "History | str | Path") -> "History":
+    def _open_history(self, given: "History | str | Path") -> "History":
         from witan.history import History
 
         if isinstance(given, History):
@@ -242,7 +242,7 @@ class SessionRecorder:
                 if history is not None and history is not self._given:
                     await anyio.to_thread.run_sync(history.close)
 
-    def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> Learned:
+    def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> Lessons:
         """Learn what the history teaches the council."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
         return self._history.learn(reviewers, without=without)
@@ -262,7 +262,7 @@ class SessionRecorder:
         except (WitanError, ValueError):
             return TYPICAL  # a plan needs no history
 
-    def listening(self, session: str, listener: Listener | None) -> Listener:
+    def open_journal(self, session: str, listener: Listener | None) -> Listener:
         """Make the journal of a session, which shows it to this listener."""
         recording = None if self._history is None else self._history.recording()
         self._waited = False
@@ -333,7 +333,9 @@ class SessionRecorder:
     async def flush(self, session: str) -> None:
         """Wait until every event of a session is durable."""
         recording = self._recordings.pop(session, None)
-        if recording is not None:
+        if recording is not None and recording.is_durable:
+            recording.flush()
+        elif recording is not None:
             await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
 
     def interrupt(self) -> SessionRemains | None:

@@ -10,12 +10,12 @@ from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
+from witan.core.verdict import Verdict
 from witan.deliberation.events import EVENTS, AnswerDelta, Event, SynthesisDelta
-from witan.deliberation.learning import apply_learned
+from witan.deliberation.learning import apply_lessons
 from witan.deliberation.record import dump_record, record_fields
 from witan.deliberation.session import Cost, Session, State, Synthesis
 from witan.errors import HistoryError, UnknownName, WitanError
-from witan.files.exports import ballot_fields
 from witan.service.ballots import BallotObject
 from witan.service.catalogue import redact, redacts
 from witan.service.json_output import OutcomeJson, Safety, outcome_fields, record_type, to_json
@@ -25,14 +25,14 @@ from witan.service.trust import session_trust, trust_line
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 
-    from witan.deliberation.record import Imported, ImportRedactor
+    from witan.deliberation.record import ImportRedactor, SessionImport
     from witan.history import History, SessionSummary
 
 
 AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
 
 
-def leave_unredacted(imported: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+def leave_unredacted(imported: "SessionImport") -> "tuple[SessionImport, Mapping[str, str]]":
     """Return an import unredacted, for the operator of the history."""
     return imported, AS_WRITTEN
 
@@ -40,7 +40,7 @@ def leave_unredacted(imported: "Imported") -> "tuple[Imported, Mapping[str, str]
 @cache
 def _import_record() -> Any:
     """The fields of an imported session in JSON."""
-    from witan.deliberation.record import Imported
+    from witan.deliberation.record import SessionImport
     from witan.deliberation.session import State
 
     optional = ("at", "category", "lengths", "closing", "models", "kept", "repaired", "took")
@@ -61,7 +61,7 @@ def _import_record() -> Any:
         "repaired": tuple[str, ...],
     }
     order = ("session", "simulated", "question", "answers", *own, *optional)
-    return record_type("ImportRecord", Imported, dict.fromkeys(order), optional, **own)
+    return record_type("ImportRecord", SessionImport, dict.fromkeys(order), optional, **own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ImportedSession:
     ----------
     about
         Its line in a list of sessions.
-    held
+    session_import
         What came in, and people's votes since.
     outcome
         What its ballots come to; None: nothing.
@@ -81,7 +81,7 @@ class ImportedSession:
     """
 
     about: "SessionSummary"
-    held: "Imported"
+    session_import: "SessionImport"
     outcome: Outcome | None
     not_counted: str | None
 
@@ -97,7 +97,7 @@ class ImportedSession:
         """
         from witan.files.exports import ballot_fields, imported_object
 
-        imported, about = self.held, self.about
+        imported, about = self.session_import, self.about
         votes = votes_beside(imported.ballots)
         counted = tuple(b for b in imported.ballots if not votes or b.kind == "model")
         known = {
@@ -122,20 +122,20 @@ class ImportedSession:
         return None if self.outcome is None else trust_line(self.outcome)
 
 
-def votes_beside(cast: Sequence[Ballot]) -> list[Ballot]:
+def votes_beside(ballots: Sequence[Ballot]) -> list[Ballot]:
     """Return people's ballots, uncounted where models voted, too."""
-    if not any(ballot.kind == "model" and not ballot.abstained for ballot in cast):
+    if not any(ballot.kind == "model" and not ballot.abstained for ballot in ballots):
         return []
-    return [ballot for ballot in cast if ballot.kind == "human"]
+    return [ballot for ballot in ballots if ballot.kind == "human"]
 
 
 def imported_outcomes(
     history: "History",
-    imported: "Imported",
+    imported: "SessionImport",
     settings: Settings,
     *,
     without: Sequence[str] = (),
-    named: Collection[str] = (),
+    explicit: Collection[str] = (),
     names: Mapping[str, str] = AS_WRITTEN,
 ) -> list[Outcome]:
     """Count the ballots of one session; one outcome, if any of them can be counted.
@@ -154,7 +154,7 @@ def imported_outcomes(
     for name in without:
         if name not in reviewers:
             raise UnknownName("reviewer", name, reviewers)
-    if "kind" not in named and votes_beside(cast):
+    if "kind" not in explicit and votes_beside(cast):
         settings = replace(settings, kind="model")
     ballots = [
         ballot
@@ -167,7 +167,7 @@ def imported_outcomes(
         models = [written.get(name, name) for name in reviewers] if weighed else ()
         learned = history.learn(models, without=imported.session)
         graded = any(ballot.grades for ballot in ballots)
-        settings = apply_learned(settings, learned, "grades" if graded else "ranks")
+        settings = apply_lessons(settings, learned, "grades" if graded else "ranks")
         reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
         settings = replace(settings, reliability=reliability or settings.reliability)
     return [
@@ -177,10 +177,10 @@ def imported_outcomes(
 
 
 def imported_session(
-    history: "History", session: str, shown: "ImportRedactor" = leave_unredacted
+    history: "History", session: str, redactor: "ImportRedactor" = leave_unredacted
 ) -> ImportedSession:
     """Read an imported session; ballots that cannot be counted are no error."""
-    about, (imported, names) = history.summary(session), shown(history.export(session))
+    about, (imported, names) = history.summary(session), redactor(history.export(session))
     try:
         outcomes = imported_outcomes(history, imported, Settings(), names=names)
     except HistoryError:
@@ -267,6 +267,8 @@ class SessionRecord:
         How long it took.
     events
         Everything that happened, in order.
+    verdict
+        What the jury decided on texts that were handed in; null: none were, or too few ballots.
     rankings
         The ranking before, and now, of a session that another jury judged.
     votes
@@ -302,6 +304,7 @@ class SessionRecord:
     under_way: bool
     trust: str | None
     record_problem: str | None
+    verdict: Verdict | None = None
     rankings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     votes: tuple[BallotObject, ...] = ()
     children: Mapping[str, str] = field(default_factory=dict)
@@ -342,6 +345,8 @@ class CouncilSession:
         record = record_fields(session)
         record["outcome"] = None if outcome is None else outcome_fields(outcome)
         if self.votes:
+            from witan.files.exports import ballot_fields
+
             record["votes"] = [ballot_fields(ballot) for ballot in self.votes]
         if self.children:
             record["children"] = self.children

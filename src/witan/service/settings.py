@@ -100,6 +100,13 @@ USUAL: Mapping[str, Any] = MappingProxyType(
 """Values of settings that are not given."""
 
 
+IntervalLevel = Annotated[
+    float,
+    Constraint(gt=0, lt=1),
+    Doc("Confidence level of intervals.", COUNTING, label="Confidence level"),
+]
+
+
 @dataclass(frozen=True)
 class CountingSettings(Parameters):
     """Weights and ties of a count; None: the usual value, or the configured one."""
@@ -218,7 +225,7 @@ class BallotSettings(CountingSettings):
         ),
     ] = None
 
-    def counted(self) -> dict[str, Any]:
+    def count_options(self) -> dict[str, Any]:
         """Return the settings that were given, by the names that `Settings.of` takes."""
         mine = {field.name for field in fields(BallotSettings)}
         values = {name: value for name, value in given_values(self).items() if name in mine}
@@ -245,10 +252,10 @@ class BallotSettings(CountingSettings):
             shown = ", ".join(self.parameters)
             expected = f"a rule to go with it, in place of {AUTO}"
             raise InvalidParameter("parameters", shown, expected)
-        return self.compared(rule or AUTO)
+        return self.comparison_settings(rule or AUTO)
 
-    def compared(self, rule: str = AUTO) -> "Settings":
+    def comparison_settings(self, rule: str = AUTO) -> "Settings":
         """Make the settings of a count under several rules, each of which has some parameters."""
         from witan.core.settings import Settings
 
-        return Settings.of(rule, **self.counted())
+        return Settings.of(rule, **self.count_options())

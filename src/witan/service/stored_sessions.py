@@ -1,4 +1,4 @@
-"""Stored sessions, as operations on them and their parameters name them."""
+"""The sessions that operations work on, and how their parameters name them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.session_records import CouncilSession
+    from witan.service.sessions import Client, Service
 
 NUL_FREE = Constraint(pattern=r"^[^\x00]*$")
 """Text that every store can hold."""
@@ -30,6 +31,13 @@ SessionName = Annotated[
         positional="one",
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest(Parameters):
+    """Name of a session."""
+
+    session: SessionName
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,21 @@ class WindowParameters(Parameters):
     def window(self) -> Window:
         """The window of these sessions."""
         return Window(self.since, self.until, self.category)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientService:
+    """A service that starts sessions for one of its clients.
+
+    Parameters
+    ----------
+    hops
+        The servers that the request came through.
+    """
+
+    service: "Service"
+    client: "Client"
+    hops: tuple[str, ...] = ()
 
 
 class SessionStore(Protocol):

@@ -7,7 +7,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from witan.deliberation import events as e
-from witan.deliberation.ports import Seat, Spent, SystemClock
+from witan.deliberation.ports import Expense, Seat, SystemClock
 from witan.deliberation.recorder import Listener, skip_past_events
 from witan.errors import MissingExtra
 from witan.version import __version__
@@ -35,7 +35,7 @@ def is_configured(environment: Mapping[str, str] | None = None) -> bool:
     return not (off or none) and any(known.get(name) for name in ENDPOINTS)
 
 
-class Exporting:
+class SpanExport:
     """Sends spans where the standard variables say; close it to send the last."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Spans:
         span = self._sessions[session] = _Session(self._tracer)
         return skip_past_events(span.hear, SystemClock().now())
 
-    def over(self, session: object) -> None:
+    def end_session(self, session: object) -> None:
         """End the spans of a session in which nothing follows."""
         span = self._sessions.pop(session, None)
         if span is not None:
@@ -104,15 +104,15 @@ class _Session:
         self._ends: Mapping[type[e.Event], Callable[[Any], None]] = {
             e.AnswerDone: lambda event: self._end("answer", event.seat, event.spent, event.round),
             e.AnswerFailed: lambda event: self._end(
-                "answer", event.seat, event.spent, event.round, failed=_why(event)
+                "answer", event.seat, event.spent, event.round, failure=_failure_kind(event)
             ),
             e.BallotCast: lambda event: self._end("review", event.seat, event.spent, event.round),
             e.BallotAbstained: lambda event: self._end(
-                "review", event.seat, event.spent, event.round, failed=_why(event)
+                "review", event.seat, event.spent, event.round, failure=_failure_kind(event)
             ),
             e.SynthesisDone: lambda event: self._end("synthesis", event.chairman, event.spent),
             e.SynthesisFailedOver: lambda event: self._end(
-                "synthesis", event.chairman, event.spent, failed=_why(event)
+                "synthesis", event.chairman, event.spent, failure=_failure_kind(event)
             ),
         }
 
@@ -134,7 +134,7 @@ class _Session:
                     end(event)
 
     def _open_session(self, event: e.SessionOpened) -> None:
-        self._seats = {seat.name: seat for seat in (*event.seats, *event.called)}
+        self._seats = {seat.name: seat for seat in (*event.seats, *event.callable_seats)}
         self._root = self._tracer.start_span(
             "invoke_workflow witan",
             attributes={
@@ -142,7 +142,7 @@ class _Session:
                 "gen_ai.conversation.id": event.session,
                 "witan.seats": len(event.seats),
                 "witan.rules.rule": event.procedure.counting.rule,
-                "witan.simulated": event.simulated,
+                "witan.simulated": event.is_simulated,
             },
         )
 
@@ -171,10 +171,10 @@ class _Session:
         self,
         stage: str,
         name: str | None,
-        spent: Spent,
+        spent: Expense,
         number: int = 1,
         *,
-        failed: str | None = None,
+        failure: str | None = None,
     ) -> None:
         span = self._open.pop((stage, name or "", number), None)
         if span is None:
@@ -186,8 +186,8 @@ class _Session:
             "witan.attempts": spent.calls,
         }
         span.set_attributes({key: value for key, value in known.items() if value is not None})
-        if failed is not None:
-            _fail(span, failed)
+        if failure is not None:
+            _fail(span, failure)
         span.end()
 
     def _close(self, event: e.SessionClosed) -> None:
@@ -218,7 +218,7 @@ def _model(seat: Seat) -> str:
     return seat.name if provider in ("script", "cmd") else model or seat.name
 
 
-def _why(event: e.AnswerFailed | e.BallotAbstained | e.SynthesisFailedOver) -> str | None:
+def _failure_kind(event: e.AnswerFailed | e.BallotAbstained | e.SynthesisFailedOver) -> str | None:
     """Name the kind of failure, without its text, which may quote a model."""
     if isinstance(event, e.BallotAbstained) and not event.awaited:
         return None

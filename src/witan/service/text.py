@@ -39,17 +39,17 @@ class Page:
     ----------
     width
         Columns to stay within; None: as wide as the text is.
-    ruled
+    has_rules
         Lines are drawn with box characters, as on a terminal.
-    coloured
+    has_colour
         Bold, dim and colour may be used; nothing is said by them alone.
     commands
         The reader types commands: a remedy is an option such as ``--scale 0-1``, not ``scale=0-1``.
     """
 
     width: int | None = None
-    ruled: bool = False
-    coloured: bool = False
+    has_rules: bool = False
+    has_colour: bool = False
     commands: bool = False
 
     @classmethod
@@ -60,7 +60,7 @@ class Page:
         known = os.environ if environment is None else environment
         plain = bool(known.get("NO_COLOR")) or known.get("TERM") == "dumb"
         columns = shutil.get_terminal_size().columns
-        return cls(width=columns, ruled=True, coloured=not plain, commands=True)
+        return cls(width=columns, has_rules=True, has_colour=not plain, commands=True)
 
     def option(self, name: str) -> str:
         """Return an option up to its value, as the reader of this page writes it."""
@@ -68,7 +68,7 @@ class Page:
 
     def paint(self, text: str, style: str) -> str:
         """Paint a text in a style of `STYLES`, where the page has any."""
-        if not self.coloured or style == "plain" or not text:
+        if not self.has_colour or style == "plain" or not text:
             return text
         return f"{STYLES[style]}{text}{RESET}"
 
@@ -93,7 +93,7 @@ class Page:
 
     def line(self, length: int) -> str:
         """Return a horizontal line."""
-        return self.paint(("─" if self.ruled else "-") * length, "dim")
+        return self.paint(("─" if self.has_rules else "-") * length, "dim")
 
 
 class Folding:
@@ -174,10 +174,10 @@ def shorten(text: str, width: int, *, middle: bool = True) -> str:
     if width < 3:
         return "…"[:width]
     head, tail = ((width - 1 + 1) // 2, (width - 1) // 2) if middle else (width - 1, 0)
-    return f"{_fitting(text, head)}…{_fitting(text[::-1], tail)[::-1]}"
+    return f"{_fitting_prefix(text, head)}…{_fitting_prefix(text[::-1], tail)[::-1]}"
 
 
-def _fitting(text: str, width: int) -> str:
+def _fitting_prefix(text: str, width: int) -> str:
     taken = 0
     for index, char in enumerate(text):
         taken += _columns(char)
@@ -211,12 +211,12 @@ def decimals(values: Iterable[float | None]) -> int:
     return 2 if largest < 100 else 1
 
 
-def counted(amount: int, noun: str, plural: str | None = None) -> str:
+def count_noun(amount: int, noun: str, plural: str | None = None) -> str:
     """``1 ballot``, ``1,204 ballots``."""
     return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
 
 
-def listed(names: Sequence[str], *, most: int = MANY_NAMES) -> str:
+def list_text(names: Sequence[str], *, most: int = MANY_NAMES) -> str:
     """``a``; ``a and b``; ``a, b and c``; beyond `most`, ``a, b, c, d and 7 more``."""
     if len(names) < 2:
         return "".join(names)

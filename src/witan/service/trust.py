@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
-from witan.service.text import UNKNOWN, counted, listed, number
+from witan.service.text import UNKNOWN, count_noun, list_text, number
 
 if TYPE_CHECKING:
     from witan.core.stats.approval import Approval
     from witan.core.stats.separation import Separation
+    from witan.core.verdict import MeanGrade, Verdict
     from witan.deliberation.ports import Member, Options
     from witan.deliberation.session import Cost, Session
     from witan.models.seats import SeatSpec
@@ -30,7 +31,7 @@ def separation_sentence(separation: "Separation") -> str:
         )
     can = f"{reviewers} cannot separate any answers"
     if separation.authors:
-        reviews = counted(separation.reviewers - 1, "review")
+        reviews = count_noun(separation.reviewers - 1, "review")
         can += f": none judges its own, so each answer gets {reviews}"
     if more is None:
         return f"{can}."
@@ -39,16 +40,22 @@ def separation_sentence(separation: "Separation") -> str:
 
 
 def _reviewers(separation: "Separation") -> str:
-    return counted(separation.reviewers, "member" if separation.authors else "reviewer")
+    return count_noun(separation.reviewers, "member" if separation.authors else "reviewer")
 
 
-def trust_line(outcome: Outcome) -> str:
+def trust_line(outcome: Outcome, *, decision: bool = False) -> str:
     """Say who voted, who leads and how firmly, what the votes are worth, and what is borrowed.
 
     A history lends strength, and teaches the error that reviewers share.
+
+    Parameters
+    ----------
+    decision
+        A verdict stands before it, which says who leads.
     """
-    parts = [_vote_counts(outcome), _tied(outcome), _flips_sentence(outcome), _worth(outcome)]
-    return " · ".join(part for part in (*parts, _borrowed(outcome)) if part)
+    lead = () if decision else (_tie_text(outcome), _flips_sentence(outcome))
+    parts = [_vote_counts(outcome), *lead, _worth(outcome)]
+    return " · ".join(part for part in (*parts, _lending_history(outcome)) if part)
 
 
 def _worth(outcome: Outcome) -> str:
@@ -62,48 +69,51 @@ def _worth(outcome: Outcome) -> str:
         assumed.append(f"a shared error of {number(outcome.rho)}")
     elif outcome.rho is not None:
         votes = f"{votes} at a shared error of {number(outcome.rho)}"
-    return f"{votes}, assuming {listed(assumed)}" if assumed else votes
+    return f"{votes}, assuming {list_text(assumed)}" if assumed else votes
 
 
-def _borrowed(outcome: Outcome) -> str:
+def _lending_history(outcome: Outcome) -> str:
     """Return the history that lends strength to the outcome; empty: none."""
     prior = outcome.prior
     if prior is None or prior.source == "public":
         return ""
     imported = f", {prior.n_imported:,} of them imported" if prior.n_imported else ""
-    sessions = counted(prior.n_sessions, "session")
+    sessions = count_noun(prior.n_sessions, "session")
     return f"strength borrowed from {sessions} that compared {prior.unit}{imported}"
 
 
 def _vote_counts(outcome: Outcome) -> str:
-    """Count the reviewers who voted, and people apart, who have no seat to stay silent in."""
+    """Count the reviewers who voted, and the people among them."""
     people: int = outcome.details.get("people", 0)
     cast = {ballot.reviewer for ballot in outcome.ballots}
     silent = sum(1 for reviewer in outcome.abstentions if reviewer not in cast)
     without_effect = len(outcome.without_effect)
-    voted = len(cast) - people - without_effect
+    voted = len(cast) - without_effect
     parts = []
-    if voted or silent or not people:
-        everyone = voted + without_effect + silent
-        parts.append(f"{voted:,} of {counted(everyone, 'reviewer')}")
+    if has_models := voted > people or silent or not people:
+        everyone = len(cast) + silent
+        parts.append(f"{voted:,} of {count_noun(everyone, 'reviewer')}")
     unnamed: int = outcome.details.get("unnamed_votes", 0)
+    of_them = "of them " if has_models else ""
     if named := people - unnamed:
-        parts.append(f"{named:,} {'person' if named == 1 else 'people'}")
+        noun = f"{of_them and 'a '}person" if named == 1 else "people"
+        parts.append(f"{named:,} {of_them}{noun}")
     if unnamed:
-        parts.append(counted(unnamed, "unnamed vote" if named else "vote"))
+        noun = "unnamed vote" if named or has_models else "vote"
+        parts.append(count_noun(unnamed, f"{of_them}{noun}"))
     return ", ".join(parts)
 
 
-def _tied(outcome: Outcome) -> str:
+def _tie_text(outcome: Outcome) -> str:
     tied = outcome.tied_for_best
     if not tied:
         return "nobody has a vote"
     if ignores_chance(outcome):
         return f"{outcome.rule} says nothing of chance"
     if outcome.disputed_by:
-        return f"the fit places {listed(outcome.disputed_by)} above {listed(outcome.leaders)}"
+        return f"the fit places {list_text(outcome.disputed_by)} above {list_text(outcome.leaders)}"
     if len(tied) > 1:
-        return f"{listed(tied)} are too close to call"
+        return f"{list_text(tied)} are too close to call"
     if outcome.clear_leader is None:
         return ""
     return f"{outcome.clear_leader} leads clearly at {outcome.level * 100:g}% confidence"
@@ -115,48 +125,92 @@ def ignores_chance(outcome: Outcome) -> bool:
 
 
 def _flips_sentence(outcome: Outcome) -> str:
+    if len(outcome.standings) == 1:
+        return ""
     if outcome.ballots_to_flip is None:
         return "how many ballots could end the lead was not searched" if outcome.leaders else ""
     if outcome.ballots_to_flip == 0:
         return "the first place is shared"
     fewer = "" if outcome.flip_is_exact else " or fewer"
-    return f"{counted(outcome.ballots_to_flip, 'ballot')}{fewer} could end the lead"
+    return f"{count_noun(outcome.ballots_to_flip, 'ballot')}{fewer} could end the lead"
 
 
 def session_trust(session: "Session") -> str:
     """Say who voted, who leads and how firmly, what it cost, and what is missing."""
-    parts = ["simulated"] if session.simulated else []
+    parts = ["simulated"] if session.is_simulated else []
+    if (verdict := session.verdict) is not None:
+        parts.append(verdict_sentence(verdict))
     if session.synthesis is not None and session.synthesis.mode == "verdict":
         parts.append(verdict_text(session.synthesis.approved))
         parts += approval_text(session.approval)
     if session.outcome is not None:
-        parts += [trust_line(session.outcome), *reliability_text(session)]
+        line = trust_line(session.outcome, decision=session.verdict is not None)
+        parts += [line, *reliability_text(session)]
     elif session.answers_agree:
         parts.append(f"all {len(session.answers)} answers are the same, so none was reviewed")
     elif session.status not in ("interrupted", "running"):
         voted = sum(not ballot.abstained for ballot in session.ballots)
-        parts.append(f"{voted} of {counted(len(session.ballots), 'reviewer')}")
+        parts.append(f"{voted} of {count_noun(len(session.ballots), 'reviewer')}")
         parts.append("no outcome")
     if session.outcome is not None:
-        parts += [f"{listed(group)} gave the same answer" for group in session.same_answers]
+        parts += [f"{list_text(group)} gave the same answer" for group in session.same_answers]
     parts += rankings_text(session)
     if session.failed:
-        parts.append(f"{listed([*session.failed])} failed the safety gate")
+        parts.append(f"{list_text([*session.failed])} failed the safety gate")
     # When it was interrupted is not known, only when something last happened in it.
     until = " until its last event" if session.status == "interrupted" else ""
     parts += [cost_text(session.cost), f"{duration_text(session.seconds)}{until}"]
     if session.is_fruitless:
-        again = listed([*session.opened.retried])
+        again = list_text([*session.opening.retried])
         parts.append(f"{again} failed again; the result is unchanged")
     if missing := missing_text(session):
         parts.append(missing)
     return " · ".join(parts)
 
 
+def mean_grade_text(grade: "MeanGrade") -> str:
+    """``8.3 (7.1 to 9.4)``; without the interval where nothing is known of it."""
+    mean = number(grade.mean, 1)
+    if grade.interval is None:
+        return mean
+    return f"{mean} ({number(grade.interval.low, 1)} to {number(grade.interval.high, 1)})"
+
+
+def verdict_sentence(verdict: "Verdict") -> str:
+    """Say what was decided on texts, by how much, and how sure that is."""
+    parts = []
+    if len(verdict.texts) == 1:
+        [text] = verdict.texts
+        parts.append(
+            "ungraded" if text.overall is None else f"{mean_grade_text(text.overall)} of 10"
+        )
+        if text.failed:
+            parts.append(f"failed the safety gate: {list_text(text.failed)}")
+    else:
+        about, first = verdict.text, verdict.texts[0].text
+        parts.append(f"{verdict.leader or 'no text'} leads clearly")
+        if about not in (None, verdict.leader):
+            parts.append(f"{about} was expected")
+        if verdict.probability is not None:
+            parts.append(
+                f"{about or first} is best with probability {p_best_text(verdict.probability)}"
+            )
+    texts = {each.text: each for each in verdict.texts}
+    subject = texts[verdict.text or verdict.texts[0].text]
+    if verdict.pass_mark is not None and subject.p_pass is not None:
+        whose = "" if len(texts) == 1 else f"{subject.text} has "
+        mark, chance = f"{verdict.pass_mark:g}", p_best_text(subject.p_pass)
+        parts.append(f"{whose}{mark} or above with probability {chance}")
+    if verdict.ballots_to_flip:
+        parts.append(f"{count_noun(verdict.ballots_to_flip, 'ballot')} could change it")
+    decision = "" if verdict.decision is None else f"{verdict.decision}: "
+    return f"{decision}{'; '.join(parts)}"
+
+
 def rankings_text(session: "Session") -> Iterator[str]:
     """Put the ranking before another jury judged beside the jury's own."""
     orders = {
-        when: " > ".join(listed(group) for group in ranking)
+        when: " > ".join(list_text(group) for group in ranking)
         for when, ranking in session.rankings.items()
     }
     if not orders:
@@ -189,7 +243,7 @@ def reliability_text(session: "Session") -> Iterator[str]:
     within = ""
     if known.interval is not None:
         within = f" ({number(100 * known.interval.low, 0)}–{number(100 * known.interval.high, 0)}%)"
-    pairs = counted(known.n, "decided pair")
+    pairs = count_noun(known.n, "decided pair")
     yield f"matched people on {number(100 * known.value, 0)}% of {pairs} at such agreement{within}"
 
 
@@ -206,15 +260,20 @@ def approval_text(approval: "Approval | None") -> Iterator[str]:
         return
     voted = approval.approve + approval.reject
     if not voted:
-        yield f"none of {counted(approval.silent, 'member')} gave a verdict"
+        yield f"none of {count_noun(approval.silent, 'member')} gave a verdict"
         return
     verb = "approves" if approval.approve == 1 else "approve"
-    yield f"{approval.approve} of {counted(voted, 'member')} {verb}"
+    yield f"{approval.approve} of {count_noun(voted, 'member')} {verb}"
     if approval.silent:
         yield f"{approval.silent} gave no verdict"
     if approval.p_majority is not None:
-        verdict = "approval" if approval.approved else "rejection"
+        verdict = "approval" if approval.is_approved else "rejection"
         yield f"a majority for {verdict} again with probability {number(approval.p_majority)}"
+
+
+def cost_sum_text(usd: float | None) -> str:
+    """``$0.041``; ``cost unknown``."""
+    return "cost unknown" if usd is None else _dollars(usd)
 
 
 def cost_text(cost: "Cost") -> str:
@@ -263,7 +322,7 @@ def shared_votes(seats: "Sequence[SeatSpec | Member]") -> tuple[str, ...]:
         if each.source and each.provider not in ("script", "cmd"):
             by_model.setdefault((each.source, each.url, each.options), []).append(each)
     return tuple(
-        f"{'all seats' if len(same) == len(seats) else listed([each.name for each in same])} "
+        f"{'all seats' if len(same) == len(seats) else list_text([each.name for each in same])} "
         f"are held by one model, {source}: their votes are not independent"
         for (source, _, _), same in by_model.items()
         if len(same) > 1

@@ -100,7 +100,7 @@ def _get_pool(variable: RunVar[T], make: Callable[[], T]) -> T:
         return made
 
 
-async def once(key: Hashable, work: Callable[[], T]) -> T:
+async def count_once(key: Hashable, work: Callable[[], T]) -> T:
     """Count once for all who want the same at the same time, and return the result.
 
     Parameters

@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
-from witan.deliberation.ports import Spent
+from witan.deliberation.ports import Expense
 from witan.deliberation.session import Answer
-from witan.service.text import clean, counted, listed, number
+from witan.service.text import clean, count_noun, list_text, number
 from witan.service.trust import duration_text, p_best_text
 
 Phase = Literal["opening", "answers", "reviews", "synthesis", "closed"]
@@ -59,9 +59,11 @@ def answer_facts(answer: "e.AnswerDone | Answer", flags: Sequence[str] = ()) -> 
         Those that the safety gate raised.
     """
     spent, tokens = answer.spent, answer.spent.usage.output_tokens
-    facts = [counted(len(answer.text.split()), "word"), duration_text(spent.seconds)]
-    if tokens is not None:
-        facts.append(counted(tokens, "token"))
+    facts = [count_noun(len(answer.text.split()), "word")]
+    if spent.calls:  # a text that was handed in took none
+        facts.append(duration_text(spent.seconds))
+    if spent.calls and tokens is not None:
+        facts.append(count_noun(tokens, "token"))
     if answer.round > 1:
         facts.append(f"round {answer.round}")
     if answer.cut:
@@ -74,17 +76,17 @@ def gate_text(flags: Sequence[str]) -> str:
     return f"fails the safety gate: {', '.join(flags)}"
 
 
-def turned_text(cast: e.BallotCast) -> str:
+def reversal_text(event: e.BallotCast) -> str:
     """Word how a ballot changed with the order of its sheet."""
-    pairs = counted(cast.compared, "pair")
-    return f"judged {cast.flipped} of {pairs} otherwise when its sheet was turned round"
+    pairs = count_noun(event.compared, "pair")
+    return f"judged {event.flipped} of {pairs} otherwise when its sheet was turned round"
 
 
 def progress_lines(events: Iterable[e.Event]) -> str:
     """Write a line for each event that has one."""
     board, lines = Board(), []
     for event in events:
-        board = board.after(event)
+        board = board.apply_event(event)
         if board.line:
             lines.append(f"{board.line}\n")
     return "".join(lines)
@@ -113,20 +115,20 @@ class LiveLine:
     state: State = "waiting"
     words: int = 0
     since: datetime | None = None
-    spent: Spent | None = None
+    spent: Expense | None = None
     note: str = ""
     inside_word: bool = False
     round: int = 0
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """True while it is waited for."""
         return MARKS[self.state] == "busy"
 
     @property
     def status(self) -> str:
         """Its state in a word; the session may close over a seat that never finished."""
-        return UNFINISHED if self.running and self.since is None else self.state
+        return UNFINISHED if self.is_running and self.since is None else self.state
 
     @property
     def at_rest(self) -> "LiveLine":
@@ -138,7 +140,7 @@ class LiveLine:
         """The mark before its state."""
         return MARKS[self.status]
 
-    def elapsed(self, now: datetime) -> float | None:
+    def elapsed_seconds(self, now: datetime) -> float | None:
         """Return the seconds that its work goes on for; None: it does nothing that lasts."""
         return None if self.since is None else max((now - self.since).total_seconds(), 0.0)
 
@@ -154,8 +156,8 @@ class LiveLine:
             return ""  # what it wrote before is not what its seconds run for
         tokens = None if self.spent is None else self.spent.usage.output_tokens
         if self.since is None and tokens is not None:
-            return counted(tokens, "token")
-        return counted(self.words, "word") if self.words else ""
+            return count_noun(tokens, "token")
+        return count_noun(self.words, "word") if self.words else ""
 
     def start(self, state: State, at: datetime) -> "LiveLine":
         """Return the seat once it was asked for something."""
@@ -170,7 +172,7 @@ class LiveLine:
         words, latest = self.words + starts, max(self.round, round_)
         return replace(self, words=words, inside_word=ends_inside, round=latest)
 
-    def write(self, state: State, text: str, spent: Spent, note: str = "") -> "LiveLine":
+    def write(self, state: State, text: str, spent: Expense, note: str = "") -> "LiveLine":
         """Return the seat once its text is complete."""
         return replace(
             self.stop(state, spent, note),
@@ -178,7 +180,7 @@ class LiveLine:
             inside_word=False,
         )
 
-    def stop(self, state: State, spent: Spent, note: str = "") -> "LiveLine":
+    def stop(self, state: State, spent: Expense, note: str = "") -> "LiveLine":
         """Return the seat once it is done, well or not."""
         took = spent if self.spent is None else self.spent
         if self.spent is not None and spent.calls:
@@ -200,7 +202,7 @@ class Board:
         How the session ended; empty: it has not.
     writer
         Who writes the final answer; None: nobody does, or not yet.
-    outcome, counted
+    outcome, n_counted
         The ballots so far, counted; how many there were.
     news
         What changed the course of the session, newest last.
@@ -224,7 +226,7 @@ class Board:
     seats: tuple[LiveLine, ...] = ()
     writer: LiveLine | None = None
     outcome: Outcome | None = None
-    counted: int = 0
+    n_counted: int = 0
     news: tuple[str, ...] = ()
     answering: int = 0
     jurors: int = 0
@@ -235,7 +237,7 @@ class Board:
     voted: int = 0
     electorate: int = 0
 
-    def after(self, event: e.Event) -> "Board":
+    def apply_event(self, event: e.Event) -> "Board":
         """Return the board once this has happened, too."""
         board, words = _take(event, self)
         delta = isinstance(event, e.AnswerDelta | e.SynthesisDelta)
@@ -248,17 +250,17 @@ class Board:
         return replace(board, line=words, provisional=provisional)
 
     @property
-    def unsaved(self) -> str:
+    def unsaved_remark(self) -> str:
         """A remark if the latest event is not in the history yet; else empty."""
         return UNSAVED if self.provisional else ""
 
     @property
-    def doing(self) -> str:
+    def stage_text(self) -> str:
         """The stage in a few words, with how far it came."""
         return {
             "opening": "seating the council",
-            "answers": f"answers: {self.done(('answered', 'failed'))} of {self.answering}",
-            "reviews": f"reviews: {self.done(('voted', 'abstained'))} of {self.judging}",
+            "answers": f"answers: {self.count_seats(('answered', 'failed'))} of {self.answering}",
+            "reviews": f"reviews: {self.count_seats(('voted', 'abstained'))} of {self.judging}",
             "synthesis": "the final answer is being written",
             "closed": self.ending,
         }[self.phase]
@@ -266,9 +268,9 @@ class Board:
     @property
     def judging(self) -> int:
         """Number of seats that review; those without an answer do not."""
-        return self.jurors or self.answering - self.done(("failed",))
+        return self.jurors or self.answering - self.count_seats(("failed",))
 
-    def done(self, states: Sequence[State]) -> int:
+    def count_seats(self, states: Sequence[State]) -> int:
         """Count the seats in one of these states."""
         return sum(line.state in states for line in self.seats)
 
@@ -292,12 +294,12 @@ class Board:
         line = LiveLine(chairman, simulated=chairman in self.scripted)
         return replace(self, writer=line.start("writing", at))
 
-    def settled(self) -> "Board":
+    def settle(self) -> "Board":
         """Return the board as it stays true for good: whoever is still waited for is so no more."""
         seats = tuple(replace(line, since=None) for line in self.seats)
-        if self.writer is None or not self.writer.running:
+        if self.writer is None or not self.writer.is_running:
             return replace(self, seats=seats)
-        phase: Phase = "reviews" if self.done(("voted", "abstained")) else "answers"
+        phase: Phase = "reviews" if self.count_seats(("voted", "abstained")) else "answers"
         return replace(self, seats=seats, writer=None, phase=phase)
 
     def write(self, change: Callable[[LiveLine], LiveLine]) -> "Board":
@@ -341,9 +343,9 @@ class FinalText:
             return "", ""
         return text, "[interrupted: the text that counts follows]"
 
-    def _void(self, why: str) -> str:
+    def _void(self, reason: str) -> str:
         sent, self.text = self.text, ""
-        return f"[interrupted: {clean(why)}; it starts again]" if sent else ""
+        return f"[interrupted: {clean(reason)}; it starts again]" if sent else ""
 
 
 Step: TypeAlias = tuple[Board, str]
@@ -359,7 +361,7 @@ def _take(event: e.Event, board: Board) -> Step:  # noqa: ARG001 - the general c
 @_take.register
 def _(event: e.SessionOpened, board: Board) -> Step:
     called = (*event.members, *event.jury)
-    everyone = (*event.seats, *event.called)
+    everyone = (*event.seats, *event.callable_seats)
     opened = replace(
         board,
         phase="answers" if event.members else "reviews",
@@ -370,8 +372,8 @@ def _(event: e.SessionOpened, board: Board) -> Step:
         scripted=tuple(dict.fromkeys(seat.name for seat in everyone if seat.simulated)),
         electorate=len(event.reviewers),
     )
-    names = listed([seat.name for seat in event.seats], most=MANY_SEATS)
-    judging = listed([seat.name for seat in event.jury], most=MANY_SEATS)
+    names = list_text([seat.name for seat in event.seats], most=MANY_SEATS)
+    judging = list_text([seat.name for seat in event.jury], most=MANY_SEATS)
     jury = f", judged by {judging}" if event.jury else ""
     return opened, f"the council sits: {names}{jury}"
 
@@ -385,7 +387,7 @@ def _(event: e.AnswerStarted, board: Board) -> Step:
 def _(event: e.AnswerDelta, board: Board) -> Step:
     begun = any(line.name == event.seat and line.round >= event.round for line in board.seats)
     after = board.seat(event.seat, lambda line: line.hear(event.text, event.round))
-    return after, "" if begun else f"{event.seat} answers{_again(event.round)} …"
+    return after, "" if begun else f"{event.seat} answers{_round_text(event.round)} …"
 
 
 @_take.register
@@ -419,7 +421,7 @@ def _(event: e.ReviewStarted, board: Board) -> Step:
     if event.round <= board.review_round:
         return replace(after, phase="reviews"), ""
     after = replace(after, phase="reviews", review_round=event.round, voted=0)
-    return after, f"the answers are reviewed blind{_again(event.round)}"
+    return after, f"the answers are reviewed blind{_round_text(event.round)}"
 
 
 @_take.register
@@ -430,7 +432,7 @@ def _(event: e.BallotRepaired, board: Board) -> Step:
 
 @_take.register
 def _(event: e.BallotCast, board: Board) -> Step:
-    note = "; ".join([*([turned_text(event)] if event.flipped else []), *event.notes])
+    note = "; ".join([*([reversal_text(event)] if event.flipped else []), *event.notes])
     after = board.seat(event.seat, lambda line: line.stop("voted", event.spent, note))
     after = replace(after, voted=board.voted + 1)
     return after, f"{event.seat} has voted: {after.voted} of {board.electorate}"
@@ -444,10 +446,10 @@ def _(event: e.BallotAbstained, board: Board) -> Step:
 
 @_take.register
 def _(event: e.OutcomeChanged, board: Board) -> Step:
-    after = replace(board, outcome=event.outcome, counted=len(event.counted))
+    after = replace(board, outcome=event.outcome, n_counted=len(event.counted))
     if not event.outcome.leaders:
         return after, ""
-    return after, f"after {counted(after.counted, 'ballot')} {_lead(event.outcome)}"
+    return after, f"after {count_noun(after.n_counted, 'ballot')} {_lead(event.outcome)}"
 
 
 @_take.register
@@ -500,10 +502,10 @@ def _(event: e.TextWithdrawn, board: Board) -> Step:
 
 @_take.register
 def _(event: e.SessionClosed, board: Board) -> Step:
-    return replace(board.settled(), phase="closed", ending=event.status), ""
+    return replace(board.settle(), phase="closed", ending=event.status), ""
 
 
-def _again(round_: int) -> str:
+def _round_text(round_: int) -> str:
     """Name the round, after the first."""
     return "" if round_ == 1 else f" once more, in round {round_}"
 
@@ -512,13 +514,13 @@ def _lead(outcome: Outcome) -> str:
     """Word the lead: its size, and its probability."""
     line = outcome.standings[0]
     if len(outcome.leaders) > 1:
-        return f"{listed(outcome.leaders)} share the first place"
+        return f"{list_text(outcome.leaders)} share the first place"
     within = ""
     if line.interval is not None:
         low, high = number(line.interval.low), number(line.interval.high)
         within = f" ({low} to {high} at {outcome.level * 100:g}%)"
     sure = "" if line.p_best is None else f", best with probability {p_best_text(line.p_best)}"
     others = [name for name in outcome.tied_for_best if name != line.candidate]
-    tied = f", too close to call against {listed(others)}" if others else ""
+    tied = f", too close to call against {list_text(others)}" if others else ""
     score = "" if line.score is None else f" with {number(line.score)}"
     return f"{line.candidate} leads{score}{within}{sure}{tied}"

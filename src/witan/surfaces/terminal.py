@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["ask", "confirm", "console", "echo", "page_through", "styled"]
+__all__ = ["ask", "confirm", "console", "echo", "page_through", "style_line"]
 
 _STYLED = re.compile("(" + "|".join(map(re.escape, [*filter(None, STYLES.values()), RESET])) + ")")
 
@@ -53,7 +53,7 @@ def console() -> "Console":
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
-def styled(text: str, style: str = "", *, one_line: bool = False) -> "Text":
+def style_line(text: str, style: str = "", *, one_line: bool = False) -> "Text":
     """Return a line for a console; with `one_line` it is cut where the console ends."""
     from rich.text import Text
 

@@ -28,13 +28,13 @@ def with_grades(profile: Profile, draw) -> Profile:
     drawn = draw(
         st.lists(st.integers(1, 10), min_size=profile.places.size, max_size=profile.places.size)
     )
-    grades = np.where(profile.ranked, np.array(drawn).reshape(shape), 0).astype(np.uint8)
+    grades = np.where(profile.rank_mask, np.array(drawn).reshape(shape), 0).astype(np.uint8)
     return Profile(profile.places, grades=grades)
 
 
 def graded_alike(profile: Profile) -> Profile:
     """The same strict ballots with the grades that go with them, 10 for the first, then 9."""
-    grades = np.where(profile.ranked, 11 - profile.places // 2, 0).astype(np.uint8)
+    grades = np.where(profile.rank_mask, 11 - profile.places // 2, 0).astype(np.uint8)
     return Profile(profile.places, grades=grades)
 
 
@@ -89,7 +89,7 @@ def test_condorcet_consistency(rule, profile):
     """Who beats every rival head to head, on two ballots or more, leads alone."""
     margins = matchups(profile).margins[:, :, 0].astype(int)
     winner = (margins + np.eye(len(margins), dtype=int) > 0).all(axis=1)
-    assume(winner.any() and profile.ranked.sum(axis=0)[winner, 0] >= 2)
+    assume(winner.any() and profile.rank_mask.sum(axis=0)[winner, 0] >= 2)
 
     assert leaders(rule, profile).tolist() == winner.tolist()
 

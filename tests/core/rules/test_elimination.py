@@ -101,7 +101,7 @@ class ByHand:
 
 def voted(profile: Profile) -> np.ndarray:
     """Candidates of the first session that some ballot ranks."""
-    return profile.ranked[:, :, 0].any(axis=0)
+    return profile.rank_mask[:, :, 0].any(axis=0)
 
 
 class TestPublishedElections:
@@ -129,7 +129,7 @@ class TestPublishedElections:
         (Montroll 4067–3477 Kiss, Montroll 4597–3668 Wright, Kiss 4314–4064 Wright).
         """
         weights = np.array([[float(count)] for count in BURLINGTON.values()])
-        profile = election(*BURLINGTON).reweighted(weights)
+        profile = election(*BURLINGTON).replace_weights(weights)
 
         outcome = irv(profile)
         rounds = irv_rounds(profile)
@@ -258,7 +258,7 @@ class TestRounds:
     @given(profile=profiles(candidates=(2, 8)))
     def test_every_ballot_is_counted_or_exhausted(self, profile):
         """First places and exhausted ballots sum to the ballots that rank anybody."""
-        cast = profile.ranked[:, :, 0].any(axis=1).sum()
+        cast = profile.rank_mask[:, :, 0].any(axis=1).sum()
 
         rounds = irv_rounds(profile)
 
@@ -297,7 +297,7 @@ def test_a_weight_of_three_is_three_ballots(profile, data):
     """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
     n = profile.n_reviewers
     times = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    weighted = irv(profile.reweighted(np.array(times, dtype=float)[:, np.newaxis]))
+    weighted = irv(profile.replace_weights(np.array(times, dtype=float)[:, np.newaxis]))
 
     repeated = irv(profile.keep_ballots(np.repeat(np.arange(n), times)))
 
@@ -323,6 +323,6 @@ def test_float_rounding_decides_no_round():
     """Weights 0.1 and 0.2 for A tie with 0.3 for B, although their sum in binary is larger."""
     profile = election("x: A > B", "y: A > B", "z: B > A")
 
-    scores = irv(profile.reweighted(np.array([[0.1], [0.2], [0.3]]))).score[:, 0]
+    scores = irv(profile.replace_weights(np.array([[0.1], [0.2], [0.3]]))).score[:, 0]
 
     assert scores.tolist() == [1.0, 1.0]

@@ -85,13 +85,13 @@ class TestDefinition:
         profile = election("r: a > b", "s: b > a", "t: b > a")
 
         assert elo(profile).score[1, 0] > 1000
-        assert elo(profile.reweighted(np.array([[3.0], [1.0], [1.0]]))).score[0, 0] > 1000
+        assert elo(profile.replace_weights(np.array([[3.0], [1.0], [1.0]]))).score[0, 0] > 1000
 
     def test_weights_that_add_to_the_same_are_a_draw(self):
         """0.1 + 0.2 against 0.3 is even, whatever floating point makes of it."""
         profile = election("r: a > b", "s: a > b", "t: b > a")
 
-        scores = elo(profile.reweighted(np.array([[0.1], [0.2], [0.3]])))
+        scores = elo(profile.replace_weights(np.array([[0.1], [0.2], [0.3]])))
 
         assert scores.score[:, 0].tolist() == [1000.0, 1000.0]
 
@@ -136,7 +136,7 @@ class TestEdges:
 
     def test_a_weightless_ballot_plays_no_match(self):
         """A pair that only a ballot of weight 0 compares has not met."""
-        profile = election("r: a > b").reweighted(np.array([[0.0]]))
+        profile = election("r: a > b").replace_weights(np.array([[0.0]]))
 
         assert np.isnan(elo(profile).score).all()
 

@@ -131,6 +131,20 @@ class TestRange:
         """A grade capped to 0 by the gate is a grade, not a missing one."""
         assert column(range_(graded([0.0, 8.0], [0.0, 9.0])).score) == [0.0, 8.5]
 
+    @pytest.mark.parametrize(
+        ("rows", "level"),
+        [
+            ([[5, 5, 5, 9], [8, 9, 6, 6], [3, 3, 8, 3]], (1, 2, 3)),
+            ([[3, 5, 3, 5], [3, 4, 3, 5], [3, 3, 1, 2]], (1, 3)),
+            ([[7, 7, 7, 5], [6, 8, 7, 6], [7, 5, 6, 5]], (0, 1, 2)),
+        ],
+    )
+    def test_different_z_of_equal_sum_are_a_dead_heat(self, rows, level):
+        """3/√11 + 1/√11 and 2/√11 + 2/√11 are equal, though no term of one is in the other."""
+        for profile in (whole(graded(*rows)), graded(*rows)):
+            scores = normalized_scores(profile).score[list(level), 0]
+            assert len(set(scores.tolist())) == 1
+
     @given(data=st.data(), fractional=st.booleans(), weighted=st.booleans())
     def test_plain_python(self, data, fractional, weighted):
         """Score and error equal the definition, for any grades and weights."""
@@ -203,7 +217,10 @@ class TestNormalizedScores:
         weights = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
         profile = Profile(places_by(grades), grades=grades)
 
-        equal, weighted = normalized_scores(profile), normalized_scores(profile.reweighted(weights))
+        equal, weighted = (
+            normalized_scores(profile),
+            normalized_scores(profile.replace_weights(weights)),
+        )
 
         assert equal.fell_back.tolist() == [True, False, False]
         assert weighted.fell_back.tolist() == [True, False, True]
@@ -340,7 +357,7 @@ class TestEveryGradedRule:
     def test_equal_weights_change_nothing(self, rule, profile):
         """Weights of 2 for everybody give the scores and errors of no weights."""
         twice = np.full((profile.n_reviewers, profile.n_sessions), 2.0)
-        doubled, single = rule(profile.reweighted(twice)), rule(profile)
+        doubled, single = rule(profile.replace_weights(twice)), rule(profile)
 
         assert doubled.score == pytest.approx(single.score, abs=1e-6, nan_ok=True)
         assert doubled.std_error == pytest.approx(single.std_error, abs=1e-6, nan_ok=True)

@@ -141,7 +141,7 @@ class TestTwins:
     )
     def test_every_ranking_tried_with_weights(self, profile, weights):
         """Weights whose sums differ by rounding alone leave level rankings level."""
-        weighted = profile.reweighted(np.array(weights[: profile.n_reviewers])[:, np.newaxis])
+        weighted = profile.replace_weights(np.array(weights[: profile.n_reviewers])[:, np.newaxis])
         if not any(weights[: profile.n_reviewers]):
             return
         places, distance, optima = twin(weighted)
@@ -156,7 +156,7 @@ class TestTwins:
     def test_six_candidates(self, seed):
         """With six candidates the mean still runs over all 720 rankings."""
         profile = random_profile(np.random.default_rng(seed), (4, 6, 1), ties=True)
-        orders, distance = optimal_orders(matchups(profile).over[..., 0])
+        orders, distance = optimal_orders(matchups(profile).wins[..., 0])
         expected = -1.0 - orders.argsort(axis=1).mean(axis=0)
 
         scores = kemeny(profile)
@@ -170,7 +170,7 @@ class TestTwins:
     def test_nearest_to_borda(self, size, seed, ties):
         """Above six it is the optimum nearest Borda, then nearest seat order, then lowest seats."""
         profile = random_profile(np.random.default_rng(seed), (4, size, 1), ties=ties)
-        orders, distance = optimal_orders(matchups(profile).over[..., 0])
+        orders, distance = optimal_orders(matchups(profile).wins[..., 0])
         target = borda_pairs(profile)
         against = [sum(target[b, a] for a, b in combinations(o, 2)) for o in orders]
         nearest = [
@@ -240,7 +240,7 @@ class TestBatch:
         places = np.insert(plain.places, [0, 2], 0, axis=1)
         kept = np.delete(np.arange(size + 2), [0, 3])
 
-        before = kemeny(plain.reweighted(weights))
+        before = kemeny(plain.replace_weights(weights))
         after = kemeny(Profile(places, weights=weights))
 
         assert np.isnan(after.score[[0, 3]]).all()
@@ -252,7 +252,7 @@ class TestBatch:
     def test_a_weight_of_two_is_two_ballots(self, size):
         """Weighting a ballot double is as good as casting it twice."""
         plain = random_profile(np.random.default_rng(size), (5, size, 4), ties=True)
-        doubled = plain.reweighted(np.array([[2.0], [1.0], [1.0], [1.0], [1.0]]) * np.ones(4))
+        doubled = plain.replace_weights(np.array([[2.0], [1.0], [1.0], [1.0], [1.0]]) * np.ones(4))
         twice = plain.keep_ballots(np.array([0, 0, 1, 2, 3, 4]))
 
         assert np.array_equal(kemeny(doubled).score, kemeny(twice).score)
@@ -271,8 +271,8 @@ class TestManyCandidates:
         for _ in range(3):
             profile = random_profile(rng, (6, size, 1), ties=ties)
             if weighted:
-                profile = profile.reweighted(rng.choice([0.1, 0.2, 0.3], (6, 1)))
-            over, target = matchups(profile).over[..., 0], borda_pairs(profile)
+                profile = profile.replace_weights(rng.choice([0.1, 0.2, 0.3], (6, 1)))
+            over, target = matchups(profile).wins[..., 0], borda_pairs(profile)
             slack = 1e-9 * float(over.sum()) if weighted else None
 
             full = rank_component(over, target, slack)
@@ -286,7 +286,7 @@ class TestManyCandidates:
     def test_integer_programming_finds_no_better(self, shape):
         """A general integer program with every cycle of three cut off has the same optimum."""
         profile = random_profile(np.random.default_rng(shape[1]), (*shape, 1))
-        over = matchups(profile).over[..., 0].astype(float)
+        over = matchups(profile).wins[..., 0].astype(float)
 
         assert kemeny(profile).details["distance"][0] == pytest.approx(least_distance(over))
 
@@ -303,7 +303,7 @@ class TestManyCandidates:
     def test_fifty_candidates(self, ballots, seed):
         """Fifty candidates in cycles are ranked so that no move of one candidate improves."""
         profile = random_profile(np.random.default_rng(seed), (ballots, 50, 1))
-        over = matchups(profile).over[..., 0].astype(float)
+        over = matchups(profile).wins[..., 0].astype(float)
 
         scores = kemeny(profile)
 
@@ -334,9 +334,9 @@ class TestManyCandidates:
         """Two equal ballots leave optima beyond counting; none is nearer to Borda than ours."""
         profile = random_profile(np.random.default_rng(23), (2, 50, 1))
         weights = np.full((2, 1), 0.7) if weighted else None
-        over = matchups(profile).over[..., 0]
+        over = matchups(profile).wins[..., 0]
 
-        scores = kemeny(profile.reweighted(weights))
+        scores = kemeny(profile.replace_weights(weights))
 
         order = order_of(scores)
         target = borda_pairs(profile)
@@ -353,7 +353,7 @@ class TestManyCandidates:
         for row in keys[:, :, 0]:
             row[rng.choice(45, 6, replace=False)] = rng.random(6)
         profile = Profile.from_ranks(mean_ranks(keys))
-        over = matchups(profile).over[..., 0].astype(float)
+        over = matchups(profile).wins[..., 0].astype(float)
 
         scores = kemeny(profile)
 
@@ -390,7 +390,7 @@ class TestParts:
     def test_a_bound_and_its_excess_make_up_the_cost(self, seed, size, ballots):
         """Bound, penalties and tolls sum to what any ranking costs, and none is negative."""
         rng = np.random.default_rng(seed)
-        over = matchups(random_profile(rng, (ballots, size, 1))).over[..., 0].astype(float)
+        over = matchups(random_profile(rng, (ballots, size, 1))).wins[..., 0].astype(float)
 
         wall = barrier(over)
 
@@ -409,7 +409,7 @@ class TestParts:
             "p: d > e > f > a > b > c", "q: e > f > d > b > c > a", "r: f > d > e > c > a > b"
         )
 
-        found = components(matchups(profile).over[..., 0], None)
+        found = components(matchups(profile).wins[..., 0], None)
 
         assert [members.tolist() for members in found] == [[3, 4, 5], [0, 1, 2]]
 
@@ -419,7 +419,7 @@ class TestParts:
             "p: d > e > f > a > b > c", "q: e > f > d > b > c > a", "r: f > d > e > c > a > b"
         )
 
-        consensus = rank_session(matchups(profile).over[..., 0], borda_pairs(profile), None)
+        consensus = rank_session(matchups(profile).wins[..., 0], borda_pairs(profile), None)
 
         assert consensus.optima == 9
         assert consensus.several

@@ -259,7 +259,7 @@ class TestPrior:
 
     def test_heavy_ballots_still_settle(self):
         """A million votes to none is far away and finite."""
-        profile = election("r: a > b").reweighted(np.array([[1e6]]))
+        profile = election("r: a > b").replace_weights(np.array([[1e6]]))
 
         gap = float(np.diff(bradley_terry(profile).score[::-1, 0])[0])
 
@@ -268,7 +268,7 @@ class TestPrior:
     def test_a_fit_that_cannot_settle_is_an_error(self):
         """Weights beyond what floats can tell apart raise instead of giving a number."""
         profile = election("r: a > b > c", "s: c > b > a")
-        profile = profile.reweighted(np.array([[1e15], [1.0]]))
+        profile = profile.replace_weights(np.array([[1e15], [1.0]]))
 
         with pytest.raises(UnsuitableBallots, match="settle"):
             plackett_luce(profile)
@@ -296,7 +296,7 @@ class TestWhoCounts:
     @BOTH
     def test_a_ballot_without_weight_is_no_vote(self, rule):
         """A candidate that only a weightless ballot ranks is not scored."""
-        profile = election("r: a > b", "s: c > a").reweighted(np.array([[1.0], [0.0]]))
+        profile = election("r: a > b", "s: c > a").replace_weights(np.array([[1.0], [0.0]]))
 
         scores = rule(profile)
 
@@ -397,7 +397,7 @@ class TestBatch:
         """Sessions of a batch get the scores, errors and details they get by themselves."""
         rng = np.random.default_rng(8)
         profile = random_profile(rng, (4, n_candidates, 7), ties=True, partial=True)
-        profile = profile.reweighted(rng.integers(0, 3, (4, 7)).astype(float))
+        profile = profile.replace_weights(rng.integers(0, 3, (4, 7)).astype(float))
 
         whole = rule(profile)
 
@@ -423,7 +423,7 @@ class TestBatch:
     @BOTH
     def test_a_weight_of_two_is_two_ballots(self, rule):
         """Casting a ballot twice or with weight 2 comes to the same."""
-        heavy = election("r: a > b = c", "s: c > a").reweighted(np.array([[2.0], [1.0]]))
+        heavy = election("r: a > b = c", "s: c > a").replace_weights(np.array([[2.0], [1.0]]))
         twice = election("2 × r: a > b = c", "s: c > a")
 
         assert rule(heavy).score == pytest.approx(rule(twice).score, abs=1e-9)

@@ -68,7 +68,7 @@ def test_schulze_beats_whom_pref_voting_says(strength, shape):
         orders = weak_orders(profile)
         measure = orders.support if strength == "winning_votes" else orders.margin
         defeats = beat_path_defeat(orders, strength_function=measure)
-        voted = profile.ranked[:, :, 0].any(axis=0)
+        voted = profile.rank_mask[:, :, 0].any(axis=0)
 
         scores = schulze(profile, strength=strength).score[:, 0]
 

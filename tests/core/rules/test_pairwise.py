@@ -163,7 +163,7 @@ class TestSchulze:
     def test_somebody_always_has_exactly_one(self, profile):
         """Wherever a ballot ranks anybody, the best score is exactly 1."""
         scores = schulze(profile).score
-        counted = profile.ranked.any(axis=(0, 1))
+        counted = profile.rank_mask.any(axis=(0, 1))
 
         assert np.nanmax(scores[:, counted], axis=0, initial=1.0).tolist() == [1.0] * counted.sum()
         assert (scores[:, counted] == 1.0).any(axis=0).all()
@@ -212,7 +212,7 @@ class TestBoth:
         """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
         n = profile.n_reviewers
         times = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-        weighted = profile.reweighted(np.array(times, dtype=float)[:, np.newaxis])
+        weighted = profile.replace_weights(np.array(times, dtype=float)[:, np.newaxis])
 
         by_weight = rule(weighted).score
         by_number = rule(profile.keep_ballots(np.repeat(np.arange(n), times))).score
@@ -224,7 +224,7 @@ class TestBoth:
         """Weights 0.1 and 0.2 draw with 0.3, although their sum in binary is larger."""
         profile = election("x: A > B", "y: A > B", "z: B > A")
 
-        scores = rule(profile.reweighted(np.array([[0.1], [0.2], [0.3]]))).score[:, 0]
+        scores = rule(profile.replace_weights(np.array([[0.1], [0.2], [0.3]]))).score[:, 0]
 
         assert scores[0] == scores[1]
 

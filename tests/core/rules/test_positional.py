@@ -75,7 +75,7 @@ class TestPublishedTables:
 
         scores = borda(profile, variant=variant)
 
-        points = [borda.restated["points"](score, 4) for score in column(scores.score)]
+        points = [borda.restatements["points"](score, 4) for score in column(scores.score)]
         assert points == pytest.approx([3.0, 2.0, 1.0, 0.0])
         assert column(scores.score) == [1.0, 2 / 3, 1 / 3, 0.0]
 
@@ -198,7 +198,7 @@ class TestErrors:
     def test_one_vote_knows_no_error(self, rule):
         """A single vote, weighted or not, gives NaN, and so does one of two that weighs nothing."""
         single = election("x: a > b > c")
-        other = election("x: a > b > c", "y: c > b > a").reweighted(np.array([[1.0], [0.0]]))
+        other = election("x: a > b > c", "y: c > b > a").replace_weights(np.array([[1.0], [0.0]]))
 
         assert np.isnan(rule(single).std_error).all()
         assert np.isnan(rule(other).std_error).all()
@@ -236,7 +236,7 @@ class TestAgainstPlainPython:
     def test_weights(self, profile, data):
         """Weighted Borda and mean rank equal their loops; a weight of 0 is no vote."""
         weights = weights_for(data, profile)
-        weighted = profile.reweighted(weights)
+        weighted = profile.replace_weights(weights)
         scores, ranks = borda(weighted), mean_rank(weighted)
 
         for s in range(profile.n_sessions):
@@ -255,7 +255,7 @@ class TestAgainstPlainPython:
     def test_borda_errors(self, profile, data, weigh):
         """The error of Borda equals its definition, with and without weights."""
         weights = weights_for(data, profile) if weigh else np.ones_like(profile.places[:, 0], float)
-        error = borda(profile.reweighted(weights) if weigh else profile).std_error
+        error = borda(profile.replace_weights(weights) if weigh else profile).std_error
 
         for s in range(profile.n_sessions):
             n = (profile.places[:, :, s] > 0).sum(axis=1)
@@ -291,7 +291,7 @@ class TestProperties:
         counts = matchups(profile)
         level = counts.level.copy()
         level[np.arange(profile.n_candidates), np.arange(profile.n_candidates)] = 0
-        beaten = (counts.over + level / 2).sum(axis=1) / profile.n_reviewers
+        beaten = (counts.wins + level / 2).sum(axis=1) / profile.n_reviewers
 
         score = borda(profile).score
 
@@ -312,9 +312,11 @@ class TestProperties:
         alone = Profile(profile.places, reliability=learned)
 
         assert np.array_equal(
-            weighted_borda(both).score, borda(profile.reweighted(weights * learned)).score
+            weighted_borda(both).score, borda(profile.replace_weights(weights * learned)).score
         )
-        assert np.array_equal(weighted_borda(alone).score, borda(profile.reweighted(learned)).score)
+        assert np.array_equal(
+            weighted_borda(alone).score, borda(profile.replace_weights(learned)).score
+        )
         assert np.array_equal(weighted_borda(profile).score, borda(profile).score)
 
     @pytest.mark.parametrize("rule", [borda, weighted_borda, mean_rank], ids=str)

@@ -251,7 +251,7 @@ def test_a_weight_of_three_is_three_ballots(profile, data):
     """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
     n = profile.n_reviewers
     times = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    weighted = profile.reweighted(np.array(times, dtype=float)[:, np.newaxis])
+    weighted = profile.replace_weights(np.array(times, dtype=float)[:, np.newaxis])
 
     by_weight = ranked_pairs(weighted).score
     by_number = ranked_pairs(profile.keep_ballots(np.repeat(np.arange(n), times))).score

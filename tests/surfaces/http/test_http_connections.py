@@ -198,7 +198,7 @@ class TestDeadlines:
             events = httpx2.get(f"{server.url}/api/sessions/{name}/events", timeout=30).text
 
         assert events.count("event: ballot_cast") == 3
-        assert '"status": "complete"' in events.split("event: end")[1]
+        assert '"status":"complete"' in events.split("event: end")[1]
 
     @pytest.mark.slow
     def test_a_client_that_takes_nothing_is_let_go(self, tmp_path):

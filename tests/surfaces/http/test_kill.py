@@ -174,7 +174,7 @@ class TestStopped:
             whole = client.post(f"/api/sessions/{session}/resume", params={"wait": 20}).json()
 
         assert status == 0
-        assert '"status": "interrupted"' in told.split("event: end")[1]
+        assert '"status":"interrupted"' in told.split("event: end")[1]
         assert (left["status"], len(left["answers"])) == ("interrupted", 3)
         assert whole["status"] == "complete"
 

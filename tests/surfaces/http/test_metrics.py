@@ -44,10 +44,10 @@ async def test_what_an_interrupted_session_cost_is_counted_once(tmp_path):
             if told.event.kind == "review_started":
                 break
         running.cancel()
-        broken = await running.ended()
+        broken = await running.wait_for_session()
         again = await service.resume(running.id, client=Client("ines"))
         again.cancel()
-        await again.ended()
+        await again.wait_for_session()
 
     assert broken.cost.known_usd > 0
     assert figure(metrics, "witan_cost_usd_total", "ci") == pytest.approx(broken.cost.known_usd)
@@ -59,7 +59,9 @@ async def test_what_a_whole_session_cost_is_counted(tmp_path):
     """As its last event has it."""
     metrics = Metrics()
     async with Service.open(councils(priced(tmp_path)), observers=[metrics]) as service:
-        session = await (await service.ask(QuestionRequest("Is it so?"), Client("ci"))).ended()
+        session = await (
+            await service.ask(QuestionRequest("Is it so?"), Client("ci"))
+        ).wait_for_session()
 
     assert session.cost.known_usd > 0
     assert figure(metrics, "witan_cost_usd_total", "ci") == pytest.approx(session.cost.known_usd)

@@ -61,7 +61,7 @@ class TestReply:
     def test_the_closing_text_is_the_content(self, models, history):
         """With what a council has to say beside it, and the way there as reasoning."""
         client, _ = models
-        reply = ask(client, ("user", "Is it so?"))
+        reply = ask(client, ("user", "Is it so?"), extra_body={"witan": {"narration": True}})
         session = history.session(reply.witan["session"])
         [choice] = reply.choices
 
@@ -159,7 +159,7 @@ class TestQuestion:
             ("assistant", "It is."),
             ("user", [{"type": "text", "text": "And"}, {"type": "text", "text": "why?"}]),
         ]
-        opened = history.session(ask(council, *turns).witan["session"]).opened
+        opened = history.session(ask(council, *turns).witan["session"]).opening
 
         assert opened.question == "And\n\nwhy?"
         assert opened.conversation == (
@@ -189,7 +189,7 @@ class TestQuestion:
             {"role": "tool", "tool_call_id": "c1", "content": "12 degrees"},
         ]
         reply = council.chat.completions.create(model="witan", messages=turns)
-        opened = history.session(reply.witan["session"]).opened
+        opened = history.session(reply.witan["session"]).opening
 
         assert opened.question == "Is it warm?"
         assert opened.conversation == (
@@ -207,7 +207,7 @@ class TestQuestion:
             max_tokens=500,
             extra_body={"witan": more},
         )
-        opened = history.session(reply.witan["session"]).opened
+        opened = history.session(reply.witan["session"]).opening
 
         assert (opened.files, opened.category, opened.seed) == ({"a.txt": "Yes."}, "so", 7)
         assert opened.procedure.limits.max_tokens == 500
@@ -224,16 +224,57 @@ class TestQuestion:
             seed=7,
             extra_body={"witan": {"options": options, "seed": 8}},
         )
-        opened = history.session(reply.witan["session"]).opened
+        opened = history.session(reply.witan["session"]).opening
 
         assert (opened.procedure.mode, opened.procedure.limits.max_tokens) == ("consensus", 600)
         assert opened.seed == 8
 
     def test_what_changes_nothing_is_named(self, council):
         """How members are called is configured, not asked for."""
-        reply = ask(council, ("user", "Is it so?"), temperature=0.2, user="me", stop=["x"])
+        reply = ask(council, ("user", "Is it so?"), temperature=0.2, user="me")
 
-        assert reply.witan["ignored"] == ["stop", "temperature", "user"]
+        assert reply.witan["ignored"] == ["temperature", "user"]
+
+    @pytest.mark.parametrize("stop", [" as [A]", ["never", "so, as", " as"]])
+    def test_the_final_answer_ends_before_a_stop(self, council, stop):
+        """Whichever comes first; members and reviewers know nothing of it."""
+        given = {"stop": stop, "extra_body": {"witan": {"mark": False}}}
+        content = ask(council, ("user", "Is it so?"), **given).choices[0].message.content
+        first = " as" if stop[0] == " " else "so, as"
+
+        assert content == "All told: so, as [A] has it.".partition(first)[0]
+
+    def test_tools_that_none_is_to_call_are_taken(self, council):
+        """Clients send them along with every request."""
+        given = {"tools": [TOOL], "tool_choice": "none"}
+
+        assert ask(council, ("user", "Is it so?"), **given).choices[0].message.content
+
+
+class TestNarration:
+    """Programs that read the text alone are not told what the council does."""
+
+    def test_a_whole_reply_is_the_final_answer_alone(self, council):
+        """Graders read reasoning as part of the answer."""
+        message = ask(council, ("user", "Is it so?")).choices[0].message
+
+        assert "reasoning_content" not in message.model_dump(exclude_unset=True)
+
+    @pytest.mark.parametrize(
+        ("configured", "wished", "narrated"),
+        [(None, None, True), (False, None, False), (False, True, True), (True, False, False)],
+    )
+    def test_the_request_overrules_the_server(self, tmp_path, configured, wished, narrated):
+        """And both the default, by which streams narrate."""
+        body = {} if wished is None else {"witan": {"narration": wished}}
+        settings = ServeSettings(narration=configured)
+        with (
+            served(councils(write_config(tmp_path)), settings) as server,
+            client_of(server) as client,
+        ):
+            chunks = openai_clients.streamed(client, extra_body=body)
+
+        assert bool(openai_clients.said(chunks, "reasoning_content")) is narrated
 
 
 class TestNames:
@@ -295,14 +336,24 @@ class TestErrors:
             ({"n": 2}, "n", "one text"),
             ({"tools": [TOOL]}, "tools", "no tools"),
             ({"functions": [{"name": "f"}]}, "functions", "no tools"),
-            ({"response_format": {"type": "json_object"}}, "response_format", "prose"),
+            ({"stop": ["a"] * 5}, "stop", "more than 4"),
+            (
+                {
+                    "response_format": {
+                        "type": "json_schema",
+                        "json_schema": {"name": "x", "schema": {"type": "nonsense"}},
+                    }
+                },
+                "response_format",
+                "a JSON Schema",
+            ),
             ({"logprobs": True}, "logprobs", "probabilities"),
             ({"modalities": ["audio"]}, "modalities", "text alone"),
             ({"max_tokens": 0}, "max_tokens", "at least 1"),
             ({"seed": -1}, "seed", "at least 0"),
             ({"messages": []}, "messages", "is empty"),
             ({"messages": [{"role": "system", "content": "x"}]}, "messages", "user"),
-            ({"messages": [{"role": "user", "content": [IMAGE]}]}, "messages", "image_url"),
+            ({"messages": [{"role": "user", "content": [IMAGE]}]}, "messages", "holds an image"),
             ({"messages": [{"role": "user", "content": "a\0b"}]}, "messages", "NUL character"),
             ({"messages": [{"role": "user", "content": " "}]}, "question", "something to ask"),
             ({"messages": [{"role": "robot", "content": "x"}]}, "messages", "role"),

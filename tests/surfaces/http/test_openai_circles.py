@@ -57,7 +57,7 @@ class TestSeating:
             client_of(outer) as client,
         ):
             reply = client.chat.completions.create(**ASKED)
-            session = outer.service.running(reply.witan["session"]).session
+            session = outer.service.find_running(reply.witan["session"]).session
         held = session.answers[f"c{inner}"]
 
         assert held.text.startswith("All told: so")
@@ -170,8 +170,10 @@ class TestPydanticAI:
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio"])
     async def test_an_agent_asks_and_goes_on(self, agent):
-        """The progress is its model's thinking, the usage is counted."""
-        first = await agent.run("Is it so?")
+        """The progress, where it is wanted, is its model's thinking; the usage is counted."""
+        first = await agent.run(
+            "Is it so?", model_settings={"extra_body": {"witan": {"narration": True}}}
+        )
         second = await agent.run("And why?", message_history=first.all_messages())
 
         assert first.output.startswith("All told: so")

@@ -15,6 +15,7 @@ from served import Served, served
 from services import councils, write_config
 from witan.deliberation import events as e
 from witan.service.config.serve import ServeSettings
+from witan.surfaces.openai.replies import StopFilter
 
 
 @pytest.fixture
@@ -56,6 +57,25 @@ class Slow(Served):
     """A server, and how many tasks it has while nobody asks it."""
 
     at_rest: int
+
+
+class TestStops:
+    """A stream ends before a stop, however its pieces are cut."""
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 50])
+    def test_nothing_of_a_stop_is_streamed(self, size):
+        """What may begin one is held back until it is certain."""
+        text, stops = "one END two STOP three", ("STOP", "EN!")
+        stop = StopFilter(stops)
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+
+        assert "".join(map(stop.feed, pieces)) + stop.feed("", last=True) == "one END two "
+
+    def test_the_official_client_reads_the_text_before_it(self, told):
+        """As of a whole reply."""
+        asked = {"stop": "as [A]", "extra_body": {"witan": {"mark": False}}}
+
+        assert said(told(asked=asked)) == "All told: so, "
 
 
 class TestStream:

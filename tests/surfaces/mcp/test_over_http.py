@@ -152,12 +152,12 @@ class TestTheDoor:
         async with over_http(guarded.url, ADA, mode=mode) as client:
             told = (await client.call_tool("ask", QUESTION)).structured_content
             plan = await client.call_tool("ask", {**QUESTION, "plan": True})
-        running = guarded.service.running(told["session"])
+        running = guarded.service.find_running(told["session"])
         token = {"Authorization": f"Bearer {ADA}"}
         native = httpx2.post(f"{guarded.url}/api/plan", json=QUESTION, headers=token).json()
 
         assert running.client.name == "ada"
-        assert running.session.opened.procedure.limits.max_cost_usd == 1.0
+        assert running.session.opening.procedure.limits.max_cost_usd == 1.0
         assert plan.structured_content["max_cost_usd"] == native["max_cost_usd"] == 1.0
         assert plan.structured_content["worst_usd"] == native["worst_usd"]
 

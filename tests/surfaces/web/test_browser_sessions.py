@@ -27,7 +27,7 @@ def session(at_desk):
     from witan.service.requests import QuestionRequest
 
     running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("Is it so?"))
-    at_desk.server.portal.call(running.ended)
+    at_desk.server.portal.call(running.wait_for_session)
     return running.id
 
 

@@ -9,7 +9,7 @@ from witan.service.config.configuration import load_config
 from witan.service.parameters import parameters_of
 from witan.service.requests import CouncilRequest
 from witan.service.sessions.manager import make_councils
-from witan.surfaces.web.forms import Filled
+from witan.surfaces.web.forms import FilledForm
 from witan.surfaces.web.rendering import Choice, render_ask
 from witan.surfaces.web.routes_asking import FIELDS
 
@@ -73,8 +73,8 @@ class TestForm:
     def test_who_sits_in_a_council_can_be_chosen_from(self):
         """Each council has its seats; a name that is in two of them is ticked once."""
         two = [Choice(name, name, seats=(("ada", "ada"), (name, name))) for name in ("bob", "cyd")]
-        filled = Filled({"members": "ada\ncyd"})
-        root = parsed(render_ask(two, demo_question="Which zone?", filled=filled))
+        filled = FilledForm({"members": "ada\ncyd"})
+        root = parsed(render_ask(two, demo_question="Which zone?", form=filled))
 
         boxes = root.one("fieldset", id="members").all("input")
         ticked = ["checked" in box.attrs for box in boxes]
@@ -85,7 +85,7 @@ class TestForm:
 
     def test_what_was_given_stays_when_it_is_refused(self):
         """The problem is told, and the question is not lost."""
-        root = page(filled=Filled({"question": "Why <so>?", "mode": "best"}, "say who sits"))
+        root = page(form=FilledForm({"question": "Why <so>?", "mode": "best"}, "say who sits"))
 
         assert root.one(role="alert").text == "say who sits"
         assert root.one("textarea", id="question").text == "Why <so>?"

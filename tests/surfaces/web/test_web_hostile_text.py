@@ -10,7 +10,7 @@ from sessions import Story
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.surfaces.web.live import LivePage
-from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.markdown import render_html
 from witan.surfaces.web.rendering import export_html, render_live, render_session
 
 ATTACKS = {
@@ -210,13 +210,13 @@ class TestMarkdown:
 
     def test_headings_stand_below_ours(self):
         """The first level of a text is our fourth."""
-        root = parsed(rendered("# One\n\n###### Six"))
+        root = parsed(render_html("# One\n\n###### Six"))
 
         assert [h.tag for h in root.all()] == ["h4", "h6"]
 
     def test_citations_are_links_into_the_page(self):
         """A known label becomes a link; an unknown one, and one in code, stays text."""
-        root = parsed(rendered("As [A] and [B]; not `[A]`.", {"A": "#answer-1"}))
+        root = parsed(render_html("As [A] and [B]; not `[A]`.", {"A": "#answer-1"}))
 
         [link] = root.all("a")
         assert (link.attrs["href"], link.attrs["class"], link.text) == ("#answer-1", "cite", "[A]")
@@ -224,27 +224,27 @@ class TestMarkdown:
 
     def test_a_citation_inside_a_link_stays_text(self):
         """Links are not nested."""
-        root = parsed(rendered("[see [A] there](https://a.example)", {"A": "#answer-1"}))
+        root = parsed(render_html("[see [A] there](https://a.example)", {"A": "#answer-1"}))
 
         assert [link.attrs["href"] for link in root.all("a")] == ["https://a.example"]
 
     def test_nobody_can_define_where_a_citation_leads(self):
         """A definition in the text does not take a label over."""
         text = "[A]: https://evil.example\n\nAs [A] says."
-        root = parsed(rendered(text, {"A": "#answer-1"}))
+        root = parsed(render_html(text, {"A": "#answer-1"}))
 
         assert {link.attrs["href"] for link in root.all("a", class_="cite")} == {"#answer-1"}
         assert not [a for a in root.all("a") if "evil" in a.attrs["href"]]
 
     def test_a_picture_is_a_link_to_it(self):
         """It is not fetched; its words say what it is of."""
-        [link] = parsed(rendered("![a cat](https://a.example/c.png)")).all("a")
+        [link] = parsed(render_html("![a cat](https://a.example/c.png)")).all("a")
 
         assert link.attrs["href"] == "https://a.example/c.png"
         assert link.text == "picture: a cat"
 
     def test_columns_of_numbers_keep_their_side(self):
         """Alignment is said by class, as the page holds no styles."""
-        root = parsed(rendered("| a | b |\n|--:|:-:|\n| 1 | 2 |"))
+        root = parsed(render_html("| a | b |\n|--:|:-:|\n| 1 | 2 |"))
 
         assert [cell.attrs for cell in root.all("td")] == [{"class": "right"}, {"class": "center"}]

@@ -19,7 +19,7 @@ from served import served
 from services import councils, write_config
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.service.demonstration import SEED, demonstration
 from witan.service.requests import QuestionRequest
@@ -121,7 +121,7 @@ class TestAsking:
         session = response.headers["location"].rpartition("/")[2]
         browser.get(f"/api/sessions/{session}/events")
 
-        opened = at_desk.history.session(session).opened
+        opened = at_desk.history.session(session).opening
         assert (opened.category, dict(opened.files)) == ("law", {"a.txt": "One."})
         assert opened.procedure.mode == "best"
 
@@ -166,7 +166,7 @@ class TestAsking:
         shown = demonstration(fast=True).question.replace("\n", "\r\n")
         session = ended(browser, question=shown, profile="demo")
 
-        assert at_desk.history.session(session).opened.seed == SEED
+        assert at_desk.history.session(session).opening.seed == SEED
 
     def test_what_the_options_say_is_how_the_council_deliberates(self, browser, at_desk):
         """As the same request over HTTP; what was said before may be written out."""
@@ -175,7 +175,7 @@ class TestAsking:
             "rule": "schulze", "weights": "ada=2\nbob=1", "mirrored": "true", "rho": "none",
             "debate_rounds": "1", "conversation": "user: Is it?\nassistant: It is.\nSo it is.",
         }  # fmt: skip
-        opened = at_desk.history.session(ended(browser, **given)).opened
+        opened = at_desk.history.session(ended(browser, **given)).opening
 
         counting, limits = opened.procedure.counting, opened.procedure.limits
         assert [seat.name for seat in opened.seats] == ["ada", "bob"]
@@ -228,7 +228,7 @@ class TestAsking:
         parent = root.one("input", name="parent").attrs["value"]
         second = ended(browser, question="And then?", parent=parent)
 
-        assert at_desk.history.session(second).opened.conversation[0].text == "Is it so?"
+        assert at_desk.history.session(second).opening.conversation[0].text == "Is it so?"
 
     def test_where_nobody_can_be_asked_it_is_said_what_to_do(self, tmp_path):
         """There is no form but that of the demonstration."""
@@ -277,7 +277,7 @@ class TestSession:
         sits = write_config(tmp_path)
         with History.open(path) as history, served(councils(sits, history)) as at:
             session = at.portal.call(at.service.ask, QuestionRequest("Is it so?"))
-            at.portal.call(session.ended)
+            at.portal.call(session.wait_for_end)
             history.database.execute("ALTER TABLE matchups RENAME TO elsewhere", {})
             address = f"{at.url}/sessions/{session.id}?rule=weighted_borda"
             root = page(httpx2.get(address, headers=HTML), 503)
@@ -311,7 +311,7 @@ class TestSession:
         """The count is the models', so that it cannot be made without a person."""
         cast = [Ballot(r, (("a",), ("b",)), session="q") for r in ("r1", "r2")]
         vote = Ballot("ines", (("b",), ("a",)), session="q", kind="human")
-        kept(tmp_path / "history.sqlite", [Imported("q", ballots=(*cast, vote))])
+        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, vote))])
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
 
@@ -322,7 +322,7 @@ class TestSession:
     def test_candidates_that_look_like_numbers_keep_their_names(self, tmp_path):
         """A name of a ballot is found as it was written; only numbers have the minus of print."""
         cast = [Ballot(r, (("-1",), ("-2",)), session="q") for r in ("r1", "r2", "r3")]
-        kept(tmp_path / "history.sqlite", [Imported("q", ballots=cast)])
+        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
             cells = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML)).one(id="ballots")
 
@@ -335,7 +335,7 @@ class TestSession:
             Ballot("r1", (("b",), ("c",)), session="q"),
         ]
         none = Ballot("r2", (), session="q", abstained=True, reason="was ill")
-        kept(tmp_path / "history.sqlite", [Imported("q", ballots=(*cast, cast[0], none))])
+        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, cast[0], none))])
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
 
@@ -355,7 +355,7 @@ class TestSession:
             Ballot("r1", (("a",), ("b",)), {"a": 8, "b": by_criterion}, session="q"),
             Ballot("r2", (), {"a": 9, "b": 4}, session="q"),
         )
-        kept(tmp_path / "history.sqlite", [Imported("q", ballots=cast)])
+        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
 
@@ -449,7 +449,7 @@ class TestSession:
         again = asked(browser, f"/sessions/{session}/retry", seat=seat).rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
-        assert at_desk.history.session(again).opened.parent == session
+        assert at_desk.history.session(again).opening.parent == session
         assert again in browser.get(f"/sessions/{session}").text
 
     def test_another_jury_judges_the_answers(self, browser, at_desk):
@@ -465,7 +465,7 @@ class TestSession:
         again = asked(browser, form.attrs["action"], profile="demo").rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
-        opened = at_desk.history.session(again).opened
+        opened = at_desk.history.session(again).opening
         assert (opened.relation, opened.parent) == ("rejudged", session)
         assert (
             "judged by" in page(browser.get(f"/sessions/{again}")).one("header", class_="ask").text
@@ -484,7 +484,7 @@ class TestSession:
         for root in (planned, wrong):
             assert root.one("form", action=where).one("textarea", id="jury").text == "ada bob"
         assert "toss" in wrong.one(id=wrong.one(id="rule").attrs["aria-describedby"]).text
-        opened = at_desk.history.session(again).opened
+        opened = at_desk.history.session(again).opening
         assert [seat.name for seat in opened.jury] == ["ada", "bob"]
         assert opened.procedure.counting.rule == "borda"
 
@@ -494,7 +494,7 @@ class TestSession:
         again = asked(browser, f"/sessions/{session}/rejudge").rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
-        assert [seat.name for seat in at_desk.history.session(again).opened.jury] == [
+        assert [seat.name for seat in at_desk.history.session(again).opening.jury] == [
             "ada", "bob", "cyd"
         ]  # fmt: skip
 
@@ -660,7 +660,9 @@ class TestReports:
             with history.recording() as listen:
                 for event in told("held", at=at):
                     listen(event)
-            history.add([Imported(f"s{n}", ballots=jury(f"s{n}")) for n in range(12)], "a", "b")
+            history.add(
+                [SessionImport(f"s{n}", ballots=jury(f"s{n}")) for n in range(12)], "a", "b"
+            )
         with desk(tmp_path, filled=False) as here:
             root = page(httpx2.get(f"{here.url}/", headers=HTML))
 
@@ -670,8 +672,8 @@ class TestReports:
     def test_answers_that_no_page_names_can_be_voted_on_from_the_list(self, tmp_path):
         """Of a session that has a record, wherever it was held; ballots come with the names."""
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        record = Imported("held", session_record=Session.of(told("held", at=at)))
-        kept(tmp_path / "history.sqlite", [record, Imported("q", ballots=jury("q"))])
+        record = SessionImport("held", session_record=Session.of(told("held", at=at)))
+        kept(tmp_path / "history.sqlite", [record, SessionImport("q", ballots=jury("q"))])
         with desk(tmp_path, filled=False) as here:
             root = page(httpx2.get(f"{here.url}/history", headers=HTML))
 
@@ -684,7 +686,7 @@ class TestReports:
         """Once: page after page, also those of one moment, as files bring them."""
         place = kept(
             tmp_path / "history.sqlite",
-            [Imported(f"s{n:03}", ballots=jury(f"s{n:03}")) for n in range(70)],
+            [SessionImport(f"s{n:03}", ballots=jury(f"s{n:03}")) for n in range(70)],
         )
         at = datetime(2026, 1, 1, tzinfo=UTC)
         with History.open(place) as history, history.recording() as listen:

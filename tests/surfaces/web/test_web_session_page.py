@@ -195,11 +195,11 @@ class TestFollowing:
     def test_of_councils_with_the_same_seats_it_is_the_one_that_deliberates_so(self):
         """What differs is how they do."""
         session = closed()
-        seats = session.opened.seats
+        seats = session.opening.seats
         site = Site(
             councils=(
                 CouncilProfile("other", seats=seats, procedure=Procedure(mode="best")),
-                CouncilProfile("same", seats=seats, procedure=session.opened.procedure),
+                CouncilProfile("same", seats=seats, procedure=session.opening.procedure),
             )
         )
 

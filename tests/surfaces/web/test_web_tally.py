@@ -180,7 +180,7 @@ class TestOtherReports:
         assert root.one("input", id="session")
         assert "session" not in hidden
 
-    @pytest.mark.parametrize("name", ["compare", "explain"])
+    @pytest.mark.parametrize("name", ["compare", "calibrate", "explain"])
     def test_the_form_has_every_parameter_of_the_operation(self, browser, name):
         """Each once, with a label."""
         root = parsed(browser.get(f"/{name}").text)

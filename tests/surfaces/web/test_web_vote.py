@@ -8,7 +8,7 @@ from sessions import Story
 from witan.core.blinding import Sheet
 from witan.deliberation.session import Session
 from witan.errors import InvalidBallot
-from witan.history import History, Imported
+from witan.history import History, SessionImport
 from witan.history.ballots import Paper, prepare_paper, reveal
 from witan.surfaces.web.rendering import render_reveal, render_vote
 from witan.surfaces.web.routes_sessions import read_places
@@ -98,7 +98,7 @@ class TestReveal:
         story = Story("ada", "bob", "cyd").answers(ada="A.", bob="B.", cyd="C.")
         story.casts("ada: bob > cyd").casts("bob: ada > cyd").casts("cyd: ada > bob")
         record = Session.of(story.closed())
-        place = kept(tmp_path / "h.sqlite", [Imported("s1", session_record=record)])
+        place = kept(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
         with History.open(place) as history:
             paper = prepare_paper(history, "s1", "zoe")
             revealed = reveal(history, paper, (("cyd",), ("ada", "bob")))

@@ -170,6 +170,7 @@ class _Ballots:
         score = round_to_grid(borda.compute(profile).score, np.ones(profile.n_sessions))
         standing = (score[:, np.newaxis] > score[np.newaxis]).sum(axis=1, dtype=np.int16)
         below = profile.places - profile.places.dtype.type(1)
+        profile = profile.unscale_weights()  # rounds are reported in the ballots' own weights
         unit, share = 1, None
         parts = np.maximum(np.arange(n_candidates + 1), 1)
         if profile.weights is not None or n_candidates > FOLLOWED:
@@ -211,7 +212,7 @@ class _Ballots:
 
 
 @dataclass(frozen=True, slots=True)
-class _Followed:
+class _FollowedOrders:
     """Results of the followed orders: ``best_place`` (C, S), the rest (S,)."""
 
     best_place: NDArray[np.int16]
@@ -220,7 +221,7 @@ class _Followed:
     seat_decided: NDArray[np.bool_]
 
     @classmethod
-    def nothing(cls, ballots: _Ballots) -> "_Followed":
+    def start(cls, ballots: _Ballots) -> "_FollowedOrders":
         """Everybody in first place, nothing decided."""
         n_sessions = ballots.voted.shape[1]
         return cls(
@@ -231,14 +232,14 @@ class _Followed:
         )
 
 
-def _every_order(ballots: _Ballots) -> _Followed:
+def _every_order(ballots: _Ballots) -> _FollowedOrders:
     """Follow every order of elimination through its sets of survivors.
 
     What happens next depends only on who is left, so a session of C candidates passes through at
     most 2^C sets, however many orders lead there. Sets are bit masks, large ones first.
     """
     n_candidates = len(ballots.voted)
-    followed = _Followed.nothing(ballots)
+    followed = _FollowedOrders.start(ballots)
     everyone = (ballots.voted << np.arange(n_candidates)[:, np.newaxis]).sum(axis=0)
     reached = [everyone == rest for rest in range(1 << n_candidates)]
     in_seat_order = [start.copy() for start in reached]
@@ -265,9 +266,9 @@ def _every_order(ballots: _Ballots) -> _Followed:
     return followed
 
 
-def _seat_order(ballots: _Ballots) -> _Followed:
+def _seat_order(ballots: _Ballots) -> _FollowedOrders:
     """Follow one order, ties in first places and Borda broken by seat."""
-    followed = _Followed.nothing(ballots)
+    followed = _FollowedOrders.start(ballots)
     for step in _steps(ballots):
         followed.best_place[step.gone[step.due], np.flatnonzero(step.due)] = step.size
         np.copyto(followed.borda_decided, True, where=step.due & step.by_borda)
@@ -276,7 +277,7 @@ def _seat_order(ballots: _Ballots) -> _Followed:
     return followed
 
 
-def _improve_where_few_stand(followed: _Followed, ballots: _Ballots) -> None:
+def _improve_where_few_stand(orders: _FollowedOrders, ballots: _Ballots) -> None:
     """Follow every order in sessions of long rosters with few voted candidates."""
     few = np.flatnonzero(ballots.voted.sum(axis=0) <= FOLLOWED)
     if few.size == 0:
@@ -290,10 +291,10 @@ def _improve_where_few_stand(followed: _Followed, ballots: _Ballots) -> None:
         standing=ballots.standing[seats, few],
     )
     every = _every_order(among)
-    followed.best_place[seats, few] = every.best_place
-    followed.exhausted[few] = every.exhausted
-    followed.borda_decided[few] = every.borda_decided
-    followed.seat_decided[few] = False
+    orders.best_place[seats, few] = every.best_place
+    orders.exhausted[few] = every.exhausted
+    orders.borda_decided[few] = every.borda_decided
+    orders.seat_decided[few] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def check_elo(k: float, base: float, initial: float) -> None:
 def _matches(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Matches, shape (S, C, C), and wins per candidate, (S, C)."""
     counted = matchups(profile)
-    met = np.moveaxis(counted.met, -1, 0)
+    met = np.moveaxis(counted.comparisons, -1, 0)
     margin = np.moveaxis(counted.margins, -1, 0)
     decided = np.where(np.abs(margin) > LEVEL * met, np.sign(margin), 0)
     played = np.ascontiguousarray(met > 0, dtype=np.float64)
@@ -106,8 +106,8 @@ def _matches(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 def _replay(
-    gained: NDArray[np.float64],
-    played: NDArray[np.float64],
+    ratings: NDArray[np.float64],
+    matches: NDArray[np.float64],
     won: NDArray[np.float64],
     k: float,
     scale: float,
@@ -116,13 +116,13 @@ def _replay(
     # Imported here because it takes longer than all the rest of start-up.
     from scipy.special import expit
 
-    expected = np.empty(played.shape[1:])
-    for met, points in zip(played, won, strict=True):
-        level = gained * scale
+    expected = np.empty(matches.shape[1:])
+    for met, points in zip(matches, won, strict=True):
+        level = ratings * scale
         np.subtract.outer(level, level, out=expected)
         expit(expected, out=expected)
         expected *= met
-        gained += k * (points - expected.sum(axis=1))
+        ratings += k * (points - expected.sum(axis=1))
 
 
 class Match(NamedTuple):

@@ -25,7 +25,10 @@ FLAT = 0.001
 """A ballot whose grades have a standard deviation below this says nothing."""
 
 DECIMALS = 9
-"""Sums of fractional grades keep this many: 8.1 + 7.3 and 7.7 + 7.7 are a dead heat."""
+"""Sums of fractional grades and of z keep this many: 8.1 + 7.3 and 7.7 + 7.7 are a dead heat."""
+
+DUST = 1e-12
+"""A variance of z below this is what rounding leaves of 0."""
 
 WHOLE_GRADES = 180
 """Candidates times largest grade up to which a ballot's sums of squares fit 16 bits."""
@@ -108,8 +111,6 @@ def normalized_scores(profile: Profile) -> Scores:
     else:
         score, error, varied = _standardise(grades, weights)
     fell_back = np.logical_not(np.logical_or.reduce(varied, axis=0))
-    # z is held in single precision: what lies beyond its digits is dust that would break ties.
-    np.round(score, 7, out=score)
     if np.any(fell_back):
         instead = borda.compute(profile.take(fell_back))
         score[:, fell_back] = instead.score
@@ -171,7 +172,9 @@ def hybrid(profile: Profile, *, alpha: float = 0.5) -> Scores:
         )
     )
     present = (
-        profile.ranked if profile.weights is None else profile.ranked & _heavy(profile.weights)
+        profile.rank_mask
+        if profile.weights is None
+        else profile.rank_mask & _heavy(profile.weights)
     )
     score[ungraded & ~present.any(axis=0)] = np.nan
     return Scores(score, error, details={"ungraded": ungraded})
@@ -225,42 +228,39 @@ def _standardise_whole(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Score, error and varied ballots, for whole grades of equal weight.
 
-    With n grades on the ballot, z² = (n·s − Σs)² / (n·Σs² − (Σs)²), a quotient of whole numbers:
-    where two z are truly equal so are their single-precision values, whatever grades they come
-    from. Sums of these in double precision are exact, so no order of reviewers can break a tie.
+    With n grades on the ballot, z = (n·s − Σs) / √(n·Σs² − (Σs)²), of whole numbers; the variance
+    of a candidate's z is Σz²/votes − score².
     """
-    present = presence(grades).astype(np.int16)
-    grade = grades.astype(np.int16)
+    present = presence(grades)
+    grade, squared = np.empty((2, *grades.shape), np.int16)
+    np.copyto(grade, grades)
+    np.multiply(grade, grade, out=squared)
     size = np.add.reduce(present, axis=1, keepdims=True, dtype=np.int16)
     total = np.add.reduce(grade, axis=1, keepdims=True, dtype=np.int16)
-    above = size * grade
-    above -= total * present
-    np.multiply(grade, grade, out=grade)
-    spread = np.add.reduce(grade, axis=1, keepdims=True, dtype=np.int16)
+    spread = np.add.reduce(squared, axis=1, keepdims=True, dtype=np.int16)
     spread *= size
     spread -= total * total
-    z, signed = np.empty(grades.shape, np.float32), above.astype(np.float32)
-    np.multiply(signed, signed, out=z)
-    z /= np.maximum(spread, 1).astype(np.float32)
-    np.sqrt(z, out=z)
-    _copy_sign(signed, z)
-    votes = np.add.reduce(present, axis=0, dtype=np.int16)
-    with np.errstate(invalid="ignore"):
-        score = np.add.reduce(z, axis=0, dtype=np.float64) / votes
-        z -= score.astype(np.float32)
-    z *= present
-    np.multiply(z, z, out=z)
-    error = np.sqrt(np.add.reduce(z, axis=0), dtype=np.float64)
-    error /= _keep_two_votes(votes)
-    return score, error, spread[:, 0] > 0
-
-
-def _copy_sign(signed: NDArray[np.float32], into: NDArray[np.float32]) -> None:
-    """Copy signs bit by bit: np.copysign has no fast loop."""
-    bits = signed.view(np.int32)
-    bits &= np.iinfo(np.int32).min
-    target = into.view(np.int32)
-    target |= bits
+    grade *= size
+    grade -= total
+    grade *= present
+    scale = np.maximum(spread, 1).astype(np.float64)
+    np.divide(1.0, np.sqrt(scale, out=scale), out=scale)
+    score, error, z = np.zeros((3, *grades.shape[1:]))
+    for above, unit in zip(grade, scale, strict=True):
+        np.copyto(z, above)  # a product of both types would convert cell by cell
+        z *= unit
+        score += z
+        z *= z
+        error += z
+    votes = np.add.reduce(present, axis=0, dtype=np.float64)
+    share = 1.0 / np.where(votes > 0, votes, np.nan)
+    score *= share
+    error *= share
+    error -= np.multiply(score, score, out=z)
+    # Where all agree, what rounding leaves must not pass for a difference.
+    np.copyto(error, 0.0, where=error < DUST)
+    error *= np.where(votes > 1, share, np.nan)
+    return np.round(score, DECIMALS, out=score), np.sqrt(error, out=error), spread[:, 0] > 0
 
 
 def _keep_two_votes(votes: NDArray[Any]) -> NDArray[Any]:
@@ -326,6 +326,6 @@ def calibrated(profile: Profile) -> Scores:
     inverse-chi-square prior: Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.6.
     """
     fit = fit_grades(profile)
-    votes = profile.graded.sum(axis=0)
+    votes = profile.grade_mask.sum(axis=0)
     error = np.where(votes >= 2, fit.std_errors(), np.nan)
     return Scores(score=fit.effects, std_error=error, fit=fit)

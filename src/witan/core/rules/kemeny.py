@@ -82,7 +82,7 @@ def kemeny(profile: Profile) -> Scores:
     82 (1988) 1231–1244.
     """
     voted = candidates_with_votes(profile)
-    costs = _Costs.of(profile, voted)
+    costs = _Costs.of(profile.unscale_weights(), voted)
     results = _Results.empty(*voted.shape)
     if profile.n_candidates <= FOLLOWED:
         _follow(costs, results)
@@ -104,13 +104,13 @@ def kemeny(profile: Profile) -> Scores:
 class _Costs:
     """Costs of rankings: ``over`` (C, C, S), and slack (S,), None for integers."""
 
-    over: "Cells"
+    wins: "Cells"
     slack: "Cells | None"
 
     @classmethod
     def of(cls, profile: Profile, voted: NDArray[np.bool_]) -> "_Costs":
         """Count the pairs; penalise unvoted candidates unless last, in seat order."""
-        over = matchups(profile).over
+        over = matchups(profile).wins
         slack, deterrent = None, np.ones(1, dtype=over.dtype)
         if not np.issubdtype(over.dtype, np.integer):
             compared = over.sum(axis=(0, 1))
@@ -123,7 +123,7 @@ class _Costs:
     def take(self, sessions: slice | NDArray[np.intp]) -> "_Costs":
         """Return the costs of these sessions."""
         slack = None if self.slack is None else self.slack[sessions]
-        return _Costs(self.over[..., sessions], slack)
+        return _Costs(self.wins[..., sessions], slack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _follow(costs: _Costs, results: _Results) -> None:
     n_candidates, n_sessions = results.score.shape
     for batch in _batches(n_candidates, n_sessions):
         part = costs.take(batch)
-        optima = optima_of(part.over, slack=part.slack)
+        optima = optima_of(part.wins, slack=part.slack)
         np.divide(place_sums(optima, n_candidates), -optima.count, out=results.score[:, batch])
         results.distance[batch] = optima.least
         results.optima[batch] = optima.count
@@ -165,7 +165,7 @@ def _follow_few(
     """Average over voted candidates alone if they are few enough."""
     seats = voted_first(voted[:, sessions])
     few = _Costs(
-        costs.over[seats[:, np.newaxis], seats, sessions],
+        costs.wins[seats[:, np.newaxis], seats, sessions],
         None if costs.slack is None else costs.slack[sessions],
     )
     inner = _Results.empty(*seats.shape)
@@ -189,7 +189,7 @@ def _choose(costs: _Costs, results: _Results, profile: Profile, sessions: NDArra
     for batch in _batches(n_candidates, len(sessions)):
         where = sessions[batch]
         part = costs.take(where)
-        optima = optima_of(part.over, slack=part.slack)
+        optima = optima_of(part.wins, slack=part.slack)
         order, results.by_seat[where] = nearest(optima, target[..., where])
         results.score[order, where] = -1.0 - np.arange(n_candidates)[:, np.newaxis]
         results.distance[where] = optima.least
@@ -200,7 +200,7 @@ def _choose_alone(costs: _Costs, results: _Results, target: NDArray[np.bool_], s
     """Rank one session of many candidates."""
     from witan.core.rules.kemeny_search import cost, rank_session
 
-    over = costs.over[..., s]
+    over = costs.wins[..., s]
     slack = None if costs.slack is None else float(costs.slack[s])
     consensus = rank_session(over, target, slack)
     results.score[consensus.order, s] = -1.0 - np.arange(len(over))

@@ -63,7 +63,7 @@ AT_ONCE = 1 << 22
 Sets = NDArray[np.bool_]
 
 Goals = Sequence[tuple[Cells, float]]
-"""What a ranking pays for placing j above i, and how far apart sums of it still count as equal."""
+"""Costs of placing j above i, each with the distance at which sums count as equal."""
 
 BY_SUBSETS = 16
 """Components up to this size are ranked over all their subsets: 2^16 take 0.05 seconds."""
@@ -308,10 +308,10 @@ def barrier(over: Cells) -> Barrier:
     order, least = np.arange(n), np.inf
     while True:
         x, duals = cuts.solve(slope * scale)
-        tried = _improve(over, _read(x, n))
+        tried = _improve(over, _order_by_wins(x, n))
         if (paid := cost(over, tried)) < least:
             order, least = tried, paid
-        reduced = slope + cuts.combined(duals) / scale
+        reduced = slope + cuts.combine(duals) / scale
         bound = over[pairs].sum() + np.minimum(reduced, 0.0).sum() - cuts.limits @ duals / scale
         if not cuts.extend(x):
             break
@@ -364,7 +364,7 @@ class _Cuts:
             raise ArithmeticError(f"the solver stopped: {solved.message}")
         return solved.x, np.maximum(-solved.ineqlin.marginals, 0.0)
 
-    def combined(self, duals: Cells) -> Cells:
+    def combine(self, duals: Cells) -> Cells:
         """Sum the kept cuts, each times its dual; one number per pair."""
         if not len(self.indices):
             return np.zeros(self.n_pairs)
@@ -396,7 +396,7 @@ class _Cuts:
         return len(violated) > 0
 
 
-def _read(x: Cells, n: int) -> Index:
+def _order_by_wins(x: Cells, n: int) -> Index:
     """Order the candidates by how many they stand above at a point."""
     first, second = np.triu_indices(n, 1)
     wins = np.bincount(first, x, n) + np.bincount(second, 1.0 - x, n)
@@ -557,10 +557,10 @@ def choose(prefixes: Prefixes, goals: Goals) -> RankingChoice:
     return RankingChoice(_walk(chosen), [float(way[0]) for way in ways])
 
 
-def _walk(chosen: list[tuple[Index, Index, Index]]) -> Index:
+def _walk(cycles: list[tuple[Index, Index, Index]]) -> Index:
     """Follow the chosen moves from the empty set on."""
     order, at = [], 0
-    for row, candidate, target in reversed(chosen):
+    for row, candidate, target in reversed(cycles):
         where = int(np.searchsorted(row, at))
         order.append(int(candidate[where]))
         at = int(target[where])

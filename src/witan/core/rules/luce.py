@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from witan.core.profile import Profile, matchups
 from witan.core.rules.registry import Axiom, Scores, rule
+from witan.core.stats.distributions import logistic
 from witan.errors import InvalidParameter, UnsuitableBallots
 
 Array = NDArray[np.float64]
@@ -98,13 +99,13 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     """
     _check_prior(ghost_wins)
     counted = matchups(profile)
-    wins = counted.over + 0.5 * counted.level
+    wins = counted.wins + 0.5 * counted.level
     voted = _voted_candidates(profile)
     strength, information = fit_matchups(wins, ghost_wins, voted)
     clustered = pair_information(
-        strength, matchups(_cluster_weights(profile)).met, ghost_wins, voted
+        strength, matchups(_cluster_weights(profile)).comparisons, ghost_wins, voted
     )
-    return conclude(strength, information, voted, counted.met > 0, clustered)
+    return conclude(strength, information, voted, counted.comparisons > 0, clustered)
 
 
 @rule(
@@ -180,7 +181,7 @@ def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
         return gradient, information
 
     strength, information = maximise("plackett_luce", derivatives, voted.shape)
-    counting = profile.ranked & (weights > 0)[:, np.newaxis]
+    counting = profile.rank_mask & (weights > 0)[:, np.newaxis]
     met = np.zeros((*voted.shape[:1], *voted.shape), dtype=np.bool_)
     for ballot in counting:
         met |= ballot[:, np.newaxis] & ballot
@@ -189,8 +190,10 @@ def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
 
 def _cluster_weights(profile: Profile) -> Profile:
     """Reweight ballots by the correlation of their pairs."""
-    inflation = (profile.ranked.sum(axis=1) + 1) / 3
-    return profile.reweighted(inflation if profile.weights is None else profile.weights * inflation)
+    inflation = (profile.rank_mask.sum(axis=1) + 1) / 3
+    return profile.replace_weights(
+        inflation if profile.weights is None else profile.weights * inflation
+    )
 
 
 def _check_prior(ghost_wins: float) -> None:
@@ -201,8 +204,8 @@ def _check_prior(ghost_wins: float) -> None:
 def _voted_candidates(profile: Profile) -> NDArray[np.bool_]:
     """Candidates ranked by a ballot of positive weight, shape (C, S)."""
     if profile.weights is None:
-        return np.asarray(profile.ranked.any(axis=0))
-    return np.asarray((profile.ranked & (profile.weights > 0)[:, np.newaxis]).any(axis=0))
+        return np.asarray(profile.rank_mask.any(axis=0))
+    return np.asarray((profile.rank_mask & (profile.weights > 0)[:, np.newaxis]).any(axis=0))
 
 
 def _choice_shares(places: NDArray[Any]) -> Array:
@@ -266,15 +269,12 @@ def fit_matchups(
     UnsuitableBallots
         If no maximum is found.
     """
-    # Imported here because it takes longer than all the rest of start-up.
-    from scipy.special import expit
-
     losses = wins.swapaxes(0, 1)
     met = wins + losses
 
     def derivatives(strength: Array) -> tuple[Array, Array]:
         gradient, _ = ghost(strength, ghost_wins, voted)
-        won = expit(strength[:, np.newaxis] - strength)
+        won = logistic(strength[:, np.newaxis] - strength)
         # Wins and losses apart: their difference would lose all digits where one is near 0.
         gradient += (wins * won.swapaxes(0, 1) - losses * won).sum(axis=1)
         return gradient, pair_information(strength, met, ghost_wins, voted)
@@ -286,9 +286,7 @@ def pair_information(
     strength: Array, met: NDArray[Any], ghost_wins: float, voted: NDArray[np.bool_]
 ) -> Array:
     """Information of the matchups `met` and the ghost's, shape (C, C, S)."""
-    from scipy.special import expit
-
-    won = expit(strength[:, np.newaxis] - strength)
+    won = logistic(strength[:, np.newaxis] - strength)
     weight = met * won * won.swapaxes(0, 1)
     diagonal = np.arange(len(strength))
     weight[diagonal, diagonal] = 0.0
@@ -309,7 +307,7 @@ def ghost(strength: Array, ghost_wins: float, voted: NDArray[np.bool_]) -> tuple
     return gradient, information
 
 
-def maximise(fitted: str, derivatives: Derivatives, shape: tuple[int, ...]) -> tuple[Array, Array]:
+def maximise(subject: str, derivatives: Derivatives, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Maximise a sum of Luce terms; return the maximum and information.
 
     Along a step d, the third derivative of such a term is at most max d − min d times the second
@@ -332,7 +330,7 @@ def maximise(fitted: str, derivatives: Derivatives, shape: tuple[int, ...]) -> t
             return strength, derivatives(strength)[1]
         before = reach
     raise UnsuitableBallots(
-        fitted,
+        subject,
         f"the fit did not settle in {MAX_STEPS} steps",
         "weights that differ by less than a factor of a million will do, or a larger ghost_wins",
     )
@@ -361,9 +359,6 @@ def conclude(
     clustered: Array,
 ) -> Scores:
     """Centre the strengths over voted candidates; add their errors."""
-    # Imported here because it takes longer than all the rest of start-up.
-    from scipy.special import expit
-
     n_voted = np.maximum(voted.sum(axis=0), 1)
     score = strength - (strength * voted).sum(axis=0) / n_voted
     score = _level(np.where(voted, score, np.nan))
@@ -373,7 +368,7 @@ def conclude(
     apart = ~joined & voted[:, np.newaxis] & voted
     diagonal = np.arange(len(score))
     joined[diagonal, diagonal] = False
-    p_beats = np.where(joined, expit(score[:, np.newaxis] - score), np.nan)
+    p_beats = np.where(joined, logistic(score[:, np.newaxis] - score), np.nan)
     return Scores(
         score=score,
         std_error=np.sqrt(spread, out=np.full(score.shape, np.nan), where=known),

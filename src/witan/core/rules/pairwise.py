@@ -41,7 +41,7 @@ def round_to_grid(sums: Floats, total: Floats) -> NDArray[np.int64]:
 
 def candidates_with_votes(profile: Profile) -> NDArray[np.bool_]:
     """Candidates ranked by any ballot of positive weight, shape (C, S)."""
-    ranked = profile.ranked
+    ranked = profile.rank_mask
     if profile.weights is not None:
         ranked = np.logical_and(ranked, (profile.weights > 0)[:, np.newaxis])
     voted: NDArray[np.bool_] = np.logical_or.reduce(ranked, axis=0)
@@ -118,7 +118,7 @@ def tournament(profile: Profile) -> Scores:
     margins = counts.margins
     if profile.weights is not None:
         margins = round_to_grid(margins, profile.weights.sum(axis=0))
-    met = counts.met > 0
+    met = counts.comparisons > 0
     small = np.int8 if profile.n_candidates <= 64 else np.int16
     won = (margins > 0).sum(axis=1, dtype=small)
     lost = (margins < 0).sum(axis=1, dtype=small)
@@ -135,10 +135,9 @@ def tournament(profile: Profile) -> Scores:
     summary="A beats B if its strongest chain of majorities over B is stronger than any back.",
     use_when="near-copies of an answer or majority cycles are likely, and a head-to-head winner "
     "must always win.",
-    evidence="Clone independent, monotone and Condorcet consistent at once. In simulation at four "
-    "reviewers it finds the best candidate as often as Borda (47.1 % both) and leaves more dead "
-    "heats (20 % against 15 %); from ten reviewers on it gains 1–2 points under Mallows noise and "
-    "loses 4 under Plackett–Luce noise.",
+    evidence="Clone independent, monotone and Condorcet consistent at once. In simulation it finds "
+    "the best candidate 1 to 3 points less often than Borda at 3 to 5 reviewers, and as often from "
+    "9 on. It leaves more dead heats: at 4 reviewers it shares 33 of 100 leads, Borda 5.",
     satisfies=set(Axiom),
 )
 def schulze(
@@ -187,7 +186,7 @@ def schulze(
 def _links(profile: Profile, *, winning_votes: bool) -> NDArray[np.signedinteger[Any]]:
     """Majority strengths as whole numbers, 0 for minorities."""
     counts = matchups(profile)
-    margins, strengths = counts.margins, counts.over
+    margins, strengths = counts.margins, counts.wins
     if profile.weights is not None:
         total = profile.weights.sum(axis=0)
         margins, strengths = round_to_grid(margins, total), round_to_grid(strengths, total)

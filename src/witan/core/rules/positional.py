@@ -27,7 +27,7 @@ class WholeSums:
 
     Parameters
     ----------
-    votes : integer array, shape (C, S), or (1, 1) where all are equal
+    votes : integer array, shape (C, S), or (C, 1) or (1, 1) where these are equal
         Ballots that hold one, v.
     total : integer array, shape (C, S)
         Their sum, Σx.
@@ -41,8 +41,13 @@ class WholeSums:
 
 
 def presence(values: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
-    """Presence of a number per ballot, 1 or 0, ready for sums."""
-    return (values > 0).view(np.uint8)
+    """Presence of a number per ballot, 1 or 0: (R, C, S), or (R, C, 1) where sessions agree.
+
+    They agree where every member votes and its own answer is recused.
+    """
+    always = np.minimum.reduce(values, axis=2, keepdims=True, initial=1) > 0
+    agreed = not values[~always[:, :, 0]].any()
+    return (always if agreed else values > 0).view(np.uint8)
 
 
 def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uint8]) -> WholeSums:
@@ -52,7 +57,7 @@ def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uin
     ----------
     values : unsigned integer array, shape (R, C, S)
         Places, or whole grades.
-    present : uint8 array, shape (R, C, S)
+    present : uint8 array, shape (R, C, S) or (R, C, 1)
         Their `presence`.
     """
     n_reviewers = values.shape[0]
@@ -140,13 +145,13 @@ POINTS = MappingProxyType({"points": lambda score, n_candidates: score * (n_cand
     summary="The share of its rivals that a candidate is placed above, averaged over ballots.",
     use_when="Ballots are rankings, or grades are not to be trusted.",
     evidence=(
-        "At four voters it recovers the true winner as often as Schulze (47.1 % both, Mallows "
-        "noise), in simulation; it can miss a Condorcet winner, and 15 % of its outcomes tie."
+        "In simulation it finds the true first as often as Kemeny and, at 3 to 5 reviewers, more "
+        "often than Schulze, with fewer shared leads; it can miss a Condorcet winner."
     ),
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.UNANIMITY, Axiom.MONOTONICITY},
     tie_break="wins",
     bounds=(0.0, 1.0),
-    restated=POINTS,
+    restatements=POINTS,
 )
 def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
     """Score a candidate by its share of rivals beaten, averaged over ballots.
@@ -202,7 +207,7 @@ def borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
     satisfies={Axiom.NEUTRALITY, Axiom.UNANIMITY, Axiom.MONOTONICITY},
     tie_break="wins",
     bounds=(0.0, 1.0),
-    restated=POINTS,
+    restatements=POINTS,
 )
 def weighted_borda(profile: Profile, *, variant: BordaVariant = "per_ballot") -> Scores:
     """Score as `borda` does, with ballot weights multiplied by the reviewers' reliability.
@@ -269,7 +274,7 @@ def mean_rank(profile: Profile) -> Scores:
             score = sums.total / (2.0 * sums.votes)
         return Scores(score, whole_error(sums, unit=2).astype(np.float64))
     ranks = profile.places / 2.0
-    weights = profile.ranked * profile.weights[:, np.newaxis]
+    weights = profile.rank_mask * profile.weights[:, np.newaxis]
     with np.errstate(invalid="ignore"):
         score = (weights * ranks).sum(axis=0) / weights.sum(axis=0)
     return Scores(score, weighted_error(ranks, weights, score, ROUNDING_VARIANCE))
@@ -290,7 +295,7 @@ def _borda(profile: Profile, variant: BordaVariant, weights: Floats | None) -> S
 def _lengths(
     profile: Profile, present: NDArray[np.uint8], variant: BordaVariant
 ) -> tuple[Lengths, Lengths]:
-    """The rank worth 0 and the candidates spanned per ballot, both (R, S)."""
+    """The rank worth 0 and the candidates spanned per ballot, both (R, S) or (R, 1)."""
     if variant not in get_args(BordaVariant):
         raise InvalidParameter("variant", variant, " or ".join(get_args(BordaVariant)))
     n_reviewers, n_candidates, n_sessions = profile.places.shape

@@ -104,7 +104,7 @@ class Rule:
         that has not has no score in that session.
     trace
         How one session went: name → function of its profile and the candidates' names.
-    restated
+    restatements
         The score on other scales: name → function of a score and of C.
     summary, use_when, evidence
         One sentence each: what it is, when to take it, and what is known for and against it.
@@ -129,7 +129,7 @@ class Rule:
     trace: Mapping[str, Callable[[Profile, Sequence[str]], object]] = field(
         default_factory=lambda: MappingProxyType({})
     )
-    restated: Mapping[str, Callable[[float, int], float]] = field(
+    restatements: Mapping[str, Callable[[float, int], float]] = field(
         default_factory=lambda: MappingProxyType({})
     )
     parameters: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))

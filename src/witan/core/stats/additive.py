@@ -121,7 +121,7 @@ def fit_grades(profile: Profile) -> AdditiveFit:
     grades = profile.grades
     if grades is None:
         grades = np.zeros(profile.places.shape, dtype=np.uint8)
-    mask = profile.graded
+    mask = profile.grade_mask
     if grades.dtype.kind in "iu":
         least = np.full(profile.n_sessions, ROUNDING_VARIANCE)
         values = grades
@@ -141,7 +141,7 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
     candidates in coin-flip order, whose difference varies by 1.
     """
     least = np.full(profile.n_sessions, ORDER_VARIANCE)
-    return _fit(profile.places, profile.ranked, profile.weights, least, scaled=False, unit=-0.5)
+    return _fit(profile.places, profile.rank_mask, profile.weights, least, scaled=False, unit=-0.5)
 
 
 def fit_rows(values: Floats) -> AdditiveFit:
@@ -159,7 +159,7 @@ def adjusted_grades(profile: Profile) -> Floats:
     float array, shape (R, C, S)
         NaN where there is no grade.
     """
-    mask = profile.graded
+    mask = profile.grade_mask
     values = np.where(mask, 0 if profile.grades is None else profile.grades, 0.0)
     counts = mask.sum(axis=1)
     mean = values.sum(axis=1) / np.maximum(counts, 1)

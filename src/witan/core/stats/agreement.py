@@ -7,7 +7,7 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.interpretation import Electorate, Vote
+from witan.core.electorate import Electorate, Vote
 from witan.core.profile import BLOCK_CELLS, Floats, Profile
 
 MOST_PAIRS = 5_000
@@ -226,7 +226,11 @@ def _w_of_block(places: NDArray[np.int32]) -> Floats:
     ranked = places > 0
     present = np.logical_or.reduce(ranked, axis=0)
     complete = (ranked == present).all(axis=(0, 1))
-    w = np.where(complete, _w_of_complete(places, present), _w_of_incomplete(places, ranked))
+    w = np.full(complete.shape, np.nan)
+    if complete.any():
+        w[complete] = _w_of_complete(places[:, :, complete], present[:, complete])
+    if not complete.all():
+        w[~complete] = _w_of_incomplete(places[:, :, ~complete], ranked[:, :, ~complete])
     return np.where(present.sum(axis=0) >= 2, w, np.nan)
 
 
@@ -251,13 +255,15 @@ def _w_of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Fl
     m, _, n_sessions = places.shape
     ahead = np.sign(places[:, :, np.newaxis] - places[:, np.newaxis])
     total, times = np.zeros(n_sessions), np.zeros(n_sessions)
-    for first, second in combinations(range(m), 2):
-        both = ranked[first] & ranked[second]
-        a = np.where(both, np.where(both, ahead[first], 0).sum(axis=1), 0)
-        b = np.where(both, np.where(both, ahead[second], 0).sum(axis=1), 0)
-        spread = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
-        total += (a * b).sum(axis=0) / np.where(spread > 0, spread, 1.0)
-        times += spread > 0
+    for first in range(m - 1):
+        both = ranked[first] & ranked[first + 1 :]
+        a = np.where(both, np.einsum("ijs,kjs->kis", ahead[first], both, dtype=np.int32), 0)
+        b = np.where(both, np.einsum("kijs,kjs->kis", ahead[first + 1 :], both, dtype=np.int32), 0)
+        spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+        shares = (a * b).sum(axis=1) / np.where(spread > 0, spread, 1.0)
+        # One after the other: a sum in pairs would differ between one session and many.
+        total = np.add.accumulate(np.concatenate([total[np.newaxis], shares]))[-1]
+        times += (spread > 0).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / times
     w: Floats = np.maximum(0.0, (1 + (m - 1) * mean) / m)
@@ -273,9 +279,11 @@ def learn_rho(electorates: Sequence[Electorate]) -> float | None:
     rights: dict[str, dict[int, float]] = {}
     n_decided = 0
     for electorate in electorates:
+        if "human" not in electorate.kinds:
+            continue
         people = [vote for vote in electorate.votes if vote.kind == "human"]
         models = [vote for vote in electorate.votes if vote.kind == "model"]
-        if not people or not models:
+        if not models:
             continue
         for i, j, truth in _decided_pairs(people, len(electorate.candidates)):
             for reviewer, side in _sides(models, i, j):

@@ -34,7 +34,7 @@ class Approval:
     p_majority: float | None
 
     @property
-    def approved(self) -> bool | None:
+    def is_approved(self) -> bool | None:
         """Decision of the majority; None without a majority."""
         return None if self.approve == self.reject else self.approve > self.reject
 

@@ -13,18 +13,23 @@ from witan.core.outcome import Interval, check_level
 from witan.core.stats.agreement import MIN_DECIDED, effective_votes, kendall_tau
 from witan.core.stats.audit_biases import LengthAudit, LengthVotes, Preferences
 from witan.core.stats.audit_gradings import Gradings
-from witan.core.stats.audit_reviewers import ReviewerAudit, Reviewers, ReviewerTables
+from witan.core.stats.audit_reviewers import (
+    ReviewerAudit,
+    Reviewers,
+    ReviewerTables,
+    find_constant,
+)
 from witan.core.stats.measures import (
     Count,
     Measure,
     centred_correlation,
     correlation,
+    estimate_measure,
     join_buckets,
     lack_data,
-    measured,
     per_bucket,
     ratio,
-    undefined,
+    undefined_measure,
 )
 from witan.core.stats.sums import (
     BallotSums,
@@ -162,7 +167,7 @@ def alphas(table: UnitSums, *, human: int, level: float) -> Alphas:
     def one(measure: int) -> Measure:
         rows = (table.human == human) & (table.measure == measure)
         names = ("n", "total", "squares", "within")
-        return measured(
+        return estimate_measure(
             per_bucket(table.bucket[rows], *(getattr(table, name)[rows] for name in names)),
             _alpha,
             Count(table.units[rows].sum(), "candidates judged by two or more", MIN_CANDIDATES),
@@ -192,7 +197,7 @@ def mean_agreement(table: PanelSums, *, level: float) -> Measure:
 
 
 def _mean(table: PanelSums, total: Array, n: NDArray[np.int64], level: float) -> Measure:
-    return measured(
+    return estimate_measure(
         per_bucket(table.bucket, total, n),
         ratio,
         Count(n.sum(), "sessions", MIN_SESSIONS),
@@ -212,7 +217,7 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
     """
     first, second = np.minimum(table.reviewer, table.other), np.maximum(table.reviewer, table.other)
     same = table.reviewer == table.other
-    # Each pair of reviewers may stand in both orders, and is then held twice: no harm to r.
+    # Renamed codes leave a pair of reviewers in either order.
     turned = table.reviewer > table.other
     codes, pair = np.unique(np.stack([first, second])[:, ~same], axis=1, return_inverse=True)
     own_codes = np.unique(codes)
@@ -226,7 +231,7 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
     xx, yy = np.where(turned, table.yy, table.xx), np.where(turned, table.xx, table.yy)
     for at, column in enumerate((table.n, x, y, xx, yy, table.xy)):
         np.add.at(sums[..., at], (bucket[~same], pair.ravel()), column[~same])
-    rho = measured(sums, _mean_correlation, count, "correlation", level=level)
+    rho = estimate_measure(sums, _mean_correlation, count, "correlation", level=level)
     return _votes_of(rho, len(own_codes), count)
 
 
@@ -243,7 +248,7 @@ def _mean_correlation(sums: Array) -> Array:
 def _votes_of(rho: Measure, n_reviewers: int, count: Count) -> tuple[Measure, Measure]:
     """ρ clipped to [0, 1), and the effective votes."""
     if rho.value is None:
-        return rho, undefined(count, "votes", "undefined: no two reviewers vary")
+        return rho, undefined_measure(count, "votes", "undefined: no two reviewers vary")
     value, interval, worth = _clip(rho.value), None, None
     if rho.interval is not None:
         low, high = _clip(rho.interval.low), _clip(rho.interval.high)
@@ -295,20 +300,20 @@ def _criterion(table: CriterionSums, name: str | None, code: int, level: float) 
 
     return CriterionAudit(
         criterion=name,
-        variance=measured(
+        variance=estimate_measure(
             per_bucket(table.bucket[mine], *columns(mine, spread)),
             ratio, n_units, "variance", level=level,
         ),
-        variance_over_overall=measured(
+        variance_over_overall=estimate_measure(
             both(spread),
             lambda totals: ratio(totals[:, :2]) / ratio(totals[:, 2:]),
             n_units, "ratio", level=level, link="log", sides=(slice(0, 2), slice(2, 4)),
         ),
-        length=measured(
+        length=estimate_measure(
             per_bucket(table.bucket[mine], *columns(mine, length)),
             centred_correlation, n_grades, "correlation", level=level, link="fisher",
         ),
-        length_beyond_overall=measured(
+        length_beyond_overall=estimate_measure(
             both(length),
             lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
             n_grades, "difference of correlations", level=level,
@@ -348,7 +353,9 @@ def stability(table: StandingSums, rng: np.random.Generator) -> Measure:
         tau = kendall_tau(*(ratio(half) for half in halves))
         taus += [] if tau is None else [tau]
     if not taus:
-        return undefined(count, "correlation", "undefined: no two models to rank in both halves")
+        return undefined_measure(
+            count, "correlation", "undefined: no two models to rank in both halves"
+        )
     return Measure(float(np.mean(taus)), None, round(n), "sessions", MIN_STABLE, "correlation")
 
 
@@ -435,10 +442,10 @@ def concerns(line: ReviewerAudit) -> tuple[Concern, ...]:
     A measure without an interval is no concern: nothing is known of its noise. Among a hundred
     measures with nothing behind them about five stand out by chance, or fewer.
     """
-    return tuple(_all(line))
+    return tuple(_find_concerns(line))
 
 
-def _all(line: ReviewerAudit) -> Iterator[Concern]:
+def _find_concerns(line: ReviewerAudit) -> Iterator[Concern]:
     for flag in line.flags:
         yield Concern(flag, FLAGS[flag])
     for check in CHECKS:
@@ -451,19 +458,19 @@ def concern_of(check: Check, measure: Measure) -> str | None:
     """Word the concern about a measure; None: it is fine, or unknown."""
     if measure.value is None or measure.interval is None:
         return None
-    return _JUDGED[check.wish](check, measure.interval.low, measure.interval.high)
+    return _CONCERNS[check.wish](check, measure.interval.low, measure.interval.high)
 
 
 def _split_kinds(bound: float) -> Callable[[Check, float, float], str | None]:
-    def judged(check: Check, low: float, high: float) -> str | None:
+    def find_concern(check: Check, low: float, high: float) -> str | None:
         if low > bound:
             return check.high
         return check.low if high < bound else None
 
-    return judged
+    return find_concern
 
 
-_JUDGED: dict[Wish, Callable[[Check, float, float], str | None]] = {
+_CONCERNS: dict[Wish, Callable[[Check, float, float], str | None]] = {
     "none": _split_kinds(0.0),
     "even": _split_kinds(HALF),
     "no more": lambda check, low, _: check.high if low > 0 else None,
@@ -564,7 +571,7 @@ def audit(
     """
     check_level(level)
     coded = {code: families[name] for code, name in names.of.items() if name in families}
-    preferences = Preferences(tables.votes, coded, level)
+    preferences = Preferences(tables.votes, coded, level, find_constant(tables.ballots))
     parts = ReviewerTables(
         ballots=tables.ballots,
         reviewers=tables.reviewers,
@@ -596,7 +603,7 @@ def _lines(reviewers: Reviewers, graded: Gradings, names: Names) -> tuple[Review
 def _join_people(people: Reviewers, graded: Gradings) -> ReviewerAudit | None:
     if not people.codes:
         return None
-    return replace(people.together(PEOPLE), criteria=graded.of(people.codes))
+    return replace(people.join_people(PEOPLE), criteria=graded.of(people.codes))
 
 
 def _panel(tables: AuditTables, names: Names, rng: np.random.Generator, level: float) -> PanelAudit:

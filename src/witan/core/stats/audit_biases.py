@@ -1,7 +1,7 @@
 """Biases of votes: own answers, own family, and length."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,14 @@ from witan.core.stats.measures import (
     Measure,
     MeasureUnit,
     centred_correlation,
-    counted,
+    count_text,
+    estimate_measure,
     join_buckets,
     lack_data,
-    measured,
     per_bucket,
     rate,
     ratio,
-    undefined,
+    undefined_measure,
 )
 from witan.core.stats.sums import LengthSums, VoteSums
 
@@ -52,12 +52,46 @@ VOTES, GRADES, PAIRS = "votes of known length", "grades of known length", "decid
 BEYOND: MeasureUnit = "difference of correlations"
 PEOPLE_THEMSELVES = "people are the baseline"
 
+CONSTANT = 0.9
+"""The share of flat ballots at which a reviewer is constant."""
+
+
+def is_constant(flat: float, n_ballots: float) -> bool:
+    """Nine ballots in ten tell nobody apart."""
+    return flat > 0 and flat >= CONSTANT * n_ballots
+
+
+def withhold_preference(measure: Measure) -> Measure:
+    """A preference of a constant reviewer: excess over a tie is none."""
+    if not measure.enough:
+        return measure
+    why = "undefined: it tells nobody apart, so no preference can be measured"
+    return replace(measure, value=None, interval=None, why=why)
+
 
 class Preferences:
-    """Mean shares between models, the basis of preference measures."""
+    """Mean shares between models, the basis of preference measures.
 
-    def __init__(self, votes: VoteSums, families: Mapping[int, str], level: float) -> None:
-        self._families, self._level = families, level
+    Parameters
+    ----------
+    votes
+        What is summed of them.
+    families
+        Model → family.
+    level
+        Of all intervals.
+    constant
+        Reviewers that tell nobody apart: nobody is compared with them.
+    """
+
+    def __init__(
+        self,
+        votes: VoteSums,
+        families: Mapping[int, str],
+        level: float,
+        constant: Collection[int] = (),
+    ) -> None:
+        self._families, self._level, self._constant = families, level, constant
         self._shares = _Shares(votes)
 
     def for_itself(self, reviewer: int) -> Measure:
@@ -75,12 +109,12 @@ class Preferences:
         count = Count(own[:, 0].sum(), "votes on its own answers", MIN_VOTES)
         if count.n < count.needed:
             return lack_data(count, "difference of shares")
-        others = [code for code in self._shares.reviewers_of([reviewer]) if code != reviewer]
+        others = [code for code in self._compared_on([reviewer]) if code != reviewer]
         if len(others) < MIN_OTHERS:
             return _too_few_others(count, len(others))
         theirs = self._shares.part(others, [reviewer])[:, :, 0]
         sums = np.concatenate([own[:, np.newaxis], theirs], axis=1)
-        return measured(
+        return estimate_measure(
             sums,
             _own_excess,
             count,
@@ -111,13 +145,13 @@ class Preferences:
         count = Count(self._shares.votes(reviewer, relatives), "votes on its family", MIN_VOTES)
         if count.n < count.needed:
             return lack_data(count, "difference of shares")
-        outside = self._shares.reviewers_of(relatives)
+        outside = self._compared_on(relatives)
         outside = [code for code in outside if self._families.get(code) != family]
         if len(outside) < MIN_OTHERS:
             return _too_few_others(count, len(outside))
         sums = self._shares.part([reviewer, *outside], judged)
         at = [judged.index(model) for model in relatives]
-        return measured(
+        return estimate_measure(
             sums,
             lambda means_of: _family_excess(means_of, at),
             count,
@@ -126,13 +160,16 @@ class Preferences:
             sides=(slice(0, 1), slice(1, None)),
         )
 
+    def _compared_on(self, models: Sequence[int]) -> list[int]:
+        return [code for code in self._shares.reviewers_of(models) if code not in self._constant]
+
 
 def _too_few_others(count: Count, n: int) -> Measure:
     why = (
-        f"not enough data: {counted(n, 'other reviewers')} with {MIN_EACH} votes on the same "
+        f"not enough data: {count_text(n, 'other reviewers')} with {MIN_EACH} votes on the same "
         f"models in {MIN_BUCKETS} groups of sessions, {MIN_OTHERS} needed"
     )
-    return undefined(count, "difference of shares", why)
+    return undefined_measure(count, "difference of shares", why)
 
 
 class _Shares:
@@ -273,9 +310,11 @@ class LengthVotes:
             shares=self._correlation(rows, VOTES, "n", ""),
             grades=self._correlation(rows, GRADES, "n_grades", "grade_"),
             longer_wins=self._longer(rows),
-            shares_beyond_people=self._beyond(rows, VOTES, "n", "", human=human),
-            grades_beyond_people=self._beyond(rows, GRADES, "n_grades", "grade_", human=human),
-            longer_wins_beyond_people=self._longer_beyond(rows, human=human),
+            shares_beyond_people=self._excess_correlation(rows, VOTES, "n", "", human=human),
+            grades_beyond_people=self._excess_correlation(
+                rows, GRADES, "n_grades", "grade_", human=human
+            ),
+            longer_wins_beyond_people=self._excess_longer(rows, human=human),
         )
 
     def _columns(self, rows: Rows, *names: str) -> tuple[NDArray[np.float64], ...]:
@@ -285,21 +324,23 @@ class LengthVotes:
         names = (f"{prefix}ll", f"{prefix}lx", f"{prefix}xx")
         sums = per_bucket(self._table.bucket[rows], *self._columns(rows, *names))
         count = Count(getattr(self._table, counted)[rows].sum(), of, MIN_LENGTH_VOTES)
-        return measured(
+        return estimate_measure(
             sums, centred_correlation, count, "correlation", level=self._level, link="fisher"
         )
 
-    def _beyond(self, rows: Rows, of: str, counted: str, prefix: str, *, human: bool) -> Measure:
+    def _excess_correlation(
+        self, rows: Rows, of: str, counted: str, prefix: str, *, human: bool
+    ) -> Measure:
         if human:
-            return undefined(Count(0, of, MIN_LENGTH_VOTES), BEYOND, PEOPLE_THEMSELVES)
+            return undefined_measure(Count(0, of, MIN_LENGTH_VOTES), BEYOND, PEOPLE_THEMSELVES)
         names = (f"{prefix}ll", f"{prefix}lx", f"{prefix}xx")
         sums = join_buckets(
             (self._table.bucket[rows], self._columns(rows, *names)),
             (self._table.bucket[self._people], self._columns(self._people, *names)),
         )
         column = getattr(self._table, counted)
-        count = _fewer(column[rows].sum(), column[self._people].sum(), of, MIN_LENGTH_VOTES)
-        return measured(
+        count = _smaller_count(column[rows].sum(), column[self._people].sum(), of, MIN_LENGTH_VOTES)
+        return estimate_measure(
             sums,
             lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
             count,
@@ -313,17 +354,19 @@ class LengthVotes:
         count = Count(self._table.decided[rows].sum(), PAIRS, MIN_LENGTH_PAIRS)
         return rate(sums, count, level=self._level)
 
-    def _longer_beyond(self, rows: Rows, *, human: bool) -> Measure:
+    def _excess_longer(self, rows: Rows, *, human: bool) -> Measure:
         if human:
             count = Count(0, PAIRS, MIN_LENGTH_PAIRS)
-            return undefined(count, "difference of shares", PEOPLE_THEMSELVES)
+            return undefined_measure(count, "difference of shares", PEOPLE_THEMSELVES)
         sums = join_buckets(
             (self._table.bucket[rows], self._columns(rows, "longer", "decided")),
             (self._table.bucket[self._people], self._columns(self._people, "longer", "decided")),
         )
         decided = self._table.decided
-        count = _fewer(decided[rows].sum(), decided[self._people].sum(), PAIRS, MIN_LENGTH_PAIRS)
-        return measured(
+        count = _smaller_count(
+            decided[rows].sum(), decided[self._people].sum(), PAIRS, MIN_LENGTH_PAIRS
+        )
+        return estimate_measure(
             sums,
             lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
             count,
@@ -333,5 +376,5 @@ class LengthVotes:
         )
 
 
-def _fewer(mine: float, people: float, of: str, needed: int) -> Count:
-    return Count(mine, of, needed) if mine <= people else Count(people, f"{of} by people", needed)
+def _smaller_count(mine: float, people: float, of: str, minimum: int) -> Count:
+    return Count(mine, of, minimum) if mine <= people else Count(people, f"{of} by people", minimum)

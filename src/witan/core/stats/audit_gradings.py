@@ -7,20 +7,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.stats.audit_biases import MIN_OTHERS
+from witan.core.stats.audit_biases import MIN_OTHERS, is_constant, withhold_preference
 from witan.core.stats.measures import (
     Count,
     Measure,
     centred_correlation,
     correlation,
+    estimate_measure,
     join_buckets,
     lack_data,
-    measured,
     per_bucket,
     rate,
     ratio,
     rows_by,
-    undefined,
+    undefined_measure,
 )
 from witan.core.stats.sums import GradingSums, Names, ReviewerSums
 
@@ -75,12 +75,12 @@ class Slopes:
         if count.n < count.needed:
             return lack_data(count, "slope")
         if len(codes) > 1:
-            return undefined(count, "slope", "all of them together are the panel")
+            return undefined_measure(count, "slope", "all of them together are the panel")
         at = self._reviewers.index(codes[0])
         rest = np.delete(np.arange(len(self._reviewers)), at)
-        return measured(
+        return estimate_measure(
             self._sums,
-            lambda totals: over(_slope(totals[:, at]), _slope_within(totals)),
+            lambda totals: divide(_slope(totals[:, at]), _slope_within(totals)),
             count,
             "slope",
             level=level,
@@ -88,10 +88,10 @@ class Slopes:
         )
 
 
-def over(above: Array, below: Array) -> Array:
+def divide(numerator: Array, denominator: Array) -> Array:
     """One over the other; NaN where the other is not above 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(below > 0, above / below, np.nan)
+        return np.where(denominator > 0, numerator / denominator, np.nan)
 
 
 def _slope(sums: Array) -> Array:
@@ -211,9 +211,9 @@ class Gradings:
         chosen = np.flatnonzero(table.human == human)
         grouped = rows_by(table.criterion[chosen])
         named = sorted((names[code], code) for code in grouped)
-        self._graders = [(name, self._among(chosen[grouped[code]])) for name, code in named]
+        self._graders = [(name, self._group_rows(chosen[grouped[code]])) for name, code in named]
 
-    def _among(self, rows: Rows) -> _Graders:
+    def _group_rows(self, rows: Rows) -> _Graders:
         grouped = {code: rows[at] for code, at in rows_by(self._table.reviewer[rows]).items()}
         return _Graders(grouped, Slopes(self._table, grouped, self._table.n))
 
@@ -238,21 +238,32 @@ class Gradings:
             discrimination=graders.slopes.discrimination(codes, judged, self._level),
             spread=self._spread(part),
             flat_rate=self._flat_rate(part),
-            agreement=measured(
-                self._summed(mine, "n", "x", "y", "xx", "yy", "xy"),
+            agreement=estimate_measure(
+                self._sum_buckets(mine, "n", "x", "y", "xx", "yy", "xy"),
                 correlation, judged, "correlation", level=self._level, link="fisher",
             ),
-            halo=self._within(part, "rests", "rr", "rx", "rxx"),
-            halo_beyond_others=self._halo_beyond(part),
-            length=self._within(part, "lengths", "ll", "lx", "lxx"),
-            self_preference=self._for_itself(part),
-            position_effect=self._position_effect(part),
+            halo=self._correlate_within(part, "rests", "rr", "rx", "rxx"),
+            halo_beyond_others=self._excess_halo(part),
+            length=self._correlate_within(part, "lengths", "ll", "lx", "lxx"),
+            self_preference=self._unless_constant(part, self._for_itself(part), own=True),
+            position_effect=self._unless_constant(part, self._position_effect(part)),
         )  # fmt: skip
+
+    def _unless_constant(self, part: _Part, measure: Measure, *, own: bool = False) -> Measure:
+        """A preference, unless it grades all the same; of its own answers, these too."""
+        flat, gradings, total, grades, own_total, n_own = (
+            float(column.sum())
+            for column in self._columns(
+                part.mine, "flat", "gradings", "total", "grades", "own_total", "n_own"
+            )
+        )
+        alike = not own or np.isclose(own_total * grades, total * n_own, rtol=1e-9)
+        return withhold_preference(measure) if is_constant(flat, gradings) and alike else measure
 
     def _columns(self, rows: Rows, *names: str) -> tuple[Array, ...]:
         return tuple(getattr(self._table, name)[rows] for name in names)
 
-    def _summed(self, rows: Rows, *names: str) -> Array:
+    def _sum_buckets(self, rows: Rows, *names: str) -> Array:
         return per_bucket(self._table.bucket[rows], *self._columns(rows, *names))
 
     def _side_by_side(self, one: Rows, other: Rows, *names: str) -> Array:
@@ -264,17 +275,17 @@ class Gradings:
 
     def _mean(self, part: _Part) -> Measure:
         count = Count(self._table.grades[part.mine].sum(), "grades", MIN_JUDGED)
-        sums = self._summed(part.mine, "total", "grades")
-        return measured(sums, ratio, count, "grade", level=self._level)
+        sums = self._sum_buckets(part.mine, "total", "grades")
+        return estimate_measure(sums, ratio, count, "grade", level=self._level)
 
-    def _severity(self, part: _Part, judged: Count) -> Measure:
-        sums = self._summed(part.mine, "x", "y", "n")
-        return measured(sums, _excess, judged, "grade points", level=self._level)
+    def _severity(self, part: _Part, count: Count) -> Measure:
+        sums = self._sum_buckets(part.mine, "x", "y", "n")
+        return estimate_measure(sums, _excess, count, "grade points", level=self._level)
 
     def _spread(self, part: _Part) -> Measure:
-        return measured(
+        return estimate_measure(
             self._side_by_side(part.mine, part.everybody, "spread", "gradings"),
-            lambda totals: over(ratio(totals[:, :2]), ratio(totals[:, 2:])),
+            lambda totals: divide(ratio(totals[:, :2]), ratio(totals[:, 2:])),
             self._ballots(part),
             "ratio",
             level=self._level,
@@ -283,27 +294,27 @@ class Gradings:
         )
 
     def _flat_rate(self, part: _Part) -> Measure:
-        sums = self._summed(part.mine, "flat", "gradings")
+        sums = self._sum_buckets(part.mine, "flat", "gradings")
         return rate(sums, self._ballots(part), level=self._level)
 
     def _ballots(self, part: _Part) -> Count:
         n = self._table.gradings[part.mine].sum()
         return Count(n, "ballots with two grades or more", MIN_BALLOTS)
 
-    def _within(self, part: _Part, counted: str, *names: str) -> Measure:
+    def _correlate_within(self, part: _Part, counted: str, *names: str) -> Measure:
         """Correlation of what is centred within ballots."""
         count = Count(getattr(self._table, counted)[part.mine].sum(), _BESIDE[counted], MIN_BESIDE)
-        sums = self._summed(part.mine, *names)
-        return measured(
+        sums = self._sum_buckets(part.mine, *names)
+        return estimate_measure(
             sums, centred_correlation, count, "correlation", level=self._level, link="fisher"
         )
 
-    def _halo_beyond(self, part: _Part) -> Measure:
+    def _excess_halo(self, part: _Part) -> Measure:
         mine, theirs = (self._table.rests[rows].sum() for rows in (part.mine, part.others))
         count = Count(min(mine, theirs), _BESIDE["rests"], MIN_BESIDE)
         if not part.n_others:
-            return undefined(count, "difference of correlations", ALL_OF_THEM)
-        return measured(
+            return undefined_measure(count, "difference of correlations", ALL_OF_THEM)
+        return estimate_measure(
             self._side_by_side(part.mine, part.others, "rr", "rx", "rxx"),
             lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
             count,
@@ -315,14 +326,14 @@ class Gradings:
     def _for_itself(self, part: _Part) -> Measure:
         count = Count(self._table.n_own[part.mine].sum(), "grades of its own answers", MIN_JUDGED)
         if self._human:
-            return undefined(count, "grade points", NO_AUTHORS)
+            return undefined_measure(count, "grade points", NO_AUTHORS)
         if count.n < count.needed:
             return lack_data(count, "grade points")
         if part.n_others < MIN_OTHERS:
             why = f"not enough data: a single other reviewer, {MIN_OTHERS} needed"
-            return undefined(count, "grade points", why)
-        return measured(
-            self._summed(part.mine, "own_excess", "n_own", "x", "y", "n"),
+            return undefined_measure(count, "grade points", why)
+        return estimate_measure(
+            self._sum_buckets(part.mine, "own_excess", "n_own", "x", "y", "n"),
             lambda totals: ratio(totals[:, :2]) - _excess(totals[:, 2:]),
             count,
             "grade points",
@@ -333,8 +344,8 @@ class Gradings:
     def _position_effect(self, part: _Part) -> Measure:
         table = self._table
         n = min(table.n_first[part.mine].sum(), table.n_last[part.mine].sum())
-        return measured(
-            self._summed(part.mine, "first_excess", "n_first", "last_excess", "n_last"),
+        return estimate_measure(
+            self._sum_buckets(part.mine, "first_excess", "n_first", "last_excess", "n_last"),
             lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
             Count(n, "grades at the first place and at the last", MIN_ENDS),
             "grade points",

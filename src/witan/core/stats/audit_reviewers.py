@@ -1,32 +1,39 @@
 """One line of an audit: one reviewer's measures, or all people's."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.stats.audit_biases import MIN_VOTES, LengthAudit, LengthVotes, Preferences
+from witan.core.stats.audit_biases import (
+    MIN_VOTES,
+    LengthAudit,
+    LengthVotes,
+    Preferences,
+    is_constant,
+    withhold_preference,
+)
 from witan.core.stats.audit_gradings import (
     MIN_BALLOTS,
     MIN_ENDS,
     MIN_JUDGED,
     GradingAudit,
     Slopes,
-    over,
+    divide,
 )
 from witan.core.stats.measures import (
     Count,
     Measure,
     MeasureUnit,
     correlation,
+    estimate_measure,
     join_buckets,
-    measured,
     per_bucket,
     rate,
     ratio,
     rows_by,
-    undefined,
+    undefined_measure,
 )
 from witan.core.stats.sums import BallotSums, HumanSums, LengthSums, PositionSums, ReviewerSums
 
@@ -43,9 +50,6 @@ MIN_DEAD = 3
 
 MIN_CONSTANT = 10
 """Ballots with a vote from which a reviewer may be called constant."""
-
-CONSTANT = 0.9
-"""The share of flat ballots at which it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +158,15 @@ class Reviewers:
         """The line of one reviewer."""
         return self._line([code], name)
 
-    def together(self, name: str) -> ReviewerAudit:
+    def join_people(self, name: str) -> ReviewerAudit:
         """One line of all people, their votes put together."""
         return self._line(self.codes, name)
 
     def _line(self, codes: list[int], name: str) -> ReviewerAudit:
         ballots = self._choose_rows(self._tables.ballots, codes)
-        for_itself, for_its_family = self._preferred(codes)
+        for_itself, for_its_family = self._preferences_of(codes)
         judged = self._choose_rows(self._tables.reviewers, codes)
-        return ReviewerAudit(
+        line = ReviewerAudit(
             reviewer=name,
             human=self._human,
             ballots=int(ballots.ballots.sum()),
@@ -172,7 +176,7 @@ class Reviewers:
             family_preference=for_its_family,
             position_effect=self._position_effect(codes),
             first_shown=self._first_shown(codes),
-            length=self._lengths.of(self._at(self._tables.lengths, codes), human=self._human),
+            length=self._lengths.of(self._rows_of(self._tables.lengths, codes), human=self._human),
             severity=self._severity(judged),
             discrimination=self._discrimination(codes),
             spread=self._spread(ballots),
@@ -188,21 +192,21 @@ class Reviewers:
                 ballots, ballots.flat, ballots.ballots - ballots.abstained, "ballots with a vote"
             ),
         )
+        return _withhold_preferences(line) if _is_constant(ballots) else line
 
-    def _at(self, table: Table, codes: list[int]) -> Rows:
+    def _rows_of(self, table: Table, codes: list[int]) -> Rows:
         by_code = self._rows[type(table)]
         parts = [by_code[code] for code in codes if code in by_code]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
 
     def _choose_rows(self, table: Table, codes: list[int]) -> Table:
-        rows = self._at(table, codes)
-        return type(table)(**{f.name: getattr(table, f.name)[rows] for f in fields(table)})
+        return _take_rows(table, self._rows_of(table, codes))
 
-    def _preferred(self, codes: list[int]) -> tuple[Measure, Measure]:
+    def _preferences_of(self, codes: list[int]) -> tuple[Measure, Measure]:
         """Preference for its own answers, and for its family's."""
         if self._human:
             count = Count(0, "votes on their own answers", MIN_VOTES)
-            none = undefined(count, "difference of shares", "people write no answers")
+            none = undefined_measure(count, "difference of shares", "people write no answers")
             return none, none
         [code] = codes
         return self._preferences.for_itself(code), self._preferences.for_its_family(code)
@@ -213,9 +217,9 @@ class Reviewers:
         hits: NDArray[np.int64],
         cases: NDArray[np.int64],
         of: str = "ballots",
-        needed: int = MIN_BALLOTS,
+        minimum: int = MIN_BALLOTS,
     ) -> Measure:
-        count = Count(cases.sum(), of, needed)
+        count = Count(cases.sum(), of, minimum)
         return rate(per_bucket(ballots.bucket, hits, cases), count, level=self._level)
 
     def _position_effect(self, codes: list[int]) -> Measure:
@@ -236,7 +240,7 @@ class Reviewers:
             np.where(last, table.excess_votes, 0),
         )
         n = min(table.excess_votes[first].sum(), table.excess_votes[last].sum())
-        return measured(
+        return estimate_measure(
             sums,
             lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
             Count(n, "votes at the first place and at the last", MIN_ENDS),
@@ -255,11 +259,11 @@ class Reviewers:
             opposed=True,
         )
 
-    def _severity(self, judged: ReviewerSums) -> Measure:
-        return measured(
-            per_bucket(judged.bucket, judged.x - judged.y, judged.n_grades),
+    def _severity(self, sums: ReviewerSums) -> Measure:
+        return estimate_measure(
+            per_bucket(sums.bucket, sums.x - sums.y, sums.n_grades),
             ratio,
-            Count(judged.n_grades.sum(), "grades", MIN_JUDGED),
+            Count(sums.n_grades.sum(), "grades", MIN_JUDGED),
             "grade points",
             level=self._level,
         )
@@ -275,9 +279,9 @@ class Reviewers:
             (ballots.bucket, (ballots.spread, ballots.gradings)),
             (panel.bucket[self._panel], (panel.spread[self._panel], panel.gradings[self._panel])),
         )
-        return measured(
+        return estimate_measure(
             sums,
-            lambda totals: over(ratio(totals[:, :2]), ratio(totals[:, 2:])),
+            lambda totals: divide(ratio(totals[:, :2]), ratio(totals[:, 2:])),
             Count(ballots.gradings.sum(), "ballots with grades", MIN_BALLOTS),
             "ratio",
             level=self._level,
@@ -285,13 +289,13 @@ class Reviewers:
             sides=(slice(0, 2), slice(2, 4)),
         )
 
-    def _agreement(self, judged: ReviewerSums, prefix: str, counted: str, of: str) -> Measure:
+    def _agreement(self, sums: ReviewerSums, prefix: str, counted: str, of: str) -> Measure:
         names = (counted, *(prefix + name for name in ("x", "y", "xx", "yy", "xy")))
         unit: MeasureUnit = "correlation"
-        return measured(
-            per_bucket(judged.bucket, *(getattr(judged, name) for name in names)),
+        return estimate_measure(
+            per_bucket(sums.bucket, *(getattr(sums, name) for name in names)),
             correlation,
-            Count(getattr(judged, counted).sum(), of, MIN_JUDGED),
+            Count(getattr(sums, counted).sum(), of, MIN_JUDGED),
             unit,
             level=self._level,
             link="fisher",
@@ -300,7 +304,7 @@ class Reviewers:
     def _with_people(self, codes: list[int]) -> Measure:
         if self._human:
             count = Count(0, "pairs that people decided", MIN_PAIRS)
-            return undefined(count, "share", "people are the baseline")
+            return undefined_measure(count, "share", "people are the baseline")
         table = self._choose_rows(self._tables.humans, codes)
         # An opinion of +1, 0 or −1 is a whole, half or no case of being right.
         right = (table.x + table.n) / 2
@@ -319,6 +323,37 @@ def _flags(ballots: BallotSums) -> tuple[Flag, ...]:
     flags: list[Flag] = []
     if cast >= MIN_DEAD and voted == 0:
         flags.append("dead")
-    if voted >= MIN_CONSTANT and ballots.flat.sum() >= CONSTANT * voted:
+    if voted >= MIN_CONSTANT and _is_constant(ballots):
         flags.append("constant")
     return tuple(flags)
+
+
+def _is_constant(ballots: BallotSums) -> bool:
+    return is_constant(ballots.flat.sum(), (ballots.ballots - ballots.abstained).sum())
+
+
+def find_constant(ballots: BallotSums) -> frozenset[int]:
+    """Find the models that tell nobody apart on nine ballots in ten."""
+    of_models = _group(ballots.reviewer, ballots.human == 0)
+    return frozenset(
+        code for code, rows in of_models.items() if _is_constant(_take_rows(ballots, rows))
+    )
+
+
+def _take_rows(table: Table, rows: Rows) -> Table:
+    return type(table)(**{f.name: getattr(table, f.name)[rows] for f in fields(table)})
+
+
+def _withhold_preferences(line: ReviewerAudit) -> ReviewerAudit:
+    return replace(
+        line,
+        self_preference=withhold_preference(line.self_preference),
+        family_preference=withhold_preference(line.family_preference),
+        position_effect=withhold_preference(line.position_effect),
+        first_shown=withhold_preference(line.first_shown),
+        length=replace(
+            line.length,
+            shares=withhold_preference(line.length.shares),
+            shares_beyond_people=withhold_preference(line.length.shares_beyond_people),
+        ),
+    )

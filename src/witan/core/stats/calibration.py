@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from witan.core.outcome import Outcome, check_level
 from witan.core.profile import Floats
 from witan.core.stats.agreement import MIN_DECIDED
-from witan.core.stats.measures import Count, Measure, lack_data, per_bucket, rate, undefined
+from witan.core.stats.measures import Count, Measure, lack_data, per_bucket, rate, undefined_measure
 from witan.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Calibration:
     blocks: tuple[BandBlock, ...]
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """People decided enough pairs to say anything."""
         return self.pairs >= MIN_DECIDED
 
@@ -125,7 +125,7 @@ class Calibration:
         """
         if not 0.5 <= confidence <= 1:
             raise InvalidParameter("confidence", confidence, "a number from 0.5 to 1")
-        if not self.known:
+        if not self.is_known:
             return lack_data(Count(self.pairs, PAIRS, MIN_DECIDED), "share")
         band = sum(confidence >= k / BANDS for k in range(1, BANDS))
         middle = (band + 0.5) / BANDS
@@ -148,7 +148,9 @@ def reliability_of(outcome: Outcome | None, calibration: Calibration | None) -> 
         return lack_data(Count(0, PAIRS, MIN_DECIDED), "share")
     if sure is None or sure < 0.5:
         of = Count(calibration.pairs, PAIRS, MIN_DECIDED)
-        return undefined(of, "share", "undefined: the ballots do not place one above another")
+        return undefined_measure(
+            of, "share", "undefined: the ballots do not place one above another"
+        )
     return calibration.reliability(sure)
 
 
@@ -213,10 +215,10 @@ def _block(table: "CalibrationSums", bands: Sequence[int], level: float) -> Band
     return BandBlock(bands[0] / BANDS, (bands[-1] + 1) / BANDS, matched.n, matched)
 
 
-def _pool(table: "CalibrationSums", filled: Sequence[int]) -> list[list[int]]:
+def _pool(table: "CalibrationSums", bands: Sequence[int]) -> list[list[int]]:
     """Bands in blocks of rising reliability: pool adjacent violators."""
     blocks: list[tuple[float, float, list[int]]] = []
-    for band in filled:
+    for band in bands:
         rows = table.band == band
         hits, pairs = float(table.matched[rows].sum()), float(table.pairs[rows].sum())
         bands_in = [band]
@@ -320,7 +322,7 @@ def compare_with_people(sessions: Iterable[JudgedSession]) -> BesidePeople:
                 if balance is not None:
                     mine[at] = right if balance > 0 else -right if balance else 0
         n_decided += len(truth)
-        for confidence, matched in _sure(session, truth):
+        for confidence, matched in _panel_confidence(session, truth):
             row = banded.setdefault(
                 (session.bucket, bisect_right(EDGES, confidence)), [0.0, 0.0, 0.0]
             )
@@ -360,7 +362,9 @@ def _sides(ballot: StoredBallot) -> Iterator[tuple[Pair, int]]:
             yield (i, j), (a > b) - (a < b)
 
 
-def _sure(session: JudgedSession, truth: Mapping[Pair, int]) -> Iterator[tuple[float, bool]]:
+def _panel_confidence(
+    session: JudgedSession, truth: Mapping[Pair, int]
+) -> Iterator[tuple[float, bool]]:
     """Panel confidence per decided pair with a preference, and its success."""
     for (i, j), p in zip(combinations(session.models, 2), session.p_beats, strict=True):
         right = truth.get((min(i, j), max(i, j)))
@@ -371,11 +375,11 @@ def _sure(session: JudgedSession, truth: Mapping[Pair, int]) -> Iterator[tuple[f
         yield max(p, 1.0 - p), for_smaller == (right > 0)
 
 
-def _table(banded: Mapping[tuple[int, int], Sequence[float]]) -> "CalibrationSums":
+def _table(bands: Mapping[tuple[int, int], Sequence[float]]) -> "CalibrationSums":
     from witan.core.stats.sums import CalibrationSums
 
-    keys = np.array(list(banded), dtype=np.int64).reshape(-1, 2)
-    rows = np.array(list(banded.values()), dtype=float).reshape(-1, 3)
+    keys = np.array(list(bands), dtype=np.int64).reshape(-1, 2)
+    rows = np.array(list(bands.values()), dtype=float).reshape(-1, 3)
     return CalibrationSums(
         bucket=keys[:, 0],
         band=keys[:, 1],

@@ -1,14 +1,15 @@
 """Comparisons of models as small integers, and the sums for ratings.
 
-Columns of text become codes at the speed of one dictionary lookup a cell. Text that numpy holds
-at fixed width is faster still: its cells are hashed as integers, and what the hash finds is
-compared in full, so a collision costs time and never correctness.
+Columns of text become codes: those of Arrow and pandas by their own operations on whole columns,
+others at the speed of one dictionary lookup a cell. Text that numpy holds at fixed width is hashed
+as integers, and what the hash finds is compared in full, so a collision costs time and never
+correctness.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import count
+from itertools import compress, count
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -121,8 +122,8 @@ def encode(
     Parameters
     ----------
     first, second : columns of str
-        Names of the two models. A list, a numpy array of objects or of fixed-width text, a pandas
-        column, an Arrow array: anything with a length that can be iterated.
+        Names of the two models: lists, numpy arrays, pandas columns, Arrow arrays, or
+        anything else with a length that can be iterated.
     outcome : column of str or int
         ``first``, ``second`` or ``tie``; or 1, 2 and 0 in their place.
     session : column of str or int, optional
@@ -145,63 +146,118 @@ def encode(
     for name, column in columns.items():
         if column is not None and len(column) != n_rows:
             raise InvalidParameter(name, f"{len(column)} rows", f"{n_rows}, as first has")
-    index = _empty_index()
-    codes = {"first": _look_up("first", first, index), "second": _look_up("second", second, index)}
-    for name, coded in codes.items():
-        _check_names(name, coded, list(index))
-    models = sorted(index)
+    codes, names = {}, {}
+    for name, column in (("first", first), ("second", second)):
+        codes[name], names[name] = _number(name, column)
+        _check_names(name, codes[name], names[name])
+    models = sorted({*names["first"], *names["second"]})
+    place = {model: number for number, model in enumerate(models)}
     smallest = np.int16 if len(models) <= np.iinfo(np.int16).max else np.int32
-    position: Codes = np.empty(len(models), dtype=smallest)
-    position[[index[name] for name in models]] = np.arange(len(models))
     return Comparisons(
         models=tuple(models),
-        first=position[codes["first"]],
-        second=position[codes["second"]],
+        first=_replace(codes["first"], [place[model] for model in names["first"]], smallest),
+        second=_replace(codes["second"], [place[model] for model in names["second"]], smallest),
         outcome=_encode_outcomes(outcome),
         session=None if session is None else _encode_sessions(session),
     )
+
+
+def _check_names(name: str, codes: Codes, names: list[Any]) -> None:
+    for code, value in enumerate(names):
+        if not isinstance(value, str):
+            row = int((codes == code).argmax())
+            raise InvalidParameter(f"{name}[{row}]", value, "the name of a model")
+
+
+def _replace(codes: Codes, values: list[int], dtype: type[np.signedinteger[Any]]) -> Codes:
+    """Replace each code by its value, block by block: a take converts its indices."""
+    replaced = np.empty(len(codes), dtype=dtype)
+    table = np.array(values, dtype=dtype)
+    for start in range(0, len(codes), CODE_ROWS):
+        part = slice(start, start + CODE_ROWS)
+        table.take(codes[part], out=replaced[part], mode="clip")
+    return replaced
+
+
+def _encode_outcomes(column: Column) -> Codes:
+    """Codes of outcomes."""
+    numbers = _whole_numbers(column)
+    if numbers is not None and len(numbers) and numbers.min() >= 0 and numbers.max() <= SECOND:
+        return numbers.astype(np.int8)
+    codes, values = _number("outcome", column)
+    for code, value in enumerate(values):
+        known = isinstance(value, str | int | np.integer) and not isinstance(value, bool)
+        if not known or value not in OUTCOMES:
+            row = int((codes == code).argmax())
+            raise InvalidParameter(f"outcome[{row}]", value, EXPECTED_OUTCOME)
+    return _replace(codes, [OUTCOMES[value] for value in values], np.int8)
+
+
+def _encode_sessions(column: Column) -> NDArray[np.int32]:
+    """Codes of sessions; whole numbers in a dense range stay."""
+    numbers = _whole_numbers(column)
+    if numbers is None:
+        codes, _ = _number("session", column)
+    elif len(numbers) and numbers.min() >= 0 and numbers.max() < 4 * len(numbers):
+        codes = numbers
+    else:
+        _, codes = np.unique(numbers, return_inverse=True)
+    return codes.astype(np.int32)
+
+
+def _whole_numbers(column: Any) -> NDArray[np.integer[Any]] | None:
+    """The column as an array, where it is one of whole numbers in every row."""
+    if not hasattr(column, "__array__") or np.asarray(column[:1]).dtype.kind not in "iu":
+        return None
+    numbers = np.asarray(column)
+    return numbers if numbers.dtype.kind in "iu" else None
 
 
 def _empty_index() -> Index:
     return defaultdict(count().__next__)
 
 
-def _check_names(name: str, codes: Codes, keys: list[Any]) -> None:
-    for code, key in enumerate(keys):
-        if not isinstance(key, str) and (rows := codes == code).any():
-            raise InvalidParameter(f"{name}[{int(rows.argmax())}]", key, "the name of a model")
+def _number(name: str, column: Any) -> tuple[Codes, list[Any]]:
+    """Number the different values of a column: a code per cell, and the values by code.
 
-
-def _encode_outcomes(column: Column) -> NDArray[np.int8]:
-    """Codes of outcomes."""
+    Arrow and pandas each have an operation on a whole column for it; neither is imported.
+    """
+    if hasattr(column, "dictionary_encode"):
+        return _number_arrow(name, column)
+    if hasattr(column, "factorize"):
+        if column.dtype == np.object_:  # the cells as they are, the fastest to iterate over
+            return _number(name, column.to_numpy())
+        codes, values = column.factorize()
+        _check_presence(name, int((codes < 0).sum()))
+        return codes, list(values)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "U" and column.ndim == 1:
+        return _number_fixed_width(column)
     index = _empty_index()
-    codes = _look_up("outcome", column, index)
-    meaning = np.zeros(len(index), dtype=np.int8)
-    for key, code in index.items():
-        known = isinstance(key, str | int | np.integer) and not isinstance(key, bool)
-        if not known or key not in OUTCOMES:
-            row = int((codes == code).argmax())
-            raise InvalidParameter(f"outcome[{row}]", key, EXPECTED_OUTCOME)
-        meaning[code] = OUTCOMES[key]
-    return meaning[codes]
+    return _look_up(name, column, index), list(index)
 
 
-def _encode_sessions(column: Column) -> NDArray[np.int32]:
-    """Codes of sessions; whole numbers in a dense range stay."""
-    if isinstance(column, np.ndarray) and np.issubdtype(column.dtype, np.integer):
-        if len(column) and column.min() >= 0 and column.max() < 4 * len(column):
-            return column.astype(np.int32)
-        _, codes = np.unique(column, return_inverse=True)
-        return codes.astype(np.int32)
-    return _look_up("session", column, _empty_index()).astype(np.int32)
+def _check_presence(name: str, n_missing: int) -> None:
+    if n_missing:
+        raise InvalidParameter(name, f"{n_missing} nulls", "a value in every row")
+
+
+def _number_arrow(name: str, column: Any) -> tuple[Codes, list[Any]]:
+    """As `_number` for an Arrow array, plain, chunked or dictionary-encoded."""
+    _check_presence(name, column.null_count)
+    encoded = column.dictionary_encode()
+    if hasattr(encoded, "combine_chunks"):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    values = encoded.dictionary.to_pylist()
+    if encoded.type == column.type:  # its own dictionary may have more values than its cells
+        used = np.bincount(codes, minlength=len(values)) > 0
+        codes = _replace(codes, (np.cumsum(used) - 1).tolist(), np.int32)
+        values = list(compress(values, used))
+    return codes, values
 
 
 def _look_up(name: str, column: Column, index: Index) -> Codes:
     """Look up each cell's number in the index, extending it as needed."""
-    if hasattr(column, "dictionary_encode"):
-        return _look_up_arrow(name, column, index)
-    if isinstance(column, np.ndarray) and column.dtype.kind == "U" and column.ndim == 1:
-        return _look_up_fixed_width(column, index)
     try:
         # Bytes are filled twice as fast as an array, but hold the first 256 numbers only.
         return np.frombuffer(bytearray(map(index.__getitem__, column)), dtype=np.uint8)
@@ -211,27 +267,17 @@ def _look_up(name: str, column: Column, index: Index) -> Codes:
         return np.fromiter(map(index.__getitem__, column), dtype=np.int32, count=len(column))
 
 
-def _look_up_arrow(name: str, column: Any, index: Index) -> NDArray[np.int32]:
-    """As `_look_up` for an Arrow array, plain, chunked or dictionary-encoded."""
-    if column.null_count:
-        raise InvalidParameter(name, f"{column.null_count} nulls", "a value in every row")
-    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    encoded = whole.dictionary_encode()
-    codes = np.array([index[key] for key in encoded.dictionary.to_pylist()], dtype=np.int32)
-    positions = encoded.indices.to_numpy(zero_copy_only=False)
-    return codes[positions] if len(codes) else np.empty(0, dtype=np.int32)
-
-
-def _look_up_fixed_width(column: NDArray[np.str_], index: Index) -> NDArray[np.int32]:
-    """`_look_up` for fixed-width text, hashed as integers block by block.
+def _number_fixed_width(column: NDArray[np.str_]) -> tuple[Codes, list[str]]:
+    """As `_number` for fixed-width text, hashed as integers block by block.
 
     A slot of the table points to the first cell seen under its hash, or to cell 0 of the column.
     A row that equals the cell its slot points to has that cell's code; every other row goes
     through the index.
     """
     width = column.dtype.itemsize
+    index = _empty_index()
     if width == 0 or not len(column):
-        return np.fromiter(map(index.__getitem__, column.tolist()), np.int32, count=len(column))
+        return _look_up("", column.tolist(), index), list(index)
     word = np.dtype(np.uint64 if width % 8 == 0 else np.uint32)
     words = np.ascontiguousarray(column).view(word).reshape(len(column), -1)
     factors = np.multiply.accumulate(np.full(words.shape[1], SPREAD))
@@ -254,7 +300,7 @@ def _look_up_fixed_width(column: NDArray[np.str_], index: Index) -> NDArray[np.i
         slots[occupied] = len(remembered) + np.arange(len(occupied))
         remembered = np.concatenate([remembered, block[free[new]]])
         code_of = np.concatenate([code_of, codes[start + free[new]]])
-    return codes
+    return codes, list(index)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -296,15 +342,40 @@ class PairCounts:
 
         Weak ones are joined by comparisons; strong ones by points won both ways, along chains.
         """
-        # Imported here because it takes longer than all the rest of start-up.
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
+        edges = self.points > 0
+        label = np.empty(len(edges), dtype=np.int64)
+        for component in _strong(edges) if connection == "strong" else _reach(edges | edges.T):
+            label[component] = min(component)
+        return np.unique(label, return_inverse=True)[1]
 
-        graph = csr_array(self.points)
-        _, label = connected_components(graph, directed=True, connection=connection)
-        _, first, number = np.unique(label, return_index=True, return_inverse=True)
-        order: NDArray[np.int64] = np.argsort(np.argsort(first))
-        return order[number]
+
+def _strong(edges: NDArray[np.bool_]) -> list[list[int]]:
+    """Strongly connected components, after Kosaraju and Sharir (1981)."""
+    finished = [node for tree in _reach(edges) for node in tree]
+    return _reach(edges.T, finished[::-1])
+
+
+def _reach(edges: NDArray[np.bool_], starts: Iterable[int] | None = None) -> list[list[int]]:
+    """Nodes that each start reaches and no earlier one, by depth, a node after those it leads to.
+
+    Every node is a start, in order, unless others are given.
+    """
+    waiting = np.ones(len(edges), dtype=np.bool_)
+    trees: list[list[int]] = []
+    for start in range(len(edges)) if starts is None else starts:
+        path, tree = [start] if waiting[start] else [], list[int]()
+        waiting[start] = False
+        while path:
+            ahead = edges[path[-1]] & waiting
+            after = int(ahead.argmax())
+            if ahead[after]:
+                waiting[after] = False
+                path.append(after)
+            else:
+                tree.append(path.pop())
+        if tree:
+            trees.append(tree)
+    return trees
 
 
 def count_pairs(comparisons: Comparisons) -> PairCounts:

@@ -1,4 +1,4 @@
-"""Student's t, normal, chi-square, beta and scaled F distributions, without scipy.
+"""Logistic, Student's t, normal, chi-square, beta and scaled F distributions, without scipy.
 
 The same functions stand in `scipy.special`, whose import takes longer than all the rest of a small
 tally; the tests hold these equal to it.
@@ -7,7 +7,7 @@ tally; the tests hold these equal to it.
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,12 @@ MOST_STEPS = 200
 LEAST_DF, MOST_DF = 0.5, 1000.0
 
 
+def logistic(x: Floats) -> NDArray[np.float64]:
+    """1 / (1 + exp(−x)), the logistic distribution function."""
+    with np.errstate(over="ignore"):  # far below 0 it is 0
+        return np.asarray(1.0 / (1.0 + np.exp(-x)))
+
+
 def t_cdf(t: Floats, df: float) -> NDArray[np.float64]:
     """P(T ≤ t) of Student's t with df > 0, for finite t.
 
@@ -51,8 +57,13 @@ def t_cdf(t: Floats, df: float) -> NDArray[np.float64]:
         z = values * (1 - 1 / (4 * df)) / np.sqrt(1 + values * values / (2 * df))
         normal = [0.5 * math.erfc(-point / math.sqrt(2)) for point in z.ravel()]
         return np.array(normal).reshape(values.shape)
-    tail = 0.5 * incomplete_beta(df / (df + values * values), df / 2, 0.5)
-    return np.where(values > 0, 1 - tail, tail)
+    return t_cdf_each(values, df)
+
+
+def t_cdf_each(t: Floats, df: float | Floats) -> NDArray[np.float64]:
+    """P(T ≤ t) of Student's t, each t with its own df below `NEARLY_NORMAL`."""
+    tail = 0.5 * incomplete_beta(df / (df + t * t), df / 2, 0.5)
+    return np.where(t > 0, 1 - tail, tail)
 
 
 @lru_cache(maxsize=256)
@@ -101,19 +112,26 @@ def _invert(grid: Floats, density: Floats, probabilities: Floats) -> NDArray[np.
     return np.interp(probabilities, mass / mass[-1], grid)
 
 
-def incomplete_beta(x: Floats, a: float, b: float) -> NDArray[np.float64]:
+def incomplete_beta(x: Floats, a: float | Floats, b: float) -> NDArray[np.float64]:
     """I_x(a, b) for x in [0, 1]: the distribution function of Beta(a, b).
 
     It is evaluated on whichever side of the mean its continued fraction converges quickly.
     """
-    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = _log_gamma(a + b) - _log_gamma(a) - math.lgamma(b)
     with np.errstate(divide="ignore"):
         scale = np.exp(front + a * np.log(x) + b * np.log1p(-x))
     near = x < (a + 1) / (a + b + 2)
+    below, above = (a[near], a[~near]) if isinstance(a, np.ndarray) else (a, a)
     value = np.empty_like(scale)
-    value[near] = scale[near] * _continued_fraction(x[near], a, b) / a
-    value[~near] = 1 - scale[~near] * _continued_fraction(1 - x[~near], b, a) / b
+    value[near] = scale[near] * _continued_fraction(x[near], below, b) / below
+    value[~near] = 1 - scale[~near] * _continued_fraction(1 - x[~near], b, above) / b
     return value
+
+
+def _log_gamma(x: float | Floats) -> float | Floats:
+    if not isinstance(x, np.ndarray):
+        return math.lgamma(x)
+    return np.array([math.lgamma(value) for value in x.ravel()]).reshape(x.shape)
 
 
 def beta_quantile(probability: float, a: float, b: float) -> float:
@@ -149,19 +167,21 @@ def _solve(
     return x
 
 
-def _continued_fraction(x: Floats, a: float, b: float) -> Floats:
+def _continued_fraction(x: Floats, a: float | Floats, b: float | Floats) -> Floats:
     """Continued fraction of the incomplete beta function, to convergence of all x.
 
     References
     ----------
     Abramowitz and Stegun 26.5.8; evaluated forwards after Lentz, Applied Optics 15 (1976) 668–671.
     """
-    if x.size > FEW:
+    if not x.size:
+        return x
+    if x.size > FEW or isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return _evaluate([x], a, b)[0]
     return np.array(_evaluate(x.tolist(), a, b))
 
 
-def _evaluate(parts: Sequence[Number], a: float, b: float) -> list[Number]:
+def _evaluate(parts: Sequence[Number], a: Any, b: Any) -> list[Number]:
     """Continued fraction of each part, as deep as the slowest needs."""
     firsts = [1 - (a + b) * x / (a + 1) for x in parts]
     ds = [1 / (first + (first == 0) * 1e-300) for first in firsts]

@@ -1,13 +1,13 @@
 """The leaderboard as a result: models in order across sessions, and its summary."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import groupby
 from operator import attrgetter
-from typing import Literal
+from typing import Any, Literal
 
 from witan.core.ballot import Kind
-from witan.core.display import Displayed, list_names
+from witan.core.display import FrameSource, NotebookDisplay, list_names
 from witan.core.outcome import Confidence, Interval, check_level, join_names
 from witan.core.window import ALWAYS, Window
 from witan.errors import InvalidParameter
@@ -179,7 +179,7 @@ class LeaderboardLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaderboard(Displayed):
+class Leaderboard(NotebookDisplay, FrameSource):
     """Models across the sessions of a window.
 
     Parameters
@@ -217,6 +217,11 @@ class Leaderboard(Displayed):
         lead = list_names(line.model for line in self.lines)
         few = f", {len(self.provisional)} provisional" if self.provisional else ""
         return f"<Leaderboard by {self.terms.rule}: {lead or 'nobody yet'}{few}>"
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the models, best first and provisional ones last, as rows of a data frame."""
+        for line in (*self.lines, *self.provisional):
+            yield {each.name: getattr(line, each.name) for each in fields(line)}
 
     @property
     def groups(self) -> tuple[tuple[LeaderboardLine, ...], ...]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from witan.core.outcome import Confidence, Interval
 from witan.core.rules import RULES
 from witan.core.rules.registry import Rule
+from witan.core.stats.distributions import t_cdf_each, t_quantile
 from witan.core.stats.leaderboard import (
     Change,
     Effort,
@@ -54,7 +55,7 @@ class MeanScores:
     pulls : float array, shape (B, M)
         How far each bucket moves the mean: (Σ score − mean · sessions) of the bucket, over all
         sessions. The sum over buckets is 0.
-    filled : bool array, shape (B, M)
+    presence : bool array, shape (B, M)
         The bucket has a score of the model.
     """
 
@@ -68,9 +69,9 @@ class MeanScores:
     constant: NDArray[np.bool_]
     z: Array
     pulls: Array
-    filled: NDArray[np.bool_]
+    presence: NDArray[np.bool_]
 
-    def ahead(self, level: float) -> NDArray[np.bool_]:
+    def clear_leads(self, level: float) -> NDArray[np.bool_]:
         r"""True where model i's mean exceeds model j's beyond noise, (M, M).
 
         With u_bi the pull of bucket b on model i, B_i the buckets that hold it, and
@@ -97,14 +98,12 @@ class MeanScores:
         Biometrics Bulletin 2 (1946) 110–114. Dixon and Mood, "The statistical sign test", Journal
         of the American Statistical Association 41 (1946) 557–566.
         """
-        from scipy.special import stdtrit
-
-        holds = self.filled.astype(np.float64)
+        holds = self.presence.astype(np.float64)
         n = holds.sum(axis=0)
         scaled = self.pulls * np.sqrt(n / np.maximum(n - 1, 1))
         both = holds.T @ holds
         gap = self.mean[:, np.newaxis] - self.mean
-        shared, apart = _shared_and_apart(scaled, holds)
+        shared, apart = _squares_in_buckets(scaled, holds)
         squares = shared + apart + apart.T
         own = (scaled**2).sum(axis=0)
         exact = squares <= DUST * np.maximum(gap**2, own[:, np.newaxis] + own)
@@ -116,8 +115,11 @@ class MeanScores:
         squares = squares + lent + lent.T
         doubt = sum(part**2 / np.maximum(count - 1, 1) for part, count in parts)
         degrees = np.divide(squares**2, doubt, out=np.ones_like(squares), where=doubt > 0)
-        reach = stdtrit(np.maximum(degrees, 1.0), 0.5 + level / 2) * np.sqrt(squares)
-        beyond = np.where(exact, 2.0 ** (1 - both) < 1 - level, gap > reach)
+        t = np.divide(
+            gap, np.sqrt(squares), out=np.zeros_like(gap), where=(squares > 0) & (gap > 0)
+        )
+        p = t_cdf_each(t, np.maximum(degrees, 1.0))
+        beyond = np.where(exact, 2.0 ** (1 - both) < 1 - level, p > 0.5 + level / 2)
         enough = n >= MIN_BUCKETS
         return np.asarray(beyond & (gap > 0) & enough & enough[:, np.newaxis])
 
@@ -129,7 +131,7 @@ class MeanScores:
         return np.where(self.constant, rate, 0.0)
 
 
-def _shared_and_apart(scaled: Array, holds: Array) -> tuple[Array, Array]:
+def _squares_in_buckets(scaled: Array, holds: Array) -> tuple[Array, Array]:
     """Sums of (v_i − v_j)² over shared buckets, and v_i² over the others."""
     squares = scaled**2
     together = squares.T @ holds
@@ -149,35 +151,35 @@ def mean_scores(sums: StandingSums, place: Counts, n_models: int) -> MeanScores:
         Which of the `n_models` models each row is of.
     """
 
-    def added(column: NDArray[np.integer] | Array) -> Array:
+    def sum_by_model(column: NDArray[np.integer] | Array) -> Array:
         return np.asarray(np.bincount(place, column, minlength=n_models), dtype=np.float64)
 
-    def counted(column: Counts) -> Counts:
-        return np.rint(added(column)).astype(np.int64)
+    def count_by_model(column: Counts) -> Counts:
+        return np.rint(sum_by_model(column)).astype(np.int64)
 
     _, bucket = np.unique(sums.bucket, return_inverse=True)
     shape = (int(bucket.max(initial=-1)) + 1, n_models)
     cell, cells = bucket * n_models + place, shape[0] * n_models
     by_bucket = np.bincount(cell, sums.total, minlength=cells).reshape(shape)
     n_by_bucket = np.bincount(cell, sums.sessions, minlength=cells).reshape(shape)
-    n, squares = counted(sums.sessions), added(sums.squares)
-    mean = _ratio(added(sums.total), n)
+    n, squares = count_by_model(sums.sessions), sum_by_model(sums.squares)
+    mean = _ratio(sum_by_model(sums.total), n)
     deviations = squares - mean * mean * n
     constant = (n > 1) & (deviations <= DUST * squares)
     variance = _ratio(deviations, np.where(constant, 0, n * (n - 1)))
     pulls = np.where(n > 0, (by_bucket - np.nan_to_num(mean) * n_by_bucket) / np.maximum(n, 1), 0.0)
     return MeanScores(
         sessions=n,
-        appearances=counted(sums.appearances),
-        votes=counted(sums.votes),
-        offered=counted(sums.offered),
-        wins=added(sums.wins),
+        appearances=count_by_model(sums.appearances),
+        votes=count_by_model(sums.votes),
+        offered=count_by_model(sums.offered),
+        wins=sum_by_model(sums.wins),
         mean=mean,
         std_error=np.sqrt(variance),
         constant=constant,
-        z=_ratio(added(sums.z_total), counted(sums.z_sessions)),
+        z=_ratio(sum_by_model(sums.z_total), count_by_model(sums.z_sessions)),
         pulls=pulls,
-        filled=n_by_bucket > 0,
+        presence=n_by_bucket > 0,
     )
 
 
@@ -201,7 +203,7 @@ class ModelSums:
         In alphabetical order; so is everything below.
     ratings : Ratings, optional
         None: no ballot compares two models.
-    rated : integer array, shape (M,)
+    rating_rows : integer array, shape (M,)
         Place of each model in `ratings`; −1: not there.
     """
 
@@ -209,7 +211,7 @@ class ModelSums:
     means: MeanScores
     efforts: tuple[Effort, ...]
     ratings: Ratings | None
-    rated: Counts
+    rating_rows: Counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,7 +220,7 @@ class Order:
 
     Parameters
     ----------
-    rows, apart : integer arrays
+    rows, unranked_rows : integer arrays
         Models with a rank, and those without, group by group and best first.
     rank : integer array, shape (M,)
         In its group; 0 for those apart.
@@ -226,17 +228,17 @@ class Order:
         From 1; 0 for those that no ballot compares.
     elo : float array, shape (M,)
         NaN where unknown.
-    ahead : bool array, shape (M, M), optional
+    clear_leads : bool array, shape (M, M), optional
         Whether model i is above model j of its group beyond noise; None: the order states no
         noise.
     """
 
     rows: Counts
-    apart: Counts
+    unranked_rows: Counts
     rank: Counts
     group: Counts
     elo: Array
-    ahead: Flags | None
+    clear_leads: Flags | None
 
 
 def gather(
@@ -262,7 +264,7 @@ def gather(
         means=mean_scores(standings, stood, len(models)),
         efforts=_efforts(answers, answered, len(models)),
         ratings=ratings,
-        rated=np.array([where.get(model, -1) for model in models], dtype=np.int64),
+        rating_rows=np.array([where.get(model, -1) for model in models], dtype=np.int64),
     )
 
 
@@ -287,7 +289,7 @@ def put_in_order(board: ModelSums, rule: Rule, terms: Terms, elo: Mapping[str, f
     if terms.order_by == "score":
         sign = -1.0 if rule.lower_is_better else 1.0
         key = sign * board.means.mean
-        ahead = board.means.ahead(terms.level)
+        ahead = board.means.clear_leads(terms.level)
         ahead = ahead.T.copy() if rule.lower_is_better else ahead
     elif terms.order_by == "rating":
         key, ahead = _order_by_rating(board)
@@ -353,10 +355,10 @@ def _order_by_rating(board: ModelSums) -> tuple[Array, Flags]:
     n_models = len(board.models)
     key, ahead = np.full(n_models, np.nan), np.zeros((n_models, n_models), dtype=np.bool_)
     if board.ratings is not None:
-        rows = np.flatnonzero(board.rated >= 0)
-        key[rows] = board.ratings.rating[board.rated[rows]]
-        ahead[np.ix_(rows, rows)] = board.ratings.ahead[
-            np.ix_(board.rated[rows], board.rated[rows])
+        rows = np.flatnonzero(board.rating_rows >= 0)
+        key[rows] = board.ratings.rating[board.rating_rows[rows]]
+        ahead[np.ix_(rows, rows)] = board.ratings.clear_leads[
+            np.ix_(board.rating_rows[rows], board.rating_rows[rows])
         ]
     return key, ahead
 
@@ -371,9 +373,9 @@ def _groups(board: ModelSums, may: Flags) -> Counts:
     ratings = board.ratings
     if ratings is None:
         return numbered
-    met = (ratings.wins + ratings.losses + ratings.ties)[board.rated]
-    weight = np.where(board.rated >= 0, met, 0.0)
-    label = np.where(weight > 0, ratings.group[board.rated], -1)
+    met = (ratings.wins + ratings.losses + ratings.ties)[board.rating_rows]
+    weight = np.where(board.rating_rows >= 0, met, 0.0)
+    label = np.where(weight > 0, ratings.group[board.rating_rows], -1)
     _, first, place = np.unique(label, return_index=True, return_inverse=True)
     n_ranked = np.bincount(place, may)
     n_met = np.round(np.bincount(place, weight), DIGITS)
@@ -411,9 +413,9 @@ def leaderboard(
 
     and the interval is Student's t with n − 1 degrees of freedom, cut where scores of the rule
     end. Who is above whom beyond noise is told by contrasts that allow for the sessions two
-    models share (`MeanScores.ahead`, and `Ratings.ahead` in the order of ratings), never by
-    intervals that overlap. A change against the window before is told by Welch's t: the two
-    windows share no session.
+    models share (`MeanScores.clear_leads`, and `Ratings.clear_leads` in the order of ratings),
+    never by intervals that overlap. A change against the window before is told by Welch's t: the
+    two windows share no session.
 
     Parameters
     ----------
@@ -455,7 +457,7 @@ def leaderboard(
     rated = {names[code]: rating for code, rating in ({} if elo is None else elo).items()}
     order = put_in_order(board, rule, terms, rated)
     lines = tuple(_line(board, order, row, rule, terms) for row in order.rows)
-    apart = tuple(_line(board, order, row, rule, terms) for row in order.apart)
+    apart = tuple(_line(board, order, row, rule, terms) for row in order.unranked_rows)
     if previous is not None:
         before, company = previous.by_model, _models_in_same_company(lines, previous.lines)
         lines, apart = (
@@ -470,7 +472,7 @@ def leaderboard(
         lines=lines,
         provisional=apart,
         contenders=_contenders(board, order),
-        p_beats=_p_beats(board, [*order.rows, *order.apart]),
+        p_beats=_p_beats(board, [*order.rows, *order.unranked_rows]),
         n_comparisons=0 if board.ratings is None else board.ratings.n_comparisons,
         compared_to=None if previous is None else previous.terms.window,
         warnings=tuple(_warnings(board, terms)),
@@ -514,7 +516,7 @@ def _line(board: ModelSums, order: Order, row: int, rule: Rule, terms: Terms) ->
     score, error = _none_if_nan(means.mean[row]), _none_if_nan(means.std_error[row])
     coverage = votes / offered if offered else None
     low, high = (None, None) if rank == 0 else _rank_interval(order, row)
-    rating, rating_error, rating_interval = _rating(board, row)
+    rating, rating_error, rating_interval = _rating_of_row(board, row)
     return LeaderboardLine(
         model=board.models[row],
         rank=rank if rank else None,
@@ -555,11 +557,9 @@ def _interval(
     bounds: tuple[float, float],
 ) -> Interval | None:
     """Student's interval of a mean, cut where scores end."""
-    from scipy.special import stdtrit
-
     if score is None or error is None:
         return None
-    reach = float(stdtrit(degrees, 0.5 + level / 2)) * error
+    reach = t_quantile(0.5 + level / 2, degrees) * error
     least, most = bounds
     return Interval(max(score - reach, least), min(score + reach, most), level)
 
@@ -573,38 +573,40 @@ def _confidence(coverage: float | None, n_sessions: int) -> Confidence:
 
 def _rank_interval(order: Order, row: int) -> tuple[int | None, int | None]:
     """Best and worst rank of a model within noise."""
-    if order.ahead is None:
+    if order.clear_leads is None:
         return None, None
-    above = int(order.ahead[order.rows, row].sum())
-    below = int(order.ahead[row, order.rows].sum())
+    above = int(order.clear_leads[order.rows, row].sum())
+    below = int(order.clear_leads[row, order.rows].sum())
     return 1 + above, int((order.group[order.rows] == order.group[row]).sum()) - below
 
 
 def _tied_with_next(order: Order, row: int) -> bool | None:
     """True if noise explains the difference to the next of its group."""
-    if order.ahead is None:
+    if order.clear_leads is None:
         return None
     place = int(np.flatnonzero(order.rows == row)[0])
     if place + 1 == len(order.rows):
         return False
     below = order.rows[place + 1]
-    return bool(order.group[row] == order.group[below] and not order.ahead[row, below])
+    return bool(order.group[row] == order.group[below] and not order.clear_leads[row, below])
 
 
 def _contenders(board: ModelSums, order: Order) -> tuple[str, ...]:
     """Models possibly first in their group within noise."""
-    if order.ahead is None:
+    if order.clear_leads is None:
         return ()
     first = order.rows[order.rank[order.rows] == 1]
     below = order.rows[order.rank[order.rows] > 1]
     strange = order.group[first][:, np.newaxis] != order.group[below]
-    apart = (order.ahead[np.ix_(first, below)] | strange).all(axis=0)
+    apart = (order.clear_leads[np.ix_(first, below)] | strange).all(axis=0)
     return tuple(board.models[row] for row in below[~apart])
 
 
-def _rating(board: ModelSums, row: int) -> tuple[float | None, float | None, Interval | None]:
+def _rating_of_row(
+    board: ModelSums, row: int
+) -> tuple[float | None, float | None, Interval | None]:
     """A model's rating, error and interval."""
-    ratings, place = board.ratings, int(board.rated[row])
+    ratings, place = board.ratings, int(board.rating_rows[row])
     if ratings is None or place < 0:
         return None, None, None
     low, high = _none_if_nan(ratings.low[place]), _none_if_nan(ratings.high[place])
@@ -643,14 +645,12 @@ def _add_change(
 
 def _is_beyond_noise(line: LeaderboardLine, before: LeaderboardLine, level: float) -> bool | None:
     """True if two independent mean scores differ beyond noise, by Welch's t."""
-    from scipy.special import stdtrit
-
     errors = line.std_error, before.std_error
     if line.score is None or before.score is None or errors[0] is None or errors[1] is None:
         return None
     now, then = errors[0] ** 2, errors[1] ** 2
     degrees = (now + then) ** 2 / (now**2 / (line.sessions - 1) + then**2 / (before.sessions - 1))
-    reach = float(stdtrit(degrees, 0.5 + level / 2)) * math.sqrt(now + then)
+    reach = t_quantile(0.5 + level / 2, degrees) * math.sqrt(now + then)
     return abs(line.score - before.score) > reach
 
 
@@ -658,7 +658,7 @@ def _p_beats(board: ModelSums, rows: list[int]) -> tuple[tuple[float | None, ...
     """P(one model is stronger than another), in line order."""
     if board.ratings is None:
         return ((None,) * len(rows),) * len(rows)
-    known = board.rated[rows]
+    known = board.rating_rows[rows]
     table = board.ratings.p_beats()[np.ix_(known, known)]
     table[(known < 0)[:, np.newaxis] | (known < 0)] = np.nan
     return tuple(tuple(_none_if_nan(cell) for cell in line) for line in table)

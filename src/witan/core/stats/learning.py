@@ -2,21 +2,21 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import nan
+from math import isnan, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from witan.core.counting import fits_of, group_by_shape, stack
-from witan.core.interpretation import Electorate, Vote
+from witan.core.electorate import Electorate, Vote
 from witan.core.outcome import Prior, Unit
 from witan.core.profile import Floats
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit
-from witan.core.stats.agreement import MIN_DECIDED, kendall_tau, learn_rho
+from witan.core.stats.agreement import MIN_DECIDED, kendall_tau, kendall_taus, learn_rho
 from witan.core.stats.distributions import fit_scaled_f
 from witan.core.stats.priors import MIN_HISTORY, learn_prior
 from witan.errors import InvalidParameter
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from witan.core.stats.sums import HumanSums, Names
 
 PAIRS_OF_EQUALITY = 20.0
-"""How many comparisons of average consistency each reviewer is credited with before its own."""
+"""Comparisons of average consistency credited to each reviewer before its own."""
 
 OrderKept = Mapping[str, tuple[int, int]]
 """Per reviewer: pairs judged alike in both orders, and pairs seen in both orders."""
 
 SESSIONS_OF_EQUALITY = 10.0
-"""How many sessions of perfect averageness each reviewer is credited with before its own count."""
+"""Perfectly average sessions credited to each reviewer before its own count."""
 
 PAIRS_OF_PEOPLE = 50.0
 """Pairs judged exactly as well as the panel that every reviewer is credited with before its own.
@@ -171,7 +171,7 @@ def learn_reliability(electorates: Sequence[Electorate]) -> list[Mapping[str, fl
     list of mapping
         Reviewer → weight, aligned with `electorates`.
     """
-    agreements = [_agreements(electorate) for electorate in electorates]
+    agreements = _agreements(electorates)
     total: defaultdict[str, float] = defaultdict(float)
     times: defaultdict[str, int] = defaultdict(int)
     for value in agreements:
@@ -221,14 +221,43 @@ def reliability_from_shares(sessions: Iterable[Mapping[str, Floats]]) -> Mapping
     return weights
 
 
-def _agreements(electorate: Electorate) -> dict[str, float]:
-    """1 + τ-b of each reviewer's shares with the others' mean shares."""
-    return _agreement(
-        {
-            reviewer: np.array([_shares(v) for v in electorate.votes if v.reviewer == reviewer])
-            for reviewer in electorate.reviewers
-        }
-    )
+def _agreements(electorates: Sequence[Electorate]) -> list[dict[str, float]]:
+    """1 + τ-b of each reviewer's shares with the others' mean shares, session by session."""
+    agreements: list[dict[str, float]] = [{}] * len(electorates)
+    for numbers in group_by_shape(electorates):
+        chosen = [electorates[number] for number in numbers]
+        alone = all(len(one.reviewers) == len(one.votes) for one in chosen)
+        measured = _measure_block(chosen) if alone else _measure_each(chosen)
+        for number, agreement in zip(numbers.tolist(), measured, strict=True):
+            agreements[number] = agreement
+    return agreements
+
+
+def _measure_each(electorates: Sequence[Electorate]) -> Iterator[dict[str, float]]:
+    for electorate in electorates:
+        yield _agreement(
+            {
+                reviewer: np.array([_shares(v) for v in electorate.votes if v.reviewer == reviewer])
+                for reviewer in electorate.reviewers
+            }
+        )
+
+
+def _measure_block(electorates: Sequence[Electorate]) -> Iterator[dict[str, float]]:
+    """The same in one block, where each reviewer has one vote."""
+    profile = stack(electorates)
+    assert profile.lengths is not None  # noqa: S101 - as `stack` makes it
+    lengths = profile.lengths[:, np.newaxis]
+    shares = (lengths - profile.places / 2) / np.maximum(lengths - 1, 1)
+    shares[profile.places == 0] = np.nan
+    taus = np.full((profile.n_reviewers, profile.n_sessions), np.nan)
+    if profile.n_reviewers > 2:
+        for row in range(profile.n_reviewers):
+            others = _mean(np.delete(shares, row, axis=0))
+            taus[row] = kendall_taus(shares[row : row + 1], others)[0]
+    for electorate, column in zip(electorates, taus.T.tolist(), strict=True):
+        agreed = zip(electorate.reviewers, column, strict=True)
+        yield {reviewer: 1 + tau for reviewer, tau in agreed if not isnan(tau)}
 
 
 def _agreement(shares: Mapping[str, Floats]) -> dict[str, float]:
@@ -313,7 +342,7 @@ def _log_odds(hits: float, pairs: float, whole: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class Lessons:
     """Lessons of earlier sessions for the next one.
 
     Parameters
@@ -348,7 +377,7 @@ class Tracks:
         Reviewer to pairs judged alike in both orders, and pairs judged in both.
     agreement
         Reviewer to weight by agreement with the others.
-    people, judged
+    people, pairs_judged
         Reviewer to weight by agreement with people, and to the pairs decided by people that it
         judged.
     """
@@ -356,7 +385,7 @@ class Tracks:
     order_kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     agreement: Mapping[str, float] = field(default_factory=dict)
     people: Mapping[str, float] = field(default_factory=dict)
-    judged: Mapping[str, float] = field(default_factory=dict)
+    pairs_judged: Mapping[str, float] = field(default_factory=dict)
 
 
 def known_by_order(order_kept: Mapping[str, tuple[int, int]], reviewers: Collection[str]) -> bool:
@@ -411,7 +440,7 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
     weights = {}
     for name in reviewers:
         base = start.get(name, 1.0)
-        n = tracks.judged.get(name, 0.0) if name in tracks.people else 0.0
+        n = tracks.pairs_judged.get(name, 0.0) if name in tracks.people else 0.0
         people = tracks.people.get(name, 1.0)
         # The formula above, written so that nobody's votes leave the weight exactly as it is.
         weights[name] = base + n / (PAIRS_OF_PEOPLE + n) * (people - base)
@@ -485,6 +514,8 @@ def borrow(electorates: Sequence[Electorate], settings: Settings) -> Settings:
     prior = settings.prior
     if prior == "learn":
         prior = _learn_prior(electorates, settings) or "public"
+    if rho is settings.rho and prior is settings.prior:
+        return settings
     return replace(settings, rho=rho, prior=prior)
 
 

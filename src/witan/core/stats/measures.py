@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isnan, nan
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from witan.errors import InvalidParameter
 
 Array = NDArray[np.float64]
 Side = slice | NDArray[np.intp]
-"""Where the sums of one side of a comparison stand on the second axis of the sums."""
+"""Places of one side's sums on the second axis of the sums."""
 
 MIN_BUCKETS = 5
 """Fewer buckets with data than this say too little of how much buckets vary."""
@@ -34,7 +34,7 @@ SAME = "error unknown: all groups of sessions say the same"
 POOR_SIDE = f"error unknown: a side of it has data in fewer than {MIN_BUCKETS} groups of sessions"
 
 
-class Jackknifed(NamedTuple):
+class JackknifeEstimate(NamedTuple):
     """Estimates with errors, in arrays of one shape; scalars without axes.
 
     Parameters
@@ -53,15 +53,17 @@ class Jackknifed(NamedTuple):
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Interval at a level, estimate ∓ t · std_error; NaN if unknown."""
-        from scipy.special import stdtrit
-
-        reach = stdtrit(np.maximum(self.degrees, 1.0), 0.5 + level / 2) * self.std_error
+        degrees, place = np.unique(np.maximum(self.degrees, 1.0), return_inverse=True)
+        quantiles = [
+            nan if isnan(df) else t_quantile(0.5 + level / 2, df) for df in degrees.tolist()
+        ]
+        reach = np.array(quantiles)[place].reshape(np.shape(self.degrees)) * self.std_error
         return self.estimate - reach, self.estimate + reach
 
 
 def jackknife(
     per_bucket: Array, statistic: Callable[[Array], Array], *, sides: Sequence[Side] = ()
-) -> Jackknifed:
+) -> JackknifeEstimate:
     r"""Estimate a statistic of sums, with its delete-one-bucket standard error.
 
     With the sums T = Σ_b T_b over the B buckets that hold data, θ₍b₎ = statistic(T − T_b) and
@@ -93,7 +95,7 @@ def jackknife(
 
     Returns
     -------
-    Jackknifed
+    JackknifeEstimate
         The error is NaN below `MIN_BUCKETS` buckets with data, or where some θ₍b₎ is undefined.
         A bucket has no data for estimate m if all its sums ``[b, :, m]`` are 0; where estimates
         do not stand on the last axes of the sums, if all its sums are. Of sides, the error is NaN
@@ -112,41 +114,44 @@ def jackknife(
     totals = totals[totals.reshape(len(totals), -1).any(axis=1)]
     total = totals.sum(axis=0, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        estimate = _defined(statistic(total))[0]
-        left_out = _defined(statistic(total - totals))
+        estimate = _mask_infinite(statistic(total))[0]
+        left_out = _mask_infinite(statistic(total - totals))
     if left_out.shape != (len(totals), *estimate.shape):
         raise InvalidParameter(
             "statistic", f"shape {left_out.shape}", f"shape {(len(totals), *estimate.shape)}"
         )
-    result = _conclude(estimate, left_out, _filled(totals, estimate.shape))
+    result = _conclude(estimate, left_out, _buckets_with_data(totals, estimate.shape))
     return _of_sides(result, totals, statistic, sides) if sides else result
 
 
 def fewest_buckets(per_bucket: Array, sides: Sequence[Side]) -> int:
     """Number of buckets with data on the poorest side."""
-    return min(int(_holding(per_bucket, side).sum()) for side in sides)
+    return min(int(_has_data(per_bucket, side).sum()) for side in sides)
 
 
-def _holding(sums: Array, side: Side) -> NDArray[np.bool_]:
+def _has_data(sums: Array, side: Side) -> NDArray[np.bool_]:
     """Buckets with data of a side, shape (B,)."""
     filled: NDArray[np.bool_] = (sums[:, side] != 0).reshape(len(sums), -1).any(axis=1)
     return filled
 
 
 def _of_sides(
-    whole: Jackknifed, sums: Array, statistic: Callable[[Array], Array], sides: Sequence[Side]
-) -> Jackknifed:
+    whole: JackknifeEstimate,
+    sums: Array,
+    statistic: Callable[[Array], Array],
+    sides: Sequence[Side],
+) -> JackknifeEstimate:
     """A scalar estimate with the degrees of freedom of its sides."""
     if fewest_buckets(sums, sides) < MIN_BUCKETS:
         return whole._replace(std_error=np.full_like(whole.std_error, np.nan))
     total = sums.sum(axis=0, keepdims=True)
     variances, degrees = [], []
     for side in sides:
-        with_data = _holding(sums, side)
+        with_data = _has_data(sums, side)
         subtotals = np.repeat(total, int(with_data.sum()), axis=0)
         subtotals[:, side] -= sums[with_data][:, side]
         with np.errstate(divide="ignore", invalid="ignore"):
-            left_out = _defined(statistic(subtotals))
+            left_out = _mask_infinite(statistic(subtotals))
         n = len(subtotals)
         variances.append((n - 1) * float(left_out.var()))
         degrees.append(n - 1)
@@ -158,11 +163,11 @@ def _of_sides(
     return whole._replace(degrees=np.asarray(of_sides))
 
 
-def _defined(values: Array) -> Array:
+def _mask_infinite(values: Array) -> Array:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _filled(sums: Array, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def _buckets_with_data(sums: Array, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Buckets with data by estimate, shape (B, …) as the estimates have."""
     filled: NDArray[np.bool_] = sums != 0
     if sums.ndim == 2 + len(shape) and sums.shape[2:] == shape:
@@ -170,7 +175,7 @@ def _filled(sums: Array, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     return np.ones((len(sums), *shape), dtype=np.bool_)
 
 
-def _conclude(estimate: Array, left_out: Array, filled: NDArray[np.bool_]) -> Jackknifed:
+def _conclude(estimate: Array, left_out: Array, filled: NDArray[np.bool_]) -> JackknifeEstimate:
     """Spread of the delete-one estimates."""
     n = filled.sum(axis=0)
     divisor = np.maximum(n, 1)
@@ -179,7 +184,7 @@ def _conclude(estimate: Array, left_out: Array, filled: NDArray[np.bool_]) -> Ja
     variance = squares * (n - 1) / divisor
     std_error = np.where(n < MIN_BUCKETS, np.nan, np.sqrt(np.maximum(variance, 0.0)))
     std_error = np.where(np.isnan(estimate), np.nan, std_error)
-    return Jackknifed(estimate, std_error, np.maximum(n - 1.0, 0.0))
+    return JackknifeEstimate(estimate, std_error, np.maximum(n - 1.0, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,22 +233,22 @@ class Count:
 def lack_data(count: Count, unit: MeasureUnit) -> Measure:
     """A measure without enough data."""
     n = round(count.n)
-    why = f"not enough data: {counted(n, count.of)}, {count.needed} needed"
+    why = f"not enough data: {count_text(n, count.of)}, {count.needed} needed"
     return Measure(None, None, n, count.of, count.needed, unit, why)
 
 
-def counted(n: int, of: str) -> str:
+def count_text(n: int, of: str) -> str:
     """Word a count: the plural, or the singular for one."""
     noun = re.sub(r"s\b", "", of, count=1) if n == 1 else of
     return f"{n} {noun}"
 
 
-def undefined(count: Count, unit: MeasureUnit, why: str) -> Measure:
+def undefined_measure(count: Count, unit: MeasureUnit, reason: str) -> Measure:
     """A measure without a value despite sufficient data."""
-    return Measure(None, None, round(count.n), count.of, count.needed, unit, why)
+    return Measure(None, None, round(count.n), count.of, count.needed, unit, reason)
 
 
-def measured(
+def estimate_measure(
     sums: Array,
     statistic: Statistic,
     count: Count,
@@ -288,7 +293,9 @@ def measured(
         value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
     result = jackknife(sums, lambda sums_left: to(statistic(sums_left)), sides=sides)
     if not np.isfinite(value):
-        return undefined(count, unit, "undefined: what it compares does not vary, or is missing")
+        return undefined_measure(
+            count, unit, "undefined: what it compares does not vary, or is missing"
+        )
     n, of, needed = round(count.n), count.of, count.needed
     if result.std_error**2 <= NO_VARIANCE * max(1.0, float(result.estimate) ** 2):
         return Measure(value, None, n, of, needed, unit, SAME)
@@ -301,7 +308,7 @@ def measured(
     return Measure(value, interval, n, of, needed, unit)
 
 
-def _same(values: Array) -> Array:
+def _identity(values: Array) -> Array:
     return values
 
 
@@ -317,8 +324,8 @@ def _log(values: Array) -> Array:
 
 
 _LINKS: dict[str, tuple[Statistic, Statistic]] = {
-    "none": (_same, _same),
-    "clip": (_same, _same),
+    "none": (_identity, _identity),
+    "clip": (_identity, _identity),
     "fisher": (_artanh, np.tanh),
     "log": (_log, np.exp),
 }
@@ -361,7 +368,7 @@ def rate(sums: Array, count: Count, *, level: float, opposed: bool = False) -> M
     result = jackknife(sums, ratio)
     p, n = float(result.estimate), float(sums[:, 1].sum())
     if not np.isfinite(p):
-        return undefined(count, "share", "undefined: there is no case")
+        return undefined_measure(count, "share", "undefined: there is no case")
     interval = None
     buckets = int((sums[:, 1] > 0).sum())
     if buckets >= MIN_BUCKETS and np.isfinite(result.std_error):

@@ -11,6 +11,7 @@ error that all reviewers share is left out: "probability" means of another draw 
 these, which would share it too.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from witan.core.outcome import Prior
 from witan.core.profile import Floats
+from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.distributions import chi_square_quantiles, normal_quantiles, t_cdf
 from witan.core.stats.uncertainty import Uncertainty
 
@@ -39,7 +41,7 @@ ALIKE = 1e-7
 NODES = 4096
 """Steps of the tables that Student's t is read from; their error is below 1e-7."""
 
-POINTS_AT_ONCE = 1 << 17
+POINTS_AT_ONCE = 1 << 15
 
 
 @lru_cache(maxsize=1)
@@ -79,7 +81,10 @@ class Beliefs:
 
 
 def beliefs(
-    uncertainty: Uncertainty, eligible: NDArray[np.bool_], among: Floats | None = None
+    uncertainty: Uncertainty,
+    eligible: NDArray[np.bool_],
+    among: Floats | None = None,
+    others: AdditiveFit | None = None,
 ) -> Beliefs:
     """Compute the probabilities of every session.
 
@@ -89,14 +94,22 @@ def beliefs(
         Who may be best, if it has the votes.
     among : float array, shape (L,), optional
         What `ratios` gives.
+    others
+        Fit of other reviewers with the same noise: probabilities of what *it* says, which are
+        nearer to chance than those of the effects themselves. It has compared the eligible.
     """
     fit, shape = uncertainty.fit, uncertainty.fit.effects.shape
     p_beats, p_best = np.full((shape[0], *shape), np.nan), np.full(shape, np.nan)
     enough, can_tell = uncertainty.enough_votes, uncertainty.can_tell
-    for number in range(len(fit.inverses)):
-        for df in set(uncertainty.df[(fit.pattern == number) & can_tell].tolist()):
-            chosen = np.flatnonzero((fit.pattern == number) & can_tell & (uncertainty.df == df))
-            posterior = _Posterior(uncertainty, number, chosen, df, among)
+    pattern, beyond = fit.pattern, np.zeros((1, *fit.inverses.shape[1:]))
+    if others is not None:
+        beyond = others.inverses
+        pattern = pattern * len(beyond) + others.pattern
+    for number in np.unique(pattern[can_tell]).tolist():
+        for df in set(uncertainty.df[(pattern == number) & can_tell].tolist()):
+            chosen = np.flatnonzero((pattern == number) & can_tell & (uncertainty.df == df))
+            own, extra = divmod(number, len(beyond))
+            posterior = _Posterior(uncertainty, own, chosen, df, among, beyond[extra])
             p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
             p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen])
     return Beliefs(p_beats, p_best)
@@ -106,26 +119,29 @@ class _Posterior:
     """The posterior of sessions with one pattern of cells and one number of degrees of freedom.
 
     Parameters of the mixture over L ratios: `weight` (L, S), `tau2` (L, S), and in the directions
-    that the ballots compare `shrink` (r, L), `spread` (r, L).
+    that the ballots compare `shrink` (r, L), `spread` (r, L); `beyond` (C, C) is the covariance of
+    the other reviewers' fit, 0 for the effects themselves.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what one call of `beliefs` takes apart
         self,
         uncertainty: Uncertainty,
         number: int,
-        chosen: NDArray[np.intp],
+        sessions: NDArray[np.intp],
         df: float,
         among: Floats | None,
+        beyond: Floats,
     ) -> None:
         fit, grid = uncertainty.fit, _cauchy_ratios() if among is None else among
+        self.beyond = beyond
         self.components, self.covariance = fit.components[number], fit.inverses[number]
-        self.effects = np.nan_to_num(fit.effects[:, chosen])
-        noise, axes = np.linalg.eigh(self.covariance)
+        self.effects = np.nan_to_num(fit.effects[:, sessions])
+        noise, axes = _directions(self.covariance.tobytes(), len(self.covariance))
         compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
         self.noise, self.axes = noise[compared], axes[:, compared]
         self.along = self.axes.T @ self.effects
         total = self.noise[:, np.newaxis] + grid
-        squares = df * uncertainty.variance[chosen] + (1 / total).T @ self.along**2
+        squares = df * uncertainty.variance[sessions] + (1 / total).T @ self.along**2
         self.df = df + len(self.noise)
         log_weight = -0.5 * np.log(total).sum(axis=0)[:, np.newaxis]
         log_weight = log_weight - 0.5 * self.df * np.log(squares)
@@ -141,13 +157,19 @@ class _Posterior:
         first, second = np.triu_indices(n_candidates, k=1)
         joined = (self.components[first] == self.components[second]) & (self.components[first] >= 0)
         first, second = first[joined], second[joined]
-        across = self.axes[first] - self.axes[second]
+        across, own = self.axes[first] - self.axes[second], np.diagonal(self.beyond)
+        beyond = own[first] + own[second] - 2 * self.beyond[first, second]
         above = np.zeros((len(first), self.effects.shape[1]))
-        for one, weight in enumerate(self.weight):
-            mean = across @ (self.shrink[:, one, np.newaxis] * self.along)
-            scale = (across**2 @ self.spread[:, one])[:, np.newaxis] * self.tau2[one]
+        squares, step = across**2, max(1, POINTS_AT_ONCE // max(above.size, 1))
+        for start in range(0, len(self.weight), step):
+            some = range(start, min(start + step, len(self.weight)))
+            means = np.stack([across @ (self.shrink[:, [one]] * self.along) for one in some])
+            spreads = np.stack([squares @ self.spread[:, one] + beyond for one in some])
+            scales = spreads[:, :, np.newaxis] * self.tau2[some, np.newaxis]
             with np.errstate(divide="ignore", invalid="ignore"):
-                above += weight * _t_above(mean / np.sqrt(scale), self.df)
+                shares = _t_above(means / np.sqrt(scales), self.df)
+            for one, share in zip(some, shares, strict=True):
+                above += self.weight[one] * share
         both = enough[first] & enough[second]
         result = np.full((n_candidates, *self.effects.shape), np.nan)
         result[first, second] = np.where(both, above, np.nan)
@@ -167,54 +189,71 @@ class _Posterior:
         # Where all directions are known equally well, drawing is one multiplication.
         even = len(self.noise) > 0 and np.ptp(self.noise) <= LEVEL * self.noise[0]
         even = even and (self.components == 0).all()
-        shares = self._even_shares(eligible) if even else self._shares(eligible)
+        more = self.axes.T @ self.beyond @ self.axes
+        added = float(np.trace(more)) / max(len(more), 1)
+        even = even and np.abs(more - added * np.eye(len(more))).max(initial=0.0) <= LEVEL * added
+        shares = self._even_shares(eligible, added) if even else self._shares(eligible)
         return np.where(eligible & known, self._equalise(shares, eligible), np.nan)
 
-    def _counts(self, sessions: slice, n_points: int) -> NDArray[np.intp]:
-        """Points of the lattice, in the order of its last coordinate, for each λ: (S, L)."""
-        bounds = np.rint(np.cumsum(self.weight[:, sessions], axis=0) * n_points).astype(np.intp)
-        bounds[-1] = n_points
-        return np.diff(bounds, axis=0, prepend=0).T
+    def _blocks(self, n_points: int) -> Iterator[tuple[slice, Callable[[Floats], Floats]]]:
+        """Sessions at a time, and what spreads values by λ, (L, S), over the points, (S, N).
 
-    def _even_shares(self, eligible: NDArray[np.bool_]) -> Floats:
-        points = _t_points(len(self.effects), self.df)
-        n_points = points.shape[1]
-        shares = np.zeros(self.effects.shape)
-        pull = (self.shrink[0] / np.sqrt(self.spread[0]))[:, np.newaxis] / np.sqrt(self.tau2)
+        Each λ has its share of the points, in the order of the lattice's last coordinate.
+        """
         step = max(1, POINTS_AT_ONCE // n_points)
         for start in range(0, self.effects.shape[1], step):
             some = slice(start, start + step)
-            counts = self._counts(some, n_points)
-            drawn = np.repeat(pull[:, some].T.ravel(), counts.ravel()).reshape(-1, n_points)
-            best = np.full(drawn.shape, -np.inf)
-            draws = []
-            for c, row in enumerate(points):
-                draw = drawn * self.effects[c, some, np.newaxis] + row
-                draw[~eligible[c, some]] = -np.inf
-                draws.append(draw)
-                np.maximum(best, draw, out=best)
-            for c, draw in enumerate(draws):
-                shares[c, some] = np.count_nonzero(draw == best, axis=1)
+            bounds = np.rint(np.cumsum(self.weight[:, some], axis=0) * n_points).astype(np.intp)
+            bounds[-1] = n_points
+            counts = np.diff(bounds, axis=0, prepend=0).T.ravel()
+
+            def spread_out(values: Floats, counts: NDArray[np.intp] = counts) -> Floats:
+                return np.repeat(values.T.ravel(), counts).reshape(-1, n_points)
+
+            yield some, spread_out
+
+    def _even_shares(self, eligible: NDArray[np.bool_], noise: float) -> Floats:
+        points = _t_points(len(self.effects), self.df)
+        shares = np.zeros(self.effects.shape)
+        spread = self.spread[0] + noise
+        pull = (self.shrink[0] / np.sqrt(spread))[:, np.newaxis] / np.sqrt(self.tau2)
+        for some, spread_out in self._blocks(points.shape[1]):
+            drawn = spread_out(pull[:, some])
+            draws = [
+                drawn * effects[some, np.newaxis] + row
+                for effects, row in zip(self.effects, points, strict=True)
+            ]
+            shares[:, some] = _count_highest(draws, eligible[:, some])
         return _normalise(shares)
 
     def _shares(self, eligible: NDArray[np.bool_]) -> Floats:
         points = _t_points(len(self.effects), self.df)
+        n_points = points.shape[1]
         shares = np.zeros(self.effects.shape)
-        # Symmetric roots do not depend on the eigenvectors that a library chooses for equal values.
-        roots = [(self.axes * np.sqrt(spread)) @ self.axes.T for spread in self.spread.T]
-        means = [(self.axes * shrink) @ self.along for shrink in self.shrink.T]
-        counts = self._counts(slice(None), points.shape[1])
-        for session in range(self.effects.shape[1]):
-            chosen = np.flatnonzero(eligible[:, session])
-            start = 0
-            for one, n_points in enumerate(counts[session]):
-                part = points[:, start : start + n_points]
-                draws = np.sqrt(self.tau2[one, session]) * (roots[one][chosen] @ part)
-                draws += means[one][chosen, session, np.newaxis]
-                if draws.size:
-                    shares[chosen, session] += (draws == draws.max(axis=0)).sum(axis=1)
-                start += n_points
+        roots = np.stack([self._root(spread) for spread in self.spread.T])
+        means = np.stack([(self.axes * shrink) @ self.along for shrink in self.shrink.T])
+        # Draws are in units of what all candidates' draws are stretched by.
+        means /= np.sqrt(self.tau2)[:, np.newaxis]
+        # By candidate: the points under every λ, one after the other.
+        stretched = np.ascontiguousarray((roots @ points).swapaxes(0, 1)).reshape(len(points), -1)
+        starts = np.arange(len(roots), dtype=np.intp)[:, np.newaxis] * n_points
+        for some, spread_out in self._blocks(n_points):
+            alike = np.broadcast_to(starts, self.weight[:, some].shape)
+            places = spread_out(alike) + np.arange(n_points)
+            draws = [
+                row[places] + spread_out(mean[:, some])
+                for row, mean in zip(stretched, means.swapaxes(0, 1), strict=True)
+            ]
+            shares[:, some] = _count_highest(draws, eligible[:, some])
         return _normalise(shares)
+
+    def _root(self, spread: Floats) -> Floats:
+        """Symmetric root of a covariance: the same whatever eigenvectors a library chooses."""
+        values, vectors = spread, self.axes
+        if self.beyond.any():
+            values, vectors = np.linalg.eigh((vectors * values) @ vectors.T + self.beyond)
+        root: Floats = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        return root
 
     def _equalise(self, shares: Floats, eligible: NDArray[np.bool_]) -> Floats:
         """Equalise exchangeable candidates' shares; a lattice is not perfectly symmetric."""
@@ -222,25 +261,52 @@ class _Posterior:
             return shares
         narrowest = np.sqrt(self.spread.min(axis=0) / self.shrink.max(axis=0) ** 2)
         scale = (narrowest[:, np.newaxis] * np.sqrt(self.tau2)).min(axis=0)
+        near = (np.abs(self.effects[:, np.newaxis] - self.effects) <= ALIKE * scale).any(axis=2)
+        if near.sum() == len(shares):  # none but oneself: nothing is to be equalised
+            return shares
         levelled = shares.copy()
+        covariance = self.covariance + self.beyond
+        exchangeable = _exchangeable(covariance.tobytes(), len(covariance))
         for c in range(len(shares)):
             alike = np.abs(self.effects - self.effects[c]) <= ALIKE * scale
-            alike &= eligible & eligible[c]
-            alike &= np.array([self._exchangeable(c, other) for other in range(len(shares))])[
-                :, np.newaxis
-            ]
+            alike &= eligible & eligible[c] & exchangeable[c, :, np.newaxis]
             number = alike.sum(axis=0)
             mean = (alike * shares).sum(axis=0) / np.maximum(number, 1)
             levelled[c] = np.where(number > 1, mean, shares[c])
         return levelled
 
-    def _exchangeable(self, i: int, j: int) -> bool:
-        """True if swapping i and j leaves the covariance as it is."""
+
+@lru_cache(maxsize=256)
+def _directions(covariance: bytes, n: int) -> tuple[Floats, Floats]:
+    """Eigenvalues and eigenvectors, read-only: councils of one size share a covariance."""
+    noise, axes = np.linalg.eigh(np.frombuffer(covariance).reshape(n, n))
+    noise.setflags(write=False)
+    axes.setflags(write=False)
+    return noise, axes
+
+
+@lru_cache(maxsize=256)
+def _exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
+    """Pairs (C, C) whose swap leaves the covariance as it is; read-only."""
+    values = np.frombuffer(covariance).reshape(n, n)
+    most = LEVEL * np.abs(values).max()
+    pairs = np.empty((n, n), dtype=np.bool_)
+    for i in range(n):
         # A covariance is symmetric: one row holds all that the swap can change.
-        other = self.covariance[j].copy()
-        other[i], other[j] = self.covariance[j, j], self.covariance[j, i]
-        change = np.abs(self.covariance[i] - other).max()
-        return bool(change <= LEVEL * np.abs(self.covariance).max())
+        swapped = values.copy()
+        swapped[:, i], swapped[np.arange(n), np.arange(n)] = np.diagonal(values), values[:, i]
+        pairs[i] = np.abs(values[i] - swapped).max(axis=1) <= most
+    pairs.setflags(write=False)
+    return pairs
+
+
+def _count_highest(draws: Sequence[Floats], eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Points at which each eligible candidate is highest, (C, S), of draws (S, N) for each."""
+    best = np.full(draws[0].shape, -np.inf)
+    for draw, runs in zip(draws, eligible, strict=True):
+        draw[~runs] = -np.inf
+        np.maximum(best, draw, out=best)
+    return np.stack([np.count_nonzero(draw == best, axis=1) for draw in draws])
 
 
 def _normalise(shares: Floats) -> Floats:

@@ -44,11 +44,19 @@ def public_prior(unit: Unit, n_candidates: int) -> Prior:
     return Prior(noise, df, None, unit, 0, source="public")
 
 
-def prior_of(prior: Prior | str | None, unit: Unit, n_candidates: int) -> Prior | None:
-    """The prior that a setting means for a fit: its own of the unit, else the public one."""
-    if prior is None or (isinstance(prior, Prior) and prior.unit == unit):
-        return prior
-    return public_prior(unit, n_candidates)
+def prior_of(
+    prior: Prior | str | None, unit: Unit, n_candidates: int, *, paired: bool = False
+) -> Prior | None:
+    """The prior that a setting means for a fit: its own of the unit, else the public one.
+
+    Nothing public is known of the noise of single pairs.
+    """
+    if prior is None:
+        return None
+    known = public_prior(unit, n_candidates)
+    if isinstance(prior, Prior) and prior.unit == unit:
+        known = prior
+    return None if paired and known.source == "public" else known
 
 
 def rho_of(rho: float | str | None, unit: Unit) -> float:

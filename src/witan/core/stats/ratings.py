@@ -20,6 +20,7 @@ from witan.core.stats.comparisons import (
     count_pairs,
     session_squares,
 )
+from witan.core.stats.distributions import logistic, t_cdf, t_quantile
 from witan.core.stats.sums import MatchupSums, Names, places
 from witan.errors import InvalidParameter, NothingToCount, TooLarge, UnsuitableBallots
 
@@ -88,7 +89,7 @@ class Ratings:
         Standard error of rating i − rating j; NaN between groups.
     degrees : float
         Of freedom of Student's t behind the intervals: clusters − 1, or infinite.
-    ahead : bool array, shape (M, M)
+    clear_leads : bool array, shape (M, M)
         Whether model i is above model j beyond noise.
     """
 
@@ -116,14 +117,14 @@ class Ratings:
     warnings: tuple[str, ...]
     contrast_error: Array = field(repr=False)
     degrees: float = field(repr=False)
-    ahead: NDArray[np.bool_] = field(repr=False)
+    clear_leads: NDArray[np.bool_] = field(repr=False)
 
     def __repr__(self) -> str:
         known = f"{self.n_comparisons:g} comparisons, {self.n_sessions} sessions"
         return f"<Ratings of {len(self.models)} models from {known}: {list_names(self.models)}>"
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """True if chains of comparisons join all models."""
         return bool((self.group == 0).all())
 
@@ -133,20 +134,20 @@ class Ratings:
         Student's distribution function at (rating i − rating j) / its error. NaN on the diagonal
         and between models that no chain of comparisons joins: these are not comparable.
         """
-        from scipy.special import ndtr, stdtr
-
         t = (self.rating[:, np.newaxis] - self.rating) / self.contrast_error
-        return np.asarray(ndtr(t) if math.isinf(self.degrees) else stdtr(self.degrees, t))
+        p = np.full(t.shape, np.nan)
+        known = ~np.isnan(t)
+        if known.any():
+            p[known] = t_cdf(t[known], self.degrees)
+        return p
 
     def p_wins(self) -> Array:
         """Expected share of wins in one more comparison, shape (M, M).
 
         1 / (1 + exp(rating j − rating i)), ties counted half; NaN as in `p_beats`.
         """
-        from scipy.special import expit
-
         comparable = ~np.isnan(self.contrast_error)
-        won: Array = expit(self.rating[:, np.newaxis] - self.rating)
+        won: Array = logistic(self.rating[:, np.newaxis] - self.rating)
         return np.where(comparable, won, np.nan)
 
 
@@ -161,10 +162,10 @@ class Fit:
     group: NDArray[np.int64]
     ghost_wins: float
 
-    def named(self, inside: NDArray[np.bool_]) -> str:
+    def name_models(self, inside: NDArray[np.bool_]) -> str:
         """Name the models in a mask in one phrase, few of them."""
         names = [model for model, there in zip(self.models, inside, strict=True) if there]
-        return _few(names, "")
+        return _list_few(names, "")
 
     @property
     def centring(self) -> Array:
@@ -172,7 +173,7 @@ class Fit:
         same = (self.group[:, np.newaxis] == self.group).astype(np.float64)
         return np.asarray(np.eye(len(self.group)) - same / same.sum(axis=1))
 
-    def centred(self, squares: Array | None) -> Array:
+    def centre_covariance(self, squares: Array | None) -> Array:
         """Covariance of centred strengths given Σ g gᵀ; None: model-based."""
         projection = self.centring @ np.linalg.inv(self.information)
         if squares is None:
@@ -208,9 +209,7 @@ def fit_pairs(models: tuple[str, ...], counts: PairCounts, ghost_wins: float) ->
 
 def residuals(strength: Array) -> Array:
     """Outcome less expectation, y − σ(θ_i − θ_j), (3, M, M) by code."""
-    from scipy.special import expit
-
-    lost = expit(strength - strength[:, np.newaxis])
+    lost = logistic(strength - strength[:, np.newaxis])
     residual = np.empty((3, *lost.shape))
     residual[FIRST] = lost
     residual[SECOND] = -lost.T
@@ -289,29 +288,25 @@ def conclude(
         warnings=(*_group_warnings(fit), *_defeat_warnings(fit), *warnings),
         contrast_error=contrast,
         degrees=degrees,
-        ahead=ahead,
+        clear_leads=ahead,
     )
 
 
 def _student(clusters: Clusters | None, level: float) -> tuple[float, float]:
     """Degrees of freedom, and how many errors an interval reaches either way."""
-    from scipy.special import ndtri, stdtrit
-
-    upper = 0.5 + level / 2
-    if clusters is None:
-        return math.inf, float(ndtri(upper))
-    return clusters.n - 1.0, float(stdtrit(clusters.n - 1.0, upper))
+    degrees = math.inf if clusters is None else clusters.n - 1.0
+    return degrees, t_quantile(0.5 + level / 2, degrees) if degrees > 0 else math.nan
 
 
 def _covariances(fit: Fit, clusters: Clusters | None) -> dict[str, Array]:
     """Covariances of the centred strengths, by what they allow for."""
     covariances = {
-        "model": fit.centred(None),
-        "robust": fit.centred(_robust_squares(fit.counts, residuals(fit.strength))),
+        "model": fit.centre_covariance(None),
+        "robust": fit.centre_covariance(_robust_squares(fit.counts, residuals(fit.strength))),
     }
     if clusters is not None:
         factor = clusters.n / (clusters.n - 1) if clusters.n > 1 else math.nan
-        covariances["clustered"] = fit.centred(factor * clusters.squares)
+        covariances["clustered"] = fit.centre_covariance(factor * clusters.squares)
     return covariances
 
 
@@ -327,22 +322,23 @@ def _contrasts(covariance: Array, fit: Fit) -> Array:
     return _root(own[:, np.newaxis] + own - 2 * covariance, comparable)
 
 
-def _few(names: Sequence[str], what: str) -> str:
+def _list_few(names: Sequence[str], kind: str) -> str:
     """List names, at most the first few."""
     if len(names) <= NAMED:
         return ", ".join(names)
-    return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1:,} more{what}"
+    return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1:,} more{kind}"
 
 
 def _group_warnings(fit: Fit) -> list[str]:
     """Warn about unconnected models."""
     warnings = []
     if not fit.counts.present.all():
-        warnings.append(f"{fit.named(~fit.counts.present)} met nobody and cannot be rated")
-    groups = [fit.named(fit.group == number) for number in np.unique(fit.group[fit.counts.present])]
+        warnings.append(f"{fit.name_models(~fit.counts.present)} met nobody and cannot be rated")
+    numbers = np.unique(fit.group[fit.counts.present])
+    groups = [f"({fit.name_models(fit.group == number)})" for number in numbers]
     if len(groups) > 1:
         warnings.append(
-            f"no comparison joins the groups {_few([f'({each})' for each in groups], ' groups')}: "
+            f"no comparison joins the groups {_list_few(groups, ' groups')}: "
             "models can be compared within a group only"
         )
     return warnings
@@ -361,7 +357,7 @@ def _defeat_warnings(fit: Fit) -> list[str]:
         outside = (fit.group == fit.group[inside][0]) & ~inside
         if not outside.any():
             continue
-        named = fit.named(inside)
+        named = fit.name_models(inside)
         if not points[np.ix_(outside, inside)].any():
             warnings.append(f"{named} never lost to the others{rests}")
         if not points[np.ix_(inside, outside)].any():

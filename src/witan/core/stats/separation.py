@@ -79,8 +79,8 @@ def separation(
 ) -> Separation:
     """Return the smallest grade gap separable by a council.
 
-    Two answers are told apart as `Uncertainty.separated` does it: by the contrast of the additive
-    fit with variance max(v·s², s_own²) + 2·ρ/(1 − ρ)·s², two-sided at `level`. Here s² is
+    Two answers are told apart as `Uncertainty.separate_pairs` does it, by the contrast of the fit
+    with variance max(v·s², s_own²) + 2·ρ/(1 − ρ)·s², two-sided at `level`. Here s² is
     (d₀·s₀² + σ²·χ²(d))/(d₀ + d) with the prior's d₀ and s₀² and the residual freedom d of the
     design, v the contrast's factor, and s_own² is 2σ²/n·χ²(n − 1)/(n − 1) on the n ballots that
     have both answers; they are taken as independent, and σ² is `TYPICAL_NOISE`² plus that of

@@ -154,7 +154,8 @@ class PositionSums:
     """Shares by place and sheet size, and the others' expectation.
 
     `votes` counts shares of candidates, own ones left out, and `total` sums them; `excess_votes`
-    and `excess` count and sum share − mean share by the other reviewers of that session and kind.
+    and `excess` count and sum share − mean share by the other reviewers of that session and kind
+    on ballots that tell candidates apart.
     """
 
     bucket: Codes
@@ -242,9 +243,9 @@ class GradingSums:
 
     Own candidates are left out but for `n_own`. `grades` counts grades and `total` sums them; `n`,
     `x`, `y`, `xx`, `yy`, `xy` as in `ReviewerSums`, beside the others' mean on the criterion.
-    `n_own` grades of own candidates that others graded, and `own_excess`, the sum of these less the
-    others' mean; `n_first` and `n_last`, `first_excess` and `last_excess` likewise of grades at the
-    first and at the last place of sheets of two or more.
+    `n_own` grades of own candidates that others graded sum to `own_total`, and less the others'
+    mean to `own_excess`; `n_first`, `n_last`, `first_excess` and `last_excess` likewise of grades
+    at the first and at the last place of sheets of two or more.
 
     `gradings` counts ballots with two grades or more, `flat` those that are all the same, `spread`
     sums their standard deviations, of the population. `lengths`, `ll`, `lx`, `lxx`: grades beside
@@ -265,6 +266,7 @@ class GradingSums:
     yy: Totals
     xy: Totals
     n_own: Counts
+    own_total: Totals
     own_excess: Totals
     n_first: Counts
     first_excess: Totals
@@ -291,7 +293,7 @@ class HumanSums:
     than below. A reviewer's opinion on it is +1 (as people), −1 (against them) or 0 (a tie, or as
     many ballots each way); own candidates are left out. `n` pairs that both judged; `x`, `y`, `xx`,
     `yy`, `xy` sums of the opinions of `reviewer` and `other`, which may be the same one. Both are
-    models, and two that differ stand in both orders.
+    models; of two that differ, the smaller code is the reviewer.
     """
 
     bucket: Codes

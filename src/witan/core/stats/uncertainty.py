@@ -33,9 +33,9 @@ class Uncertainty:
         Degrees of freedom of `variance`, the prior's included.
     votes : int array, shape (C, S)
         Ballots that the fit has for each candidate.
-    shared : float array, shape (S,)
+    shared_variance : float array, shape (S,)
         Variance over s² that the shared error of the reviewers adds to each effect.
-    own : float array, shape (C, C, S), optional
+    pair_variances : float array, shape (C, C, S), optional
         `pair_variances`: a contrast's variance is not taken to be less than its own ballots show.
         Not used with the prior of a history, which knows the noise better than two or three of
         them.
@@ -45,8 +45,8 @@ class Uncertainty:
     variance: Floats
     df: Floats
     votes: NDArray[np.integer[Any]]
-    shared: Floats
-    own: Floats | None = None
+    shared_variance: Floats
+    pair_variances: Floats | None = None
 
     @classmethod
     def of(
@@ -109,21 +109,21 @@ class Uncertainty:
         """Standard error of each effect, shape (C, S); NaN without freedom, or with one vote."""
         own = np.diagonal(self.fit.inverses, axis1=1, axis2=2)[self.fit.pattern].T
         # A pseudo-inverse may leave −1e-17 where there is nothing.
-        errors: Floats = np.sqrt(self.variance * (np.maximum(own, 0.0) + self.shared))
+        errors: Floats = np.sqrt(self.variance * (np.maximum(own, 0.0) + self.shared_variance))
         return np.where(np.isnan(self.fit.effects) | ~self.enough_votes, np.nan, errors)
 
     def contrast_variances(self) -> Floats:
         """Variance of effect[i] − effect[j], shape (C, C, S); NaN where not comparable."""
         factors = np.moveaxis(self.fit.variance_factors()[self.fit.pattern], 0, 2)
         own = self.variance * factors
-        if self.own is not None:
-            own = np.where(np.isnan(own), np.nan, np.fmax(own, self.own))
-        together = 2 * self.shared * self.variance
+        if self.pair_variances is not None:
+            own = np.where(np.isnan(own), np.nan, np.fmax(own, self.pair_variances))
+        together = 2 * self.shared_variance * self.variance
         different = ~np.eye(len(factors), dtype=np.bool_)
         total: Floats = own + together * different[:, :, np.newaxis]
         return total
 
-    def separated(self, level: float) -> NDArray[np.bool_]:
+    def separate_pairs(self, level: float) -> NDArray[np.bool_]:
         """Pairs with i above j beyond noise, (C, C, S): Student's t, two-sided, two votes each."""
         effects, enough = self.fit.effects, self.enough_votes
         bar = np.full(self.df.shape, np.inf)

@@ -25,7 +25,7 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
     format: str | None = None,  # noqa: A002  the word users know from the command line
     columns: Mapping[str, str] | None = None,
     on_problem: Callable[[LineProblem], None] | None = None,
-    doubting: bool = False,
+    reports_doubts: bool = False,
     bounds: Bounds | None = None,
     on_note: Callable[[str], None] | None = None,
     scale: Scale | str | None = None,
@@ -35,9 +35,9 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
 
     Plain, gzip or Zstandard, in one of `FORMATS`, each recognised from the content. A line that
     cannot be read goes to `on_problem` and is left out; without `on_problem` the first one raises
-    `BallotFileError`, as a file that cannot be read at all always does. With `doubting`, it is told
-    as well of what is odd about lines that are read. `columns` says which
-    column holds a field, such as ``{"session": "task", "reviewer": "judge+version"}``. What is
+    `BallotFileError`, as a file that cannot be read at all always does. With `reports_doubts`
+    it is told as well of what is odd about lines that are read. `columns` says which column holds
+    a field, such as ``{"session": "task", "reviewer": "judge+version"}``. What is
     beyond `bounds` raises `TooLarge`; without them a file may be of any size. `on_note` is told how
     a file is read, where that is not plain from its columns.
 
@@ -48,13 +48,15 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
     if format is not None:
         check_format(format)
     check_columns(columns or {})
-    telling = partial(ProblemReport, on_problem=on_problem, doubting=doubting, on_note=on_note)
+    telling = partial(
+        ProblemReport, on_problem=on_problem, reports_doubts=reports_doubts, on_note=on_note
+    )
     declared = Scale.parse(scale) if isinstance(scale, str) else scale
     scales = declared, None if rubric is None else rubric.scale
-    return _read(path, (format, columns or {}), telling, bounds, scales)
+    return _read_source(path, (format, columns or {}), telling, bounds, scales)
 
 
-def _read(
+def _read_source(
     path: str | Path | IO[Any],
     reading: tuple[str | None, Mapping[str, str]],
     telling: Callable[[str], ProblemReport],

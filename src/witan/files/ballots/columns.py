@@ -206,10 +206,10 @@ class Header:
                 return (self._folded[alias],)
         return ()
 
-    def _named_columns(self, wanted: str) -> tuple[int, ...]:
-        if wanted in self._places:
-            return (self._places[wanted],)
-        parts = [part.strip() for part in wanted.split("+")]
+    def _named_columns(self, kind: str) -> tuple[int, ...]:
+        if kind in self._places:
+            return (self._places[kind],)
+        parts = [part.strip() for part in kind.split("+")]
         for part in parts:
             if part not in self._places and self._absent:
                 return ()
@@ -257,7 +257,7 @@ def escape_controls(text: str) -> str:
 
 def restore_controls(text: str) -> str:
     """Read text written by `escape_controls`."""
-    return _ESCAPE.sub(_read, text) if "\\" in text else text
+    return _ESCAPE.sub(_decode_escape, text) if "\\" in text else text
 
 
 def _column_text(match: re.Match[str]) -> str:
@@ -265,7 +265,7 @@ def _column_text(match: re.Match[str]) -> str:
     return slashes * 2 + (f"\\x{{{ord(char):x}}}" if char else "")
 
 
-def _read(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     slashes, code = match.groups()
     half = slashes[: len(slashes) // 2]
     if len(slashes) % 2 == 0:
@@ -303,7 +303,7 @@ class CellDialect:
     """
 
     delimiter: str
-    spaced: bool = False
+    skips_blanks: bool = False
     separator_line: bool = False
 
     @classmethod
@@ -317,17 +317,17 @@ class CellDialect:
         known = _KNOWN | {fold_name(name) for name in names}
 
         def fit(mark: str) -> tuple[int, int]:
-            cells = cut(first, mark)
+            cells = split_cells(first, mark)
             prefixed = (cell.casefold().startswith(CRITERION_PREFIX) for cell in cells)
             return sum(fold_name(cell) in known for cell in cells) + sum(prefixed), bare.count(mark)
 
         delimiter = max(present, key=fit) if len(present) > 1 else next(iter(present), ",")
-        return cls(delimiter, spaced=f"{delimiter} " in bare)
+        return cls(delimiter, skips_blanks=f"{delimiter} " in bare)
 
     def rows(self, lines: Sequence[str], width: int) -> list[list[str]]:
         """Cells of a few lines, without partial or ragged ones."""
         marked = (f"{line}\n" for line in lines)
-        reader = csv.reader(marked, delimiter=self.delimiter, skipinitialspace=self.spaced)
+        reader = csv.reader(marked, delimiter=self.delimiter, skipinitialspace=self.skips_blanks)
         cells: list[list[str]] = []
         with suppress(csv.Error):  # it is told when it is read
             cells.extend([c.strip() for c in row[:width]] for row in reader if len(row) >= width)
@@ -341,7 +341,7 @@ class CellDialect:
         return [place for place in range(len(names)) if place not in texts]
 
 
-def cut(line: str, delimiter: str) -> list[str]:
+def split_cells(line: str, delimiter: str) -> list[str]:
     """Cut a line into cells, also with a stray carriage return."""
     try:
         cells = next(csv.reader([line[:_SHOWN]], delimiter=delimiter, skipinitialspace=True), [])
@@ -465,7 +465,7 @@ def csv_rows(
     rows = csv.reader(
         source.lines(),
         delimiter=dialect.delimiter,
-        skipinitialspace=dialect.spaced,
+        skipinitialspace=dialect.skips_blanks,
         strict=True,
     )
     width, start = 0, 1

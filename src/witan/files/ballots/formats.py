@@ -20,8 +20,8 @@ from witan.files.ballots.columns import (
     Header,
     Rows,
     csv_rows,
-    cut,
     fold_name,
+    split_cells,
     text_of,
 )
 from witan.files.ballots.opening import (
@@ -117,7 +117,7 @@ def _session_places(header: Header, shape: str) -> set[int]:
 
 
 SESSION_MARKS = ("witan_session", "witan_imported")
-"""What a line that holds a whole session begins with."""
+"""First keys of a line that holds a whole session."""
 
 _LINE_STARTS = re.compile(r"#\s*[A-Z ]+\d*\s*:|\d+\s*$")
 _COMPARED = frozenset({"first", "second"})
@@ -137,7 +137,7 @@ def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
         return "preflib"
     dialect = CellDialect.of(first, columns)
     below = int(dialect.separator_line)
-    names = cut(source.glimpse(1 + below)[-1], dialect.delimiter)
+    names = split_cells(source.glimpse(1 + below)[-1], dialect.delimiter)
     shape = header_format(Header(names, columns, source.path))
     if shape is None:
         sample = dialect.rows(source.glimpse(1 + below + SAMPLE)[1 + below :], len(names))

@@ -38,7 +38,7 @@ class Bounds:
     line_bytes: int
     check_wanted: Callable[[], None]
 
-    def within(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def limit_pieces(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Pass on pieces up to the limits."""
         length = lines = line = 0
         for piece in pieces:
@@ -85,7 +85,7 @@ class OpenedFile:
         self.stem = stem.encode(errors="replace").decode()
         self.head: list[bytes] = []
         self.closing = ExitStack()
-        """Closed with the file."""
+        """Resources to close with the file."""
 
     @property
     def is_empty(self) -> bool:
@@ -196,7 +196,7 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
             if name == "-":
                 name, stem, stream = "<stdin>", "stdin", _binary(sys.stdin)
             else:
-                stream = stack.enter_context(_open(name))
+                stream = stack.enter_context(_open_file(name))
         else:
             name = str(getattr(path, "name", "<stream>"))
             stem, stream = _stem(name), _binary(path)
@@ -205,7 +205,7 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
         except _READ_ERRORS as error:
             raise unreadable_file("be read", name, error) from error
         if bounds is not None:
-            unpacked = _buffer(bounds.within(_pieces(unpacked)))
+            unpacked = _buffer(bounds.limit_pieces(_pieces(unpacked)))
         source = OpenedFile(name, stem, unpacked, bounds)
         with source.closing:
             yield source
@@ -219,7 +219,7 @@ def _stem(name: str) -> str:
     return path.stem
 
 
-def _open(name: str) -> BinaryIO:
+def _open_file(name: str) -> BinaryIO:
     try:
         return Path(name).open("rb")
     except OSError as error:
@@ -347,7 +347,7 @@ def _unpack_zstd(path: str, stream: BinaryIO) -> Iterator[bytes]:
 
 _DECODE = json.JSONDecoder().raw_decode
 _BETWEEN = " \t\r\n,[]"
-"""What stands between the objects of an array, and around them."""
+"""Characters between the objects of an array, and around them."""
 
 _TEXT_CHUNK = 1 << 18
 
@@ -450,7 +450,7 @@ def _values(source: OpenedFile) -> Iterator[object]:
         parts, size = [text[end:]], len(text) - end
         # What is not complete is tried again once it has doubled: the whole stays linear.
         needed = 2 * size
-    yield from _rest("".join(parts), source.path, passed)
+    yield from _parse_rest("".join(parts), source.path, passed)
 
 
 def _text_pieces(source: OpenedFile) -> Iterator[str]:
@@ -471,7 +471,7 @@ def _text_pieces(source: OpenedFile) -> Iterator[str]:
         raise unreadable_file("be read", source.path, error) from error
 
 
-def _rest(text: str, path: str, passed: int) -> Iterator[object]:
+def _parse_rest(text: str, path: str, passed: int) -> Iterator[object]:
     """Values of the last piece, complete by now."""
     end = 0
     for value, end in _complete(text):  # noqa: B007 - where the last one ends is needed below

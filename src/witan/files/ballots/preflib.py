@@ -54,7 +54,7 @@ class _Election:
             except Unreadable as flaw:
                 report(line, flaw)
                 continue
-            yield from self._cast(count, groups)
+            yield from self._repeat_ballot(count, groups)
         if self.said_voters and self.said_voters[1] != self.n_voters and not report.n_problems:
             line, voters = self.said_voters
             report(
@@ -126,7 +126,7 @@ class _Election:
                 raise Unreadable("ranking", f"has {number!r}, which is no alternative's number")
         return tuple(self.names[number] for number in numbers)
 
-    def _cast(self, count: int, groups: Groups) -> Iterator[Ballot]:
+    def _repeat_ballot(self, count: int, groups: Groups) -> Iterator[Ballot]:
         candidates = tuple(self.names.values())
         for _ in range(count):
             self.n_voters += 1

@@ -52,7 +52,7 @@ class ProblemReport:
 
     Parameters
     ----------
-    doubting
+    reports_doubts
         Tell as well what is odd about lines that are read.
     on_note
         Is told how the file is read, where that is not plain from its columns.
@@ -63,11 +63,11 @@ class ProblemReport:
         path: str,
         on_problem: Callable[[LineProblem], None] | None,
         *,
-        doubting: bool = False,
+        reports_doubts: bool = False,
         on_note: Callable[[str], None] | None = None,
     ) -> None:
         self.path, self.on_problem, self.on_note = path, on_problem, on_note
-        self.doubting = doubting and on_problem is not None
+        self.reports_doubts = reports_doubts and on_problem is not None
         self.n_problems = 0
         self.line = 0
 
@@ -87,7 +87,7 @@ class ProblemReport:
     def doubt(self, line: int, flaw: Unreadable | None) -> None:
         """Report an oddity of a readable line, if wanted."""
         self.line = line
-        if self.doubting and flaw is not None:
+        if self.reports_doubts and flaw is not None:
             self(line, flaw)
 
 
@@ -124,7 +124,7 @@ def off_scale(ballot: Ballot) -> Unreadable | None:
     return Unreadable("grades", what, read=True)
 
 
-class Again:
+class RepeatDetector:
     """A reviewer's repeated comparisons in one order; the last counts.
 
     Only in a session that has a name: comparisons without one all count.
@@ -166,7 +166,7 @@ class Again:
 
 Part = TypeVar("Part")
 
-MOST_HELD = 100_000
+MOST_HELD = 250_000
 """Ballots held in memory until the scale of all is known; more of them are laid aside on disk."""
 
 
@@ -231,7 +231,7 @@ def _set_scale(ballot: Ballot, scale: Scale | None, otherwise: Scales | None) ->
     if not ballot.grades:
         return ballot if ballot.scale is None else replace(ballot, scale=None)
     if scale is not None:
-        return replace(ballot, scale=scale)
+        return ballot.with_scale(scale)
     return ballot if otherwise is None else put_on_scale(ballot, otherwise)
 
 
@@ -241,10 +241,13 @@ def _apply_scales(
     line: int,
     report: ProblemReport,
 ) -> tuple[Ballot, ...]:
+    declared, recognised = scales
     known = tuple([_set_scale(ballot, *scales) for ballot in ballots])
-    if report.doubting:
-        for ballot in known:
-            report.doubt(line, off_scale(ballot))
+    fits = declared is None and recognised is not None and recognised.takes_all
+    if report.reports_doubts:
+        for ballot, before in zip(known, ballots, strict=True):
+            if not fits or before.scale is not None:
+                report.doubt(line, off_scale(ballot))
     return known
 
 

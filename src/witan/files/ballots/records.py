@@ -39,7 +39,7 @@ def read_rows(
         except Unreadable as flaw:
             report(number, flaw)
             continue
-        if report.doubting:
+        if report.reports_doubts:
             report.doubt(number, doubt_of(ballot))
         yield ballot
 
@@ -304,10 +304,10 @@ def _to_mapping(value: Any) -> Any:
     return dict(value) if isinstance(value, list) else value
 
 
-def _grades(listed: list[Any]) -> dict[str, Any]:
+def _grades(entries: list[Any]) -> dict[str, Any]:
     """Grades by candidate from rows of candidate, criterion and grade."""
     grades: dict[str, Any] = {}
-    for one in listed:
+    for one in entries:
         if not isinstance(one, dict) or "candidate" not in one:
             raise Unreadable(
                 "grades", "is a list of something else than candidate, criterion and grade"

@@ -25,7 +25,7 @@ from witan.files.ballots.columns import (
     number,
     read_cell,
 )
-from witan.files.ballots.problems import Again, ProblemReport, doubt_of
+from witan.files.ballots.problems import ProblemReport, RepeatDetector, doubt_of
 
 LONG_COLUMNS = (
     *("session", "reviewer", "candidate", "rank", "grade", "position", "author"),
@@ -84,7 +84,7 @@ def read_long(rows: Rows, columns: Mapping[str, str], report: ProblemReport) -> 
     for key in list(sheets):  # what has been yielded need not be held any longer
         sheet = sheets.pop(key)
         ballot = sheet.ballot(*key)
-        if report.doubting:
+        if report.reports_doubts:
             report.doubt(sheet.line, doubt_of(ballot))
         yield ballot
 
@@ -228,19 +228,19 @@ class LongRows:
         ranks = _ranks(ballot)
         names = dict.fromkeys([*ranks, *ballot.grades])
         names.update(dict.fromkeys([*(ballot.positions or ()), *(ballot.authors or ())]))
-        rows = [{**shared, "candidate": c, **self._of(ballot, c, ranks)} for c in names]
+        rows = [{**shared, "candidate": c, **self._row_of(ballot, c, ranks)} for c in names]
         if not rows:
             rows = [{**shared, "candidate": "", "abstained": str(ballot.abstained).lower()}]
         for row in rows:
             self.columns.update(dict.fromkeys(row))
         return rows
 
-    def ordered(self) -> list[str]:
+    def column_order(self) -> list[str]:
         """The columns with values, criteria last."""
         criteria = [column for column in self.columns if column not in LONG_COLUMNS]
         return [column for column in LONG_COLUMNS if column in self.columns] + criteria
 
-    def _of(self, ballot: Ballot, candidate: str, ranks: Mapping[str, int]) -> dict[str, Any]:
+    def _row_of(self, ballot: Ballot, candidate: str, ranks: Mapping[str, int]) -> dict[str, Any]:
         row: dict[str, Any] = {}
         if candidate in ranks:
             row["rank"] = ranks[candidate]
@@ -356,14 +356,14 @@ def read_pairs(
     _, names = next(numbered, (0, []))
     header = Header(names, columns, report.path)
     header.require("reviewer", "first", "second", "outcome")
-    reader, again = _PairReader(header, sessions), Again("reviewer")
+    reader, again = _PairReader(header, sessions), RepeatDetector("reviewer")
     for line, row in numbered:
         try:
-            ballot = reader.read(row, line)
+            ballot = reader.read_row(row, line)
         except Unreadable as flaw:
             report(line, flaw)
             continue
-        if report.doubting:
+        if report.reports_doubts:
             again.see(line, ballot)
         yield ballot
     again.tell(report)
@@ -386,7 +386,7 @@ class _PairReader:
         self._optional = header.getters(fields)
         self._people: Counter[tuple[str, str, str]] = Counter()
 
-    def read(self, row: Sequence[str], line: int) -> Ballot:
+    def read_row(self, row: Sequence[str], line: int) -> Ballot:
         """The ballot of one row."""
         reviewer = name("reviewer", self._reviewer(row))
         first, second = name("first", self._first(row)), name("second", self._second(row))
@@ -590,17 +590,19 @@ class _Form:
     stem: str
 
     @property
-    def what(self) -> str:
+    def column_owner(self) -> str:
         """Owner of a grade column."""
         return "judge" if self.format == "csv-judges" else "model"
 
-    def graded(self, sample: Sequence[Sequence[str]], path: str) -> list[int]:
+    def find_grade_columns(self, sample: Sequence[Sequence[str]], path: str) -> list[int]:
         """Its columns of grades."""
-        fields = ("session", "candidate" if self.what == "judge" else "reviewer")
+        fields = ("session", "candidate" if self.column_owner == "judge" else "reviewer")
         columns = grade_columns(self.header, fields, sample)
         if not columns:
             listing = _join_few(self.header.names)
-            problem = f"has no column of grades, one per {self.what}; its columns are {listing}"
+            problem = (
+                f"has no column of grades, one per {self.column_owner}; its columns are {listing}"
+            )
             raise BallotFileError(path, problem)
         return columns
 
@@ -610,8 +612,8 @@ class _Form:
         used = {*graded, *self.header.places(ALIASES), self.header.place("id", "index")}
         over = [name for place, name in enumerate(names) if name and place not in used]
         columns = _join_few([names[place] for place in graded])
-        note = f"read as {self.format}, a column per {self.what}: {columns}"
-        if self.what == "model" and "reviewer" not in self.header:
+        note = f"read as {self.format}, a column per {self.column_owner}: {columns}"
+        if self.column_owner == "model" and "reviewer" not in self.header:
             note += f"; no column names who judged, and {self.stem} stands for it"
         return f"{note}; passed over: {_join_few(over)}" if over else note
 
@@ -623,10 +625,10 @@ def _melt(
     report: ProblemReport,
 ) -> Rows:
     """Melt a wide table: one row per grade."""
-    header, per_judge = form.header, form.what == "judge"
+    header, per_judge = form.header, form.column_owner == "judge"
     if per_judge:
         header.require("candidate")
-    graded = form.graded(sample, report.path)
+    graded = form.find_grade_columns(sample, report.path)
     report.note(form.describe(graded))
     session = _sessions(header, form.stem, rowwise=not per_judge)
     one = header.cell("candidate") if per_judge else _reviewer(header, form.stem)

@@ -48,7 +48,7 @@ def write_ballots(
     kind = _kind(name, bare.suffix, format)
     try:
         with whole_file(name) as raw, pack(raw, Path(name).suffix) as out:
-            source = _zoned(ballots, name)
+            source = _check_zones(ballots, name)
             if kind == "jsonl":
                 return write_jsonl(source, out)
             return (
@@ -71,7 +71,7 @@ def _kind(name: str, suffix: str, wanted: str | None) -> str:
     return kind
 
 
-def _zoned(ballots: Iterable[Ballot], name: str) -> Iterator[Ballot]:
+def _check_zones(ballots: Iterable[Ballot], name: str) -> Iterator[Ballot]:
     for ballot in ballots:
         if ballot.at is not None and ballot.at.tzinfo is None:
             raise BallotFileError(
@@ -90,7 +90,7 @@ def _write_long(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
             written += 1
         aside.seek(0)
         with _text(out) as text:
-            write_rows((loads(line) for line in aside), table.ordered(), text)
+            write_rows((loads(line) for line in aside), table.column_order(), text)
     return written
 
 

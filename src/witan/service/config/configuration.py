@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
@@ -29,23 +29,16 @@ from witan.models.seats import (
     parse_seat,
     unknown_seat_problem,
 )
+from witan.service.config.keys import OPEN_TABLES, PROFILES, SEATS, TOKENS, Key, dotted_key, within
 from witan.service.config.layers import (
     COMMAND_LINE,
     CONFIG_VARIABLE,
-    OPEN_TABLES,
-    PROFILES,
-    SEATS,
-    TOKENS,
-    Key,
-    MemberTable,
     Setting,
     as_option,
-    dotted,
     named_keys,
     read_environment,
     read_file,
     read_overrides,
-    within,
 )
 from witan.service.config.serve import (
     HistorySettings,
@@ -55,6 +48,9 @@ from witan.service.config.serve import (
     history_settings,
     serve_settings,
 )
+
+if TYPE_CHECKING:
+    from witan.service.config.tables import MemberTable
 
 NOBODY: Mapping[str, SeatSpec] = MappingProxyType({})
 
@@ -75,12 +71,14 @@ class ConfiguredSeats:
     unseated: tuple[str, ...]
 
 
-def read_seats(settings: Mapping[Key, Setting], *, replaced: bool = False) -> ConfiguredSeats:
+def read_seats(
+    settings: Mapping[Key, Setting], *, has_new_members: bool = False
+) -> ConfiguredSeats:
     """Read members, jurors and chairmen; a chairman may be another seat, or its name.
 
     Parameters
     ----------
-    replaced
+    has_new_members
         A stronger source than that of the chairmen names the members.
 
     Raises
@@ -99,7 +97,7 @@ def read_seats(settings: Mapping[Key, Setting], *, replaced: bool = False) -> Co
             raise _error_at(settings, "jury", number, problem)
     both = (*members, *jury)
     seated = {seat.name: seat for seat in both}
-    unseated = _find_unseated(settings, seated) if replaced else ()
+    unseated = _find_unseated(settings, seated) if has_new_members else ()
     chairmen = list(_read_specs(settings, ("chairmen",), seated, unseated))
     apart = iter(name_seats([c for c in chairmen if c not in both], names=[*seated]))
     named = tuple(c if c in both else next(apart) for c in chairmen)
@@ -123,22 +121,22 @@ def _check_apart(
 
 def _error_at(settings: Mapping[Key, Setting], of: str, number: int, problem: str) -> ConfigError:
     setting = settings[(of,)]
-    return ConfigError(setting.where, f"{setting.written}[{number}]", problem)
+    return ConfigError(setting.where, f"{setting.stated_key}[{number}]", problem)
 
 
 def _find_unseated(
-    settings: Mapping[Key, Setting], seated: Mapping[str, SeatSpec]
+    settings: Mapping[Key, Setting], seats: Mapping[str, SeatSpec]
 ) -> tuple[str, ...]:
     """Return the chairmen who are written as names, and are nobody's here."""
     setting = settings.get(("chairmen",))
     written = [] if setting is None else [entry.seat for entry in setting.value]
-    return tuple(name for name in written if ":" not in name and name not in seated)
+    return tuple(name for name in written if ":" not in name and name not in seats)
 
 
 def _read_specs(
     settings: Mapping[Key, Setting],
     of: Key,
-    seated: Mapping[str, SeatSpec] = NOBODY,
+    seats: Mapping[str, SeatSpec] = NOBODY,
     unseated: Collection[str] = (),
 ) -> Iterator[SeatSpec]:
     """Yield the seats of one list, as they are written; those of members as these are named."""
@@ -146,20 +144,20 @@ def _read_specs(
     entries: tuple[MemberTable, ...] = () if setting is None else setting.value
     for number, entry in enumerate(entries, start=1):
         assert setting is not None  # noqa: S101 - it has an entry
-        key = f"{setting.written}[{number}]"
-        if entry.seat in seated:
-            yield seated[entry.seat]
+        key = f"{setting.stated_key}[{number}]"
+        if entry.seat in seats:
+            yield seats[entry.seat]
             continue
         if entry.seat in unseated:
             continue
-        if seated and ":" not in entry.seat:
-            raise ConfigError(setting.where, key, unknown_seat_problem(entry.seat, seated))
+        if seats and ":" not in entry.seat:
+            raise ConfigError(setting.where, key, unknown_seat_problem(entry.seat, seats))
         spec = _reach_of(_spec(entry, setting, key), entry, settings, (setting.where, key))
-        twins = (m for m in seated.values() if replace(m, name=spec.name) == spec)
+        twins = (m for m in seats.values() if replace(m, name=spec.name) == spec)
         yield next((m for m in twins if spec.name in ("", m.name)), spec)
 
 
-def _spec(entry: MemberTable, setting: Setting, key: str) -> SeatSpec:
+def _spec(entry: "MemberTable", setting: Setting, key: str) -> SeatSpec:
     spec = parse_seat(entry.seat, where=setting.where, key=key, base=setting.base)
     return replace(
         spec,
@@ -175,7 +173,7 @@ def _spec(entry: MemberTable, setting: Setting, key: str) -> SeatSpec:
 
 
 def _reach_of(
-    spec: SeatSpec, entry: MemberTable, settings: Mapping[Key, Setting], place: tuple[str, str]
+    spec: SeatSpec, entry: "MemberTable", settings: Mapping[Key, Setting], place: tuple[str, str]
 ) -> SeatSpec:
     """Return the seat with its address and key: its own, or else as its provider is configured."""
     where, key = place
@@ -210,9 +208,9 @@ def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) 
             continue
         if key[1] not in known:
             unknown = UnknownName("provider", key[1], known)
-            raise ConfigError(setting.where, dotted(key[:2]), f"is of an {unknown}")
+            raise ConfigError(setting.where, dotted_key(key[:2]), f"is of an {unknown}")
         if key[2] == "url" and (problem := check_url(setting.value)):
-            raise ConfigError(setting.where, dotted(key), problem)
+            raise ConfigError(setting.where, dotted_key(key), problem)
 
 
 CEILING: Key = ("limits", "max_cost_usd")
@@ -360,7 +358,7 @@ def check_name(setting: Setting) -> None:
     if stem == 2 and setting.key[:2] != TOKENS:
         return
     kind, name = setting.key[stem - 1].removesuffix("s"), setting.key[stem]
-    key = dotted(setting.key[: stem + 1])
+    key = dotted_key(setting.key[: stem + 1])
     if not _NAME.fullmatch(name):
         words = "letters, digits, - _ and ., and begins with a letter or a digit"
         raise ConfigError(setting.where, key, f"is no name of a {kind}, which has only {words}")
@@ -377,21 +375,23 @@ def refuse_untrusted(setting: Setting) -> None:
         If it runs a program, or says where keys or sessions go, what is paid, or who is served.
     """
     if setting.key[0] == "providers" and setting.key[2] in ("key", "url"):
-        raise _untrusted(setting, setting.written, f"sets the {setting.key[2]} of a provider")
+        raise _distrust_error(
+            setting, setting.stated_key, f"sets the {setting.key[2]} of a provider"
+        )
     if setting.key[0] == "price":
-        raise _untrusted(setting, setting.written, "sets the price of a seat")
+        raise _distrust_error(setting, setting.stated_key, "sets the price of a seat")
     if setting.key[0] == "serve":
-        raise _untrusted(setting, setting.written, "says who may reach the server")
+        raise _distrust_error(setting, setting.stated_key, "says who may reach the server")
     if (deed := forbidden_to_found_files(setting)) is not None:
-        raise _untrusted(setting, setting.written, deed)
+        raise _distrust_error(setting, setting.stated_key, deed)
     entries: tuple[MemberTable, ...] = setting.value if within(setting.key) in SEATS else ()
     for number, entry in enumerate(entries, start=1):
-        key = f"{setting.written}[{number}]"
+        key = f"{setting.stated_key}[{number}]"
         for what in ("key", "url", "price"):
             if getattr(entry, what) is not None:
-                raise _untrusted(setting, f"{key}.{what}", f"sets the {what} of a seat")
+                raise _distrust_error(setting, f"{key}.{what}", f"sets the {what} of a seat")
         if _runs(entry.seat):
-            raise _untrusted(setting, key, "runs a program")
+            raise _distrust_error(setting, key, "runs a program")
 
 
 def _runs(text: str) -> bool:
@@ -402,11 +402,11 @@ def _runs(text: str) -> bool:
         return False  # a member's name, or no seat at all
 
 
-def _untrusted(setting: Setting, key: str, what: str) -> ConfigError:
+def _distrust_error(setting: Setting, key: str, problem: str) -> ConfigError:
     return ConfigError(
         setting.where,
         key,
-        f"{what}, which a file that was found by searching may not; "
+        f"{problem}, which a file that was found by searching may not; "
         f"once you have read it, name it: --config {setting.where}",
     )
 
@@ -455,7 +455,7 @@ class Config:
     @property
     def origins(self) -> Mapping[str, str]:
         """Key to the file, variable or override of its value; what is not here is a default."""
-        return {dotted(setting.key): setting.origin for setting in self.settings}
+        return {dotted_key(setting.key): setting.origin for setting in self.settings}
 
     @property
     def deliberative(self) -> tuple[Setting, ...]:
@@ -463,7 +463,7 @@ class Config:
         return tuple(s for s in self.settings if s.key[0] not in _KEPT_APART)
 
     @property
-    def reached(self) -> Mapping[str, Reach]:
+    def reach_by_provider(self) -> Mapping[str, Reach]:
         """The providers whose address or key is configured."""
         settings = [s for s in self.settings if s.key[0] == "providers" and s.key[2] in REACHING]
         reaches = dict.fromkeys((setting.key[1] for setting in settings), Reach())
@@ -514,7 +514,9 @@ class Config:
         """Old or foreign name of a model to its name."""
         return {s.key[1]: s.value for s in self.settings if s.key[0] == "aliases"}
 
-    def priced(self, seats: Sequence[SeatSpec], *, found: bool = False) -> tuple[SeatSpec, ...]:
+    def price_seats(
+        self, seats: Sequence[SeatSpec], *, found: bool = False
+    ) -> tuple[SeatSpec, ...]:
         """Give seats their configured prices; a price given by hand wins over a seat's own.
 
         Of seats that were `found`, what they hold is the provider's list price, which comes last.
@@ -561,6 +563,7 @@ def load_config(
     *,
     overriding: str = COMMAND_LINE,
     profile: str = "",
+    history: str | None = None,
 ) -> Config:
     """Read the configuration that holds in a directory.
 
@@ -574,6 +577,8 @@ def load_config(
         Who overrides, for origins and errors.
     profile
         The profile to take; empty: none.
+    history
+        Place of the history, stronger than every source; None: the configured one.
 
     Raises
     ------
@@ -586,6 +591,8 @@ def load_config(
     try:
         layers = [read_file(file, trusted=trusted) for file, trusted in files]
         settings = read_overrides(overrides, directory, overriding)
+        if history is not None:
+            settings += (Setting(("history", "url"), history, overriding, directory),)
         keys = named_keys(setting for layer in (*layers, settings) for setting in layer)
         layers.append(read_environment(environment, directory, keys))
         for setting in (setting for layer in layers for setting in layer):
@@ -645,16 +652,16 @@ def _make_config(
     """Return the configuration of these settings, the profile's among them."""
     layers = [standing, settings_of(standing, profile), given]
     settings = merge(layers)
-    seats = read_seats(settings, replaced=_replaces_members(layers))
+    seats = read_seats(settings, has_new_members=_replaces_members(layers))
     check_providers(settings, (*seats.members, *seats.jury, *seats.chairmen))
     config = Config(
         (), (), tuple(settings.values()), files, profile, standing, given, seats.unseated
     )
     return replace(
         config,
-        members=config.priced(seats.members),
-        jury=config.priced(seats.jury),
-        chairmen=config.priced(seats.chairmen),
+        members=config.price_seats(seats.members),
+        jury=config.price_seats(seats.jury),
+        chairmen=config.price_seats(seats.chairmen),
     )
 
 

@@ -12,7 +12,8 @@ from witan.errors import ConfigError
 from witan.history.location import parse_location
 from witan.models.providers import is_loopback
 from witan.models.seats import check_url
-from witan.service.config.layers import COMMAND_LINE, TOKEN_VARIABLE, TOKENS, Setting, dotted
+from witan.service.config.keys import TOKENS, dotted_key
+from witan.service.config.layers import COMMAND_LINE, TOKEN_VARIABLE, Setting
 
 SHORTEST = 16
 """Characters that a token has at least: a shorter one could be guessed."""
@@ -83,6 +84,8 @@ class ServeSettings:
         How often a stream that is silent shows that it is there.
     grace_seconds
         How long a shutdown waits for sessions to end.
+    narration
+        Replies of OpenAI's protocol say what the council does; None: streams of prose do.
     allowed_hosts
         Names that a request may call the server by, besides those of this machine.
     public_url
@@ -106,6 +109,7 @@ class ServeSettings:
     per_minute: int | None = None
     heartbeat_seconds: float = 15.0
     grace_seconds: float = 30.0
+    narration: bool | None = None
     allowed_hosts: tuple[str, ...] = ()
     public_url: str | None = None
     trusted_proxies: tuple[str, ...] = ()
@@ -148,7 +152,7 @@ def serve_settings(settings: Iterable[Setting]) -> ServeSettings:
             tokens.setdefault(setting.key[2], {})[setting.key[3]] = setting
             continue
         if setting.key[1] == "public_url" and (problem := check_url(setting.value)):
-            raise ConfigError(setting.where, setting.written, problem)
+            raise ConfigError(setting.where, setting.stated_key, problem)
         values[setting.key[1]] = setting.value
     digests = {name: _token(name, tokens[name]) for name in sorted(tokens)}
     return ServeSettings(**values, tokens=MappingProxyType(digests))
@@ -159,7 +163,7 @@ def _token(name: str, settings: Mapping[str, Setting]) -> TokenSettings:
     if secret is None:
         [first, *_] = settings.values()
         problem = "has neither key, the variable that holds the token, nor sha256, its digest"
-        raise ConfigError(first.where, dotted((*TOKENS, name)), problem)
+        raise ConfigError(first.where, dotted_key((*TOKENS, name)), problem)
     return TokenSettings(name, secret.where, **{what: s.value for what, s in settings.items()})
 
 
@@ -167,7 +171,7 @@ def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Ma
     """Return the SHA-256 of every token, by the name of who may ask by it."""
     result: dict[str, bytes] = {}
     for name, token in settings.tokens.items():
-        key = dotted((*TOKENS, name))
+        key = dotted_key((*TOKENS, name))
         if (problem := token.problem(environment)) is not None:
             raise ConfigError(token.where, key, f"cannot be used: {problem}")
         digest = bytes.fromhex(token.sha256 or "")
@@ -175,7 +179,9 @@ def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Ma
             digest = sha256(environment[token.key].strip().encode()).digest()
         if digest in result.values():
             twin = next(other for other, other_digest in result.items() if other_digest == digest)
-            raise ConfigError(token.where, key, f"is the same token as {dotted((*TOKENS, twin))}")
+            raise ConfigError(
+                token.where, key, f"is the same token as {dotted_key((*TOKENS, twin))}"
+            )
         result[name] = digest
     return result
 
@@ -217,7 +223,7 @@ class HistorySettings:
         return self.where == COMMAND_LINE
 
     @property
-    def own(self) -> bool:
+    def is_own(self) -> bool:
         """Check for a file of the user's own, in which nobody else can have put a session."""
         return not self.found and (self.url is None or not on_server(self.url))
 

@@ -1,29 +1,20 @@
-"""Start sessions: ask a question, resume, retry and rejudge a session."""
+"""Start sessions: ask a question, judge texts, resume, retry and rejudge a session."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from witan.service.catalogue import operation
-from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeRequest, RetryRequest
+from witan.service.requests import (
+    JudgeRequest,
+    QuestionRequest,
+    RejudgeRequest,
+    ResumeRequest,
+    RetryRequest,
+)
+from witan.service.stored_sessions import ClientService
 
 # Loading these takes longer than a command has until its view is drawn.
 if TYPE_CHECKING:
-    from witan.service.sessions import Client, RunningSession, Service
-
-
-@dataclass(frozen=True, slots=True)
-class ClientService:
-    """A service that starts sessions for one of its clients.
-
-    Parameters
-    ----------
-    hops
-        The servers that the request came through.
-    """
-
-    service: "Service"
-    client: "Client"
-    hops: tuple[str, ...] = ()
+    from witan.service.sessions import RunningSession
 
 
 @operation("ask", post="/sessions", tag="sessions", kind="session", changes=True)
@@ -36,6 +27,17 @@ async def ask(service: ClientService, request: QuestionRequest) -> "RunningSessi
     costs nothing.
     """
     return await service.service.ask(request, service.client, service.hops)
+
+
+@operation("judge", post="/judge", tag="sessions", kind="session", changes=True)
+async def judge(service: ClientService, request: JudgeRequest) -> "RunningSession":
+    """Have a jury judge texts that are there: one, or several side by side, blind.
+
+    Each text gets a grade for every criterion of the rubric, with its interval. The verdict is
+    passed, failed or too close to call, with its probability: one text passes if reviewers like
+    these would grade it at the pass mark or above; of several, one has to lead clearly.
+    """
+    return await service.service.judge(request, service.client, service.hops)
 
 
 @operation(

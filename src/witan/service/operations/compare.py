@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from witan.core.outcome import Leads
 from witan.errors import UnknownName
 from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
@@ -93,6 +94,10 @@ class RuleComparison:
         null where it is never defined.
     leader_differs
         Sessions, counted by both rules, in which their leaders differ.
+    same_leaders
+        Sessions in which all rules that count them have the same leaders.
+    leads
+        Rule to who leads how often.
     stability
         Rule to the share of single ballots whose removal leaves its leaders as they were.
     n_sessions
@@ -110,6 +115,8 @@ class RuleComparison:
     skipped: Mapping[str, str]
     tau: tuple[tuple[float | None, ...], ...]
     leader_differs: tuple[tuple[int, ...], ...]
+    same_leaders: int
+    leads: Mapping[str, Leads]
     stability: Mapping[str, float | None]
     n_sessions: int
     sessions: tuple[ComparedSession, ...]
@@ -146,7 +153,7 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     for name in parameters.parameters or ():
         if name not in known:
             raise UnknownName("parameter of the rules compared", name, known)
-    settings, ballots = parameters.compared(), parameters.ballots
+    settings, ballots = parameters.comparison_settings(), parameters.ballots
     try:
         comparison = compare_rules(
             ballots.read(parameters, settings),

@@ -28,7 +28,7 @@ class ExplainParameters(BallotSettings, RuleParameters):
 
 @public
 @dataclass(frozen=True, slots=True)
-class Explained:
+class OutcomeExplanation:
     """An outcome, and the steps that lead to it.
 
     Parameters
@@ -53,7 +53,7 @@ class Explained:
 
 
 @operation("explain", post="/explain", tag="counting", pool="brought")
-def explain(_: object, parameters: ExplainParameters) -> Explained:
+def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
     """Show step by step how ballots that you have make the outcome of a session.
 
     The ballots as cast, what recusal, rubric and safety gate changed, the numbers the rule reads,
@@ -74,4 +74,4 @@ def explain(_: object, parameters: ExplainParameters) -> Explained:
             raise
         raise UnknownName("session of the ballots", error.name, error.known) from None
     unread, unused = tuple(ballots.not_read), parameters.without_effect([parameters.rule])
-    return Explained(__version__, explanation.outcome, explanation.steps, unread, unused)
+    return OutcomeExplanation(__version__, explanation.outcome, explanation.steps, unread, unused)

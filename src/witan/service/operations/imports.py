@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from witan.core.scale import Scale
-from witan.deliberation.record import ImportCounts, Imported
+from witan.deliberation.record import ImportCounts, SessionImport
 from witan.files.ballots.problems import LineProblem
 from witan.files.imports import digest_of, read_imports, rereadable_file
 
@@ -53,7 +53,7 @@ class FileImport:
 def import_file(
     history: "History",
     path: str | Path,
-    meaning: FileOptions,
+    options: FileOptions,
     *,
     strict: bool = False,
     on_problem: Callable[[LineProblem], None] | None = None,
@@ -72,21 +72,21 @@ def import_file(
     """
     source = "standard input" if str(path) == "-" else str(path)
     with rereadable_file(path) as file:
-        digest = digest_of([file, *meaning.answers, *meaning.questions], **_identify(meaning))
+        digest = digest_of([file, *options.answers, *options.questions], **_identify(options))
         before = history.find_import(digest)
         if before is not None:
             return FileImport(ImportCounts(0, before, 0), before=True)
-        reading = _Reading(strict, on_problem)
+        reading = _LineProblems(strict, on_problem)
         sessions = read_imports(
             file,
-            format=meaning.format,
-            answers=meaning.answers,
-            questions=meaning.questions,
-            columns=dict(meaning.columns),
-            scale=meaning.scale,
-            category=meaning.category,
-            at=meaning.at,
-            session_prefix=meaning.session_prefix,
+            format=options.format,
+            answers=options.answers,
+            questions=options.questions,
+            columns=dict(options.columns),
+            scale=options.scale,
+            category=options.category,
+            at=options.at,
+            session_prefix=options.session_prefix,
             on_problem=reading.note,
             on_note=on_note,
         )
@@ -96,24 +96,24 @@ def import_file(
         added = None
         if first is not None:
             try:
-                added = history.add(reading.watched(first, sessions), source, digest)
+                added = history.add(reading.watch_sessions(first, sessions), source, digest)
             except _Refusal:
                 added = None
         return FileImport(added, tuple(reading.problems), scales=tuple(reading.scales))
 
 
-def _identify(meaning: FileOptions) -> dict[str, object]:
+def _identify(options: FileOptions) -> dict[str, object]:
     """Fields that tell one import of a content from another."""
     return {
-        "kind": meaning.format,
-        "columns": sorted(meaning.columns),
-        "scale": None if meaning.scale is None else str(meaning.scale),
-        "beside": (len(meaning.answers), len(meaning.questions))
-        if meaning.answers or meaning.questions
+        "kind": options.format,
+        "columns": sorted(options.columns),
+        "scale": None if options.scale is None else str(options.scale),
+        "beside": (len(options.answers), len(options.questions))
+        if options.answers or options.questions
         else None,
-        "category": meaning.category,
-        "at": meaning.at,
-        "prefix": meaning.session_prefix,
+        "category": options.category,
+        "at": options.at,
+        "prefix": options.session_prefix,
     }
 
 
@@ -121,7 +121,7 @@ class _Refusal(Exception):
     """Ends an import of which nothing is to remain."""
 
 
-class _Reading:
+class _LineProblems:
     """Collects unreadable lines of a file, or refuses the file."""
 
     def __init__(self, strict: bool, on_problem: Callable[[LineProblem], None] | None) -> None:
@@ -135,7 +135,9 @@ class _Reading:
         if self._tell is not None:
             self._tell(problem)
 
-    def watched(self, first: Imported, others: Iterator[Imported]) -> Iterator[Imported]:
+    def watch_sessions(
+        self, first: SessionImport, others: Iterator[SessionImport]
+    ) -> Iterator[SessionImport]:
         """Yield the sessions of the file; at its end refuse unread lines."""
         for one in chain([first], others):
             for ballot in one.ballots:

@@ -8,7 +8,7 @@ from witan.deliberation.plan import Plan, PlanLine, check_affordable, check_pric
 from witan.errors import OverBudget
 from witan.service.catalogue import operation, public
 from witan.service.json_output import reduce_to
-from witan.service.requests import QuestionRequest, RejudgeRequest, RetryRequest
+from witan.service.requests import JudgeRequest, QuestionRequest, RejudgeRequest, RetryRequest
 
 if TYPE_CHECKING:
     from witan.service.sessions import Client, Service
@@ -68,7 +68,8 @@ def summarize_plan(plan: Plan, ceiling: float | None) -> PlanSummary:
     return reduce_to(
         PlanSummary,
         plan,
-        least_usd=None if plan.unpriced or least is None else least[1],
+        unpriced=plan.unpriced_seats,
+        least_usd=None if plan.unpriced_seats or least is None else least[1],
         max_cost_usd=ceiling,
         refusal=_refusal(plan, ceiling),
     )
@@ -90,9 +91,9 @@ class Planner:
     service: "Service"
     client: "Client"
 
-    def summarize(self, planned: tuple[Plan, float | None]) -> PlanSummary:
+    def summarize(self, estimate: tuple[Plan, float | None]) -> PlanSummary:
         """Sum a plan up under its own ceiling and that of the client."""
-        plan, ceiling = planned
+        plan, ceiling = estimate
         bounds = [each for each in (ceiling, self.client.max_cost_usd) if each is not None]
         return summarize_plan(plan, min(bounds, default=None))
 
@@ -106,6 +107,12 @@ async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
     chairmen that stand in are in the worst cost; retries and hedges are not.
     """
     return planner.summarize(await planner.service.plan(request))
+
+
+@operation("plan_judge", post="/judge/plan", tag="sessions")
+async def plan_judge(planner: Planner, request: JudgeRequest) -> PlanSummary:
+    """Say what `judge` would ask for, and cost at most; no call is made."""
+    return planner.summarize(await planner.service.plan_judge(request))
 
 
 @operation("plan_retry", post="/sessions/{session}/retry/plan", tag="sessions")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
+from witan.core.verdict import Verdict
 from witan.deliberation.learning import describe_unlearned, learn_for_recount
 from witan.deliberation.record import ImportRedactor
 from witan.deliberation.session import Session
@@ -53,10 +54,13 @@ class Recount:
         The version that counted.
     sessions
         The outcome, alone.
+    verdict
+        On texts that were handed in; null: none were.
     """
 
     witan: str
     sessions: tuple[OutcomeJson, ...]
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,14 @@ class RecountResult:
 
     def to_json(self) -> str:
         """Write version and outcome."""
-        return to_json(Recount(__version__, (self.outcome,)))
+        return to_json(Recount(__version__, (self.outcome,), self.verdict))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict as its ballots are counted now; None: no texts were handed in."""
+        if self.session is None:
+            return None
+        return replace(self.session, outcome=self.outcome).verdict
 
 
 @redacts(RecountResult)
@@ -86,7 +97,7 @@ def redact_recount(result: RecountResult) -> RecountResult:
     """Redact the outcome by what the seats of the session hide."""
     if result.session is None:
         return result
-    redactor = SessionRedactor(result.session.opened)
+    redactor = SessionRedactor(result.session.opening)
     return replace(result, outcome=redactor.outcome(result.outcome))
 
 
@@ -99,7 +110,7 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
     `rho` learn and the rule weighted_borda learn from the other sessions of the history.
     """
     name = store.whole_name(parameters.session)
-    session, changed = store.record(name), parameters.counted()
+    session, changed = store.record(name), parameters.count_options()
     if session is None:
         settings = parameters.settings(parameters.rule)
         outcome = recount_import(
@@ -107,8 +118,8 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
             name,
             settings,
             without=parameters.without,
-            named=changed,
-            shown=store.show_import,
+            explicit=changed,
+            redactor=store.show_import,
         )
         return RecountResult(outcome)
     parameters.settings(parameters.rule or session.settings.rule)
@@ -151,7 +162,7 @@ def recount_session(
             session = replace(session, ballots=tuple(history.ballots(session.id)))
         changed = learn_for_recount(session, rule, changed, history)
     outcome = session.recount(rule, without=tuple(without), **changed)
-    details = {**outcome.details, "simulated": session.simulated}
+    details = {**outcome.details, "simulated": session.is_simulated}
     return _add_notes(replace(outcome, details=details), changed.get("prior"), changed.get("rho"))
 
 
@@ -161,26 +172,26 @@ def recount_import(
     settings: Settings,
     *,
     without: Sequence[str] = (),
-    named: Collection[str] = (),
-    shown: ImportRedactor = leave_unredacted,
+    explicit: Collection[str] = (),
+    redactor: ImportRedactor = leave_unredacted,
 ) -> Outcome:
     """Count the ballots of a session that came in as ballots.
 
     Parameters
     ----------
-    named
+    explicit
         Settings that were asked for, in place of what holds by itself.
-    shown
+    redactor
         As whom it is counted to see: `without` and the outcome have the names that are shown.
     """
-    imported, names = shown(history.export(session))
+    imported, names = redactor(history.export(session))
     outcomes = imported_outcomes(
-        history, imported, settings, without=without, named=named, names=names
+        history, imported, settings, without=without, explicit=explicit, names=names
     )
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")
     # Shared error is learned unless something else is said, and missed only where it was asked for.
-    return _add_notes(outcomes[0], settings.prior, settings.rho if "rho" in named else None)
+    return _add_notes(outcomes[0], settings.prior, settings.rho if "rho" in explicit else None)
 
 
 def _add_notes(outcome: Outcome, prior: object, rho: object) -> Outcome:

@@ -20,7 +20,7 @@ from witan.service.config.configuration import Config
 from witan.service.parameters import Constraint, Doc
 from witan.service.redaction import public_names
 from witan.service.stored_sessions import WindowParameters
-from witan.service.text import counted
+from witan.service.text import count_noun
 
 _log = logging.getLogger("witan.reports")
 
@@ -149,7 +149,7 @@ def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Le
     """
     with service.source() as source:
         if n_sessions := source.recount(parameters.rule):
-            sessions = counted(n_sessions, "session")
+            sessions = count_noun(n_sessions, "session")
             service.note(f"{sessions} counted under {parameters.rule} for the first time")
         return board_of(
             source,

@@ -15,9 +15,10 @@ AUTO = (
     "auto is not a rule but a choice among two, made for each session by itself.",
     "It takes calibrated if at least two ballots grade at least two candidates and not all of "
     "them are flat; else borda. The outcome says which it took, and why.",
-    "It does not change over to schulze from ten reviewers on, as is sometimes advised: in "
-    "simulation that gains 1 to 2 points where reviewers err as in Mallows' model, and loses 4 "
-    "where they err as in Plackett and Luce's, and nobody knows which of the two a council is.",
+    "It does not change over to schulze or kemeny at ten reviewers, as is sometimes advised: over "
+    "six kinds of simulated noise, at 3 to 15 reviewers, these find the true first no more often. "
+    "What they gain in Mallows' model they lose in Plackett and Luce's, and nobody knows which of "
+    "the two a council is.",
 )
 
 

@@ -12,12 +12,16 @@ from witan.errors import HistoryConflict, InvalidParameter
 from witan.history import History, PageCursor, Search, SessionSummary
 from witan.service.catalogue import operation, public, redact, redacts
 from witan.service.history_access import delete_rescued
-from witan.service.operations.ask import ClientService
 from witan.service.parameters import Constraint, Doc, Parameters
 from witan.service.redaction import redact_import, redact_summaries, redact_words
-from witan.service.requests import SessionRequest
 from witan.service.session_records import CouncilSession, ImportedSession, imported_session
-from witan.service.stored_sessions import SessionName, SessionStore, WindowParameters
+from witan.service.stored_sessions import (
+    ClientService,
+    SessionName,
+    SessionRequest,
+    SessionStore,
+    WindowParameters,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +157,8 @@ class ShowParameters(Parameters):
 def redact_imported_session(imported: ImportedSession) -> ImportedSession:
     """Redact names and reasons; the outcome was counted under the names that clients see."""
     why = None if imported.not_counted is None else redact_words(imported.not_counted)
-    redacted, _ = redact_import(imported.held)
-    return replace(imported, about=redact(imported.about), held=redacted, not_counted=why)
+    redacted, _ = redact_import(imported.session_import)
+    return replace(imported, about=redact(imported.about), session_import=redacted, not_counted=why)
 
 
 @operation("show", get="/sessions/{session}", tag="sessions")
@@ -186,13 +190,13 @@ async def result(
 
     Where it is still under way after `wait` seconds, it is shown as far as it came: ask again.
     """
-    whole = await service.service.named(parameters.session)
-    running = service.service.running(whole)
+    whole = await service.service.resolve_session(parameters.session)
+    running = service.service.find_running(whole)
     if running is not None:
         with anyio.move_on_after(parameters.wait):
-            await running.over()
+            await running.wait_for_end()
         if not running.under_way:
-            await running.ended()  # raises what ended it badly
+            await running.wait_for_session()  # raises what ended it badly
     return await _show(service, whole)
 
 
@@ -204,11 +208,11 @@ async def cancel(
 
     What came in is kept, and `resume` takes it up. A session that is over stays as it is.
     """
-    whole = await service.service.named(request.session)
-    running = service.service.running(whole)
+    whole = await service.service.resolve_session(request.session)
+    running = service.service.find_running(whole)
     if running is not None:
         running.cancel()
-        await running.ended()
+        await running.wait_for_session()
     return await _show(service, whole)
 
 

@@ -38,7 +38,7 @@ class TallyParameters(BallotSettings, RuleParameters):
 
 
 @dataclass(frozen=True, slots=True)
-class Uncounted:
+class UncountedSession:
     """A session that the rule cannot count.
 
     Parameters
@@ -74,7 +74,7 @@ class Tally:
 
     witan: str
     sessions: tuple[OutcomeJson, ...]
-    not_counted: tuple[Uncounted, ...]
+    not_counted: tuple[UncountedSession, ...]
     not_read: tuple[Unread, ...]
     without_effect: tuple[str, ...]
 
@@ -91,7 +91,7 @@ def tally(_: object, parameters: TallyParameters) -> Tally:
     return Tally(
         __version__,
         outcomes,
-        tuple(Uncounted(each.session, str(each)) for each in problems),
+        tuple(UncountedSession(each.session, str(each)) for each in problems),
         tuple(parameters.ballots.not_read),
         parameters.without_effect([parameters.rule]),
     )

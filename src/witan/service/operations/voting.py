@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from witan.core.ballot import Groups
-from witan.core.blind_vote import cast
+from witan.core.blind_vote import build_ballot
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryConflict
 from witan.history import History
@@ -174,7 +174,7 @@ def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: bool = 
 
     `seen`: the person comes from a page that told before how the panel ranked.
     """
-    ballot = cast(paper.sheet, vote.groups, paper.session, SystemClock().now())
+    ballot = build_ballot(paper.sheet, vote.groups, paper.session, SystemClock().now())
     notes = []
     if vote.by_name:
         ballot = replace(ballot, positions=None)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from witan.deliberation.council import make_seat
 from witan.deliberation.events import SessionOpened
+from witan.deliberation.openings import make_seat
 from witan.deliberation.ports import Member, Seat
 from witan.deliberation.procedure import Procedure, with_ceiling
 from witan.deliberation.session import Session
@@ -21,8 +21,8 @@ from witan.service.council import Council, seat_council
 from witan.service.demonstration import demonstration
 from witan.service.procedure_options import procedure_of
 from witan.service.redaction import redact_seats, redact_words, why_unseated
-from witan.service.requests import CouncilRequest
-from witan.service.text import listed
+from witan.service.requests import CouncilRequest, JuryRequest
+from witan.service.text import list_text
 
 MOST_PROCEDURES = 256
 """Combinations of options whose procedure is kept."""
@@ -187,7 +187,7 @@ class Councils:
         _check_jury(jury, members)
         return self._vary(base, judging, members, jury, ceiling)
 
-    def council_of_jurors(self, judging: CouncilRequest, ceiling: float | None = None) -> Council:
+    def council_of_jurors(self, judging: JuryRequest, ceiling: float | None = None) -> Council:
         """Seat those who judge stored answers: the chosen seats, or else the reviewers."""
         base = self._base(judging.profile)
         if judging.jury and judging.members:
@@ -203,7 +203,7 @@ class Councils:
     def _vary(
         self,
         base: Council,
-        judging: CouncilRequest,
+        judging: JuryRequest,
         members: tuple[Member, ...],
         jury: tuple[Member, ...],
         ceiling: float | None,
@@ -220,8 +220,10 @@ class Councils:
             chairmen = tuple(each for each in base.chairmen if each.name not in absent)
         else:
             chairmen = base.chairmen
-        procedure = _within(self._procedure(base, judging), ceiling)
-        return base.varied(procedure, members, chairmen, self.history, jury)
+        procedure = _limit_cost(self._procedure(base, judging), ceiling)
+        council = base.vary(procedure, members, chairmen, self.history, jury)
+        check_weights(judging, council)
+        return council
 
     def council_of(
         self, session: Session, ceiling: float | None = None, max_cost_usd: float | None = None
@@ -233,7 +235,7 @@ class Councils:
         max_cost_usd
             In place of the session's own ceiling.
         """
-        opened = session.opened
+        opened = session.opening
         for base in self._councils.values():
             named = not opened.answers  # who judges stored answers may have another name at home
             seats = (*base.members, *base.jury)
@@ -241,14 +243,14 @@ class Councils:
             jury = _match_members(opened.jury if opened.members else (), seats, named=named)
             chairmen = _match_members(opened.chairmen, (*base.chairmen, *seats), named=named)
             if members is not None and jury is not None and chairmen is not None:
-                procedure = _within(with_ceiling(opened.procedure, max_cost_usd), ceiling)
-                return base.varied(procedure, members, chairmen, self.history, jury)
+                procedure = _limit_cost(with_ceiling(opened.procedure, max_cost_usd), ceiling)
+                return base.vary(procedure, members, chairmen, self.history, jury)
         raise self._not_here(session)
 
     def _not_here(self, session: Session) -> NoCouncil:
         """Make the error of a session whose seats are not configured."""
         begun, anew = f"the session {session.id} was begun by", "or put the question anew"
-        opened = session.opened
+        opened = session.opening
         for council in self.profiles.values():
             if council.problem is not None and not _missing_seats(
                 opened, self._seats_of_profile(council.name)
@@ -261,9 +263,9 @@ class Councils:
             for name, base in self._councils.items()
         }
         nearest, absent = min(lacking.items(), key=lambda pair: len(pair[1]))
-        others = len(absent) < len({*opened.called})
+        others = len(absent) < len({*opened.callable_seats})
         near = f" in the profile {nearest}, where the others sit," if nearest and others else ""
-        who = listed([f"{s.name} ({s.source})" if s.source else s.name for s in absent])
+        who = list_text([f"{s.name} ({s.source})" if s.source else s.name for s in absent])
         problem = f"{begun} seats that are not configured here"
         return NoCouncil(problem, f"have {who} configured{near} as they were, {anew}")
 
@@ -285,8 +287,8 @@ class Councils:
         remedy = "ask another profile; demo can always be asked"
         raise NoCouncil(f"{which} cannot be seated: {base.problem}", remedy)
 
-    def _procedure(self, base: Council, judging: CouncilRequest) -> Procedure:
-        if not (options := judging.options.given()):
+    def _procedure(self, base: Council, judging: JuryRequest) -> Procedure:
+        if not (options := judging.options.values_given()):
             return base.procedure
         check_options(options)
         key = (judging.profile, json.dumps(options, sort_keys=True, default=str))
@@ -296,6 +298,14 @@ class Councils:
                 self._procedures.pop(next(iter(self._procedures)))
             self._procedures[key] = procedure_of(self._configure(profile, options))
         return self._procedures[key]
+
+
+def check_weights(judging: JuryRequest, council: Council) -> None:
+    """Refuse a request's weight of somebody who does not review."""
+    reviewers = [member.name for member in council.reviewers]
+    for name in judging.options.values_given().get("weights") or ():
+        if name not in reviewers:
+            raise UnknownName("reviewer", name, reviewers)
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -345,12 +355,12 @@ def _missing_seats(opened: SessionOpened, members: Sequence[Member | SeatSpec]) 
     """Return seats of a session missing among the members, redacted."""
     named = not opened.answers  # who judges stored answers may have another name at home
     known = {(member.name if named else "", member.source) for member in members}
-    absent = (s for s in opened.called if (s.name if named else "", s.source) not in known)
+    absent = (s for s in opened.callable_seats if (s.name if named else "", s.source) not in known)
     [shown] = redact_seats(dict.fromkeys(absent))
     return shown
 
 
-def _within(procedure: Procedure, ceiling: float | None) -> Procedure:
+def _limit_cost(procedure: Procedure, ceiling: float | None) -> Procedure:
     own = procedure.limits.max_cost_usd
     if ceiling is None or (own is not None and own <= ceiling):
         return procedure

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
-from witan.deliberation.council import plan_rejudgment
 from witan.deliberation.events import Event
+from witan.deliberation.openings import own_question, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Plan, WrittenAnswers, least_call_usd
 from witan.deliberation.ports import Message, SystemClock
 from witan.deliberation.procedure import with_ceiling
@@ -25,7 +25,7 @@ from witan.history import History
 from witan.models.loop_guard import HOPS, server_name
 from witan.service.catalogue import redact
 from witan.service.history_access import forget_expired
-from witan.service.requests import CouncilRequest, QuestionRequest
+from witan.service.requests import CouncilRequest, JudgeRequest, JuryRequest, QuestionRequest
 from witan.service.sessions.running import (
     Observer,
     RunningSession,
@@ -80,8 +80,8 @@ class Seating(Protocol):
         """Seat a council as it is requested, under a ceiling."""
         ...
 
-    def council_of_jurors(self, judging: CouncilRequest, ceiling: float | None = None) -> "Council":
-        """Seat who judges stored answers."""
+    def council_of_jurors(self, judging: JuryRequest, ceiling: float | None = None) -> "Council":
+        """Seat who judges stored answers, or texts."""
         ...
 
     def council_of(
@@ -175,7 +175,7 @@ def resume_job(
     max_cost_usd: float | None = None,
 ) -> SessionJob:
     """Resume an interrupted session, which `take_up` returns."""
-    own = session.opened.procedure.limits.max_cost_usd
+    own = session.opening.procedure.limits.max_cost_usd
 
     async def hold(council: "Council", listener: Listener, account: SessionReservation) -> Session:
         taken_up = await take_up()
@@ -222,10 +222,32 @@ def rejudge_job(
     return SessionJob(seat, hold, plan, hops, written="all")
 
 
+def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...] = ()) -> SessionJob:
+    """Put texts before a jury."""
+    question = own_question(request.texts) if request.question is None else request.question
+
+    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
+        return await council.judge(
+            request.texts,
+            question,
+            pass_mark=request.pass_mark,
+            expected=request.expected,
+            files=request.sources,
+            seed=request.seed,
+            category=request.category,
+            listener=listener,
+        )
+
+    def plan(council: "Council") -> Plan:
+        return council.plan_judge(request.texts, question, files=request.sources)
+
+    return SessionJob(partial(councils.council_of_jurors, request), hold, plan, hops, written="all")
+
+
 _log = logging.getLogger("witan.service")
 
 RETENTION_SECONDS = 3600.0
-"""Between two looks for sessions beyond the age that the history keeps."""
+"""Seconds between two looks for sessions beyond the age that the history keeps."""
 
 
 class Service:
@@ -336,7 +358,7 @@ class Service:
     @property
     def recent(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, or ended lately, the earliest first."""
-        return self._registry.all
+        return self._registry.sessions
 
     @property
     def reports(self) -> "HistoryReports":
@@ -345,7 +367,7 @@ class Service:
 
         return HistoryReports(self.history, self._seatings.config)
 
-    def running(self, session: str) -> RunningSession | None:
+    def find_running(self, session: str) -> RunningSession | None:
         """Return a session that is under way or has ended lately, by its whole name."""
         return self._registry.get(session)
 
@@ -387,8 +409,8 @@ class Service:
         client: Client = LOCAL,
     ) -> RunningSession:
         """Take up an interrupted session at its last finished seat."""
-        whole = await self.named(session)
-        with self._registry.alone(whole):
+        whole = await self.resolve_session(session)
+        with self._registry.claim_session(whole):
             record = await self._registry.session(whole)
             if record.status != "interrupted":
                 problem = f"the session {record.id} is over: there is nothing to take up"
@@ -410,7 +432,7 @@ class Service:
         client: Client = LOCAL,
     ) -> RunningSession:
         """Ask the seats that failed once more, in a session of its own; none given: all of them."""
-        record = await self._at_rest(session)
+        record = await self._load_resting(session)
         job = retry_job(self._seatings, record, seats, max_cost_usd)
         return await self._start(client, job)
 
@@ -426,12 +448,24 @@ class Service:
         record = await self._registry.session(session)
         return await self._start(client, rejudge_job(self._seatings, record, judging, hops))
 
+    async def judge(
+        self, request: JudgeRequest, client: Client = LOCAL, hops: tuple[str, ...] = ()
+    ) -> RunningSession:
+        """Put texts before a jury; errors as of `ask`."""
+        return await self._start(client, judge_job(self._seatings, request, hops))
+
+    async def plan_judge(self, request: JudgeRequest) -> tuple[Plan, float | None]:
+        """Plan a judgment of texts, and its ceiling."""
+        council = self._seatings.council_of_jurors(request)
+        plan = judge_job(self._seatings, request).plan(council)
+        return plan, council.procedure.limits.max_cost_usd
+
     async def plan_retry(
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
     ) -> tuple[Plan, float | None]:
         """Plan a retry by the record alone: nobody is seated; return its ceiling as well."""
-        record = await self._at_rest(session)
-        limits = with_ceiling(record.opened.procedure, max_cost_usd).limits
+        record = await self._load_resting(session)
+        limits = with_ceiling(record.opening.procedure, max_cost_usd).limits
         return plan_retry(record, tuple(seats) or None, limits), limits.max_cost_usd
 
     async def plan_rejudge(
@@ -451,14 +485,14 @@ class Service:
         """Return a session as it is recorded."""
         return await self._registry.session(name)
 
-    async def named(self, name: str) -> str:
+    async def resolve_session(self, name: str) -> str:
         """Return the whole name of a session; ``last`` is the latest."""
-        return await self._registry.named(name)
+        return await self._registry.resolve_session(name)
 
     async def forget(self, session: str) -> str | None:
         """Delete a session wholly; return what may still be read of it, and until when."""
-        whole = await self.named(session)
-        with self._registry.alone(whole):
+        whole = await self.resolve_session(session)
+        with self._registry.claim_session(whole):
             note = None
             if self.history is not None:
                 with suppress(UnknownName):  # it may never have been kept
@@ -471,12 +505,12 @@ class Service:
         self.draining = True
         with anyio.move_on_after(seconds):
             for running in [*self._held]:
-                await running.over()
+                await running.wait_for_end()
         with anyio.CancelScope(shield=True):
             for running in [*self._held]:
                 running.cancel()
             for running in [*self._held]:
-                await running.over()
+                await running.wait_for_end()
 
     async def _forget_expired_hourly(self, scope: anyio.CancelScope) -> None:
         history = self.history
@@ -488,8 +522,8 @@ class Service:
                         self._registry.drop(session)
                 await anyio.sleep(RETENTION_SECONDS)
 
-    async def _at_rest(self, name: str) -> Session:
-        whole = await self.named(name)
+    async def _load_resting(self, name: str) -> Session:
+        whole = await self.resolve_session(name)
         self._registry.check_at_rest(whole)
         return await self._registry.session(whole)
 
@@ -526,7 +560,7 @@ class Service:
         self._tasks.start_soon(running.stream.pace)
         with ExitStack() as undo:
             undo.callback(running.cancel)
-            await running.opened()
+            await running.wait_for_name()
             undo.pop_all()
         return running
 
@@ -572,7 +606,7 @@ class Service:
                     session = await job.hold(council, listener, account)
             failure = mishap.failure
         except HistoryError as error:
-            if len(running.stream) and running.stream.closed:
+            if len(running.stream) and running.stream.is_closed:
                 running.record_failure = error  # it was held; only its record is elsewhere
             else:
                 failure = error
@@ -586,11 +620,11 @@ class Service:
                 self._held.discard(running)
                 running.close(session, failure)
                 notify_over(self._observers, running)
-                self._registry.over(running)
+                self._registry.retire_session(running)
 
     def _listener(self, running: RunningSession, account: SessionReservation) -> Listener:
         watchers = [watch_session(observer, running) for observer in self._observers]
-        listeners = [running.take, lambda _: self._registry.opened(running), *watchers]
+        listeners = [running.take, lambda _: self._registry.keep_session(running), *watchers]
         return _SessionListener(running, account, listeners)
 
 
@@ -610,7 +644,7 @@ class _SessionListener:
 
     async def before_call(self, *, recorded: bool) -> None:
         """Say that something is called."""
-        await self._account.calling(self._running.id, recorded=recorded)
+        await self._account.await_record(self._running.id, recorded=recorded)
 
 
 def make_councils(
@@ -654,10 +688,10 @@ async def open_service(
     spent
         Where it is kept what clients have spent; None: nowhere.
     """
-    from witan.service.telemetry import Exporting, Spans, is_configured
+    from witan.service.telemetry import SpanExport, Spans, is_configured
 
     with Ledger(SystemClock(), spent) as ledger:
-        exporting = Exporting() if is_configured() else None
+        exporting = SpanExport() if is_configured() else None
         spans = [] if exporting is None else [Spans(exporting.provider)]
         try:
             async with Service.open(

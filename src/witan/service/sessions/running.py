@@ -91,7 +91,7 @@ class RunningSession:
         self._over = anyio.Event()
 
     @property
-    def named(self) -> bool:
+    def has_name(self) -> bool:
         """True once it was opened."""
         return self._id is not None
 
@@ -134,20 +134,20 @@ class RunningSession:
         """Stop: every call is cancelled, what came in is kept."""
         self.scope.cancel()
 
-    async def opened(self) -> None:
+    async def wait_for_name(self) -> None:
         """Wait until it has a name."""
         await self._opened.wait()
         if self._id is None and self._failure is not None:
             raise self._failure
 
-    async def ended(self) -> Session:
+    async def wait_for_session(self) -> Session:
         """Wait until nothing follows; return the session, which may have been interrupted."""
         await self._over.wait()
         if self._failure is not None:
             raise self._failure
         return self.session
 
-    async def over(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait until nothing follows, however it ended."""
         await self._over.wait()
 
@@ -177,7 +177,7 @@ class Observer(Protocol):
         """Return a listener for a session that is about to be held."""
         ...
 
-    def over(self, running: RunningSession, /) -> None:
+    def end_session(self, running: RunningSession, /) -> None:
         """Hear that nothing follows in it, whether or not it was closed."""
         ...
 
@@ -206,7 +206,7 @@ def notify_over(observers: Iterable[Observer], running: RunningSession) -> None:
     """Tell every observer that nothing follows in a session."""
     for observer in observers:
         with _contain(observer):
-            observer.over(running)
+            observer.end_session(running)
 
 
 def _contain(observer: Observer) -> AbstractContextManager[ContainedError]:
@@ -246,7 +246,7 @@ class SessionRegistry:
         return tuple(running for running in self._known.values() if running.under_way)
 
     @property
-    def all(self) -> tuple[RunningSession, ...]:
+    def sessions(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, or ended lately, the earliest first."""
         return tuple(self._known.values())
 
@@ -254,7 +254,7 @@ class SessionRegistry:
         """Return a session by its whole name."""
         return self._known.get(session)
 
-    def opened(self, running: RunningSession) -> None:
+    def keep_session(self, running: RunningSession) -> None:
         """Keep a session at hand, in place of what it was before it was taken up again."""
         before = self._known.get(running.id)
         if before is not running:
@@ -262,9 +262,9 @@ class SessionRegistry:
                 self._over.pop(before, None)
             self._known = {**self._known, running.id: running}
 
-    def over(self, running: RunningSession) -> None:
+    def retire_session(self, running: RunningSession) -> None:
         """Let go of the sessions that ended first, beyond those that are held at hand."""
-        if not running.named or self._known.get(running.id) is not running:
+        if not running.has_name or self._known.get(running.id) is not running:
             return
         self._over[running] = running.stream.n_bytes
         alone = self._history is None
@@ -290,7 +290,7 @@ class SessionRegistry:
             raise HistoryConflict("the server", problem, "let it end, or cancel it, first")
 
     @contextmanager
-    def alone(self, session: str) -> Iterator[None]:
+    def claim_session(self, session: str) -> Iterator[None]:
         """Let nobody else take up, or delete, a session at the same time."""
         self.check_at_rest(session)
         self._taken.add(session)
@@ -301,9 +301,9 @@ class SessionRegistry:
 
     async def session(self, name: str) -> Session:
         """Return a session as it is recorded, whole or as far as it came."""
-        whole = await self.named(name)
+        whole = await self.resolve_session(name)
         running = self._known.get(whole)
-        if running is not None and not (self._history and running.stream.interrupted):
+        if running is not None and not (self._history and running.stream.is_interrupted):
             return running.record
         if whole in self._of_files:
             return self._of_files[whole]
@@ -319,7 +319,7 @@ class SessionRegistry:
         self.drop(whole)  # another process took it up
         return record
 
-    async def named(self, name: str) -> str:
+    async def resolve_session(self, name: str) -> str:
         """Return the whole name of a session; ``last`` is the latest."""
         known = self._known
         if name in known or name in self._of_files:

@@ -21,7 +21,7 @@ from witan.deliberation.ports import Clock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, WitanError
 from witan.history.database import lock_file
-from witan.service.text import counted
+from witan.service.text import count_noun
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -113,12 +113,12 @@ class Ledger:
         """Leave the file to others."""
         self._held.close()
 
-    def spent(self, client: str) -> float:
+    def spent_usd(self, client: str) -> float:
         """Dollars of the last 24 hours, those held back included."""
         self._forget()
         return sum(line.usd for line in self._lines.values() if line.client == client)
 
-    def held_back(self, client: str) -> tuple[float, int]:
+    def reserved_usd(self, client: str) -> tuple[float, int]:
         """Return the dollars reserved for sessions under way, and their number."""
         self._forget()
         numbers = self._under_way & self._lines.keys()
@@ -131,7 +131,7 @@ class Ledger:
         """Hold dollars back."""
         reserved = ReservedAmount(secrets.token_hex(8), client, usd)
         self._under_way.add(reserved.number)
-        self._put(reserved, usd, reserved)
+        self._write_line(reserved, usd, reserved)
         return reserved
 
     def name(self, reserved: ReservedAmount, session: str | None, before_usd: float) -> None:
@@ -143,12 +143,12 @@ class Ledger:
             What that session had cost before it was taken up.
         """
         named = replace(reserved, session=session, before_usd=before_usd)
-        self._put(reserved, reserved.usd, None if session is None else named)
+        self._write_line(reserved, reserved.usd, None if session is None else named)
 
     def settle(self, reserved: ReservedAmount, usd: float, at: datetime | None = None) -> None:
         """Put what it cost in place of what was held back; by when, if that was not now."""
         self._under_way.discard(reserved.number)
-        self._put(reserved, usd, at=at)
+        self._write_line(reserved, usd, at=at)
 
     def drop(self, reserved: ReservedAmount) -> None:
         """Give back what was held back for nothing."""
@@ -188,7 +188,7 @@ class Ledger:
         later = self._unwritten.items()
         self._unwritten = {n: line for n, line in later if line is not lines.get(n)}
 
-    def _put(
+    def _write_line(
         self,
         reserved: ReservedAmount,
         usd: float,
@@ -273,12 +273,12 @@ def _lines(text: str) -> Iterator[tuple[str, _Line]]:
             at, usd = datetime.fromisoformat(record["at"]), float(record["usd"])
             if at.tzinfo is not None and isfinite(usd):
                 number, client = str(record["number"]), str(record["asker"])
-                yield number, _Line(client, at, usd, _still(number, client, usd, record))
+                yield number, _Line(client, at, usd, _read_reservation(number, client, usd, record))
         except (ValueError, KeyError, TypeError):
             continue
 
 
-def _still(
+def _read_reservation(
     number: str, client: str, usd: float, line: Mapping[str, object]
 ) -> ReservedAmount | None:
     """Read the reservation of a line; None: its amount is final."""
@@ -348,7 +348,7 @@ class SessionReservation:
         self._called = False
         self.before_usd = 0.0
 
-    async def calling(self, session: str, *, recorded: bool) -> None:
+    async def await_record(self, session: str, *, recorded: bool) -> None:
         """Wait until it outlives the process that something is called, and whose record tells what.
 
         Parameters
@@ -420,7 +420,7 @@ class ClientLimits:
             begun.popleft()
         if len(begun) >= client.per_minute:
             wait = begun[0] + MINUTE_SECONDS - now
-            most = counted(ceil(client.per_minute), "session")
+            most = count_noun(ceil(client.per_minute), "session")
             problem = f"{client.name} may begin {most} in a minute"
             raise Busy(problem, f"ask again in {ceil(wait)} s", wait)
         begun.append(now)
@@ -435,7 +435,7 @@ class ClientLimits:
         """
         if client.daily_usd is None:
             return client.max_cost_usd
-        left = client.daily_usd - self._ledger.spent(client.name)
+        left = client.daily_usd - self._ledger.spent_usd(client.name)
         if left <= 0:
             raise self._refusal(client, client.daily_usd)
         return left if client.max_cost_usd is None else min(left, client.max_cost_usd)
@@ -455,17 +455,17 @@ class ClientLimits:
         """
         if client.daily_usd is None:
             return
-        left = client.daily_usd - self._ledger.spent(client.name)
+        left = client.daily_usd - self._ledger.spent_usd(client.name)
         if left + ROUNDING_USD < least_usd:
             raise self._refusal(client, client.daily_usd, least_usd)
 
     def _refusal(self, client: Client, daily_usd: float, least_usd: float | None = None) -> Busy:
         """Sum what is spent and reserved, and say when to try again."""
-        reserved, n_held = self._ledger.held_back(client.name)
-        spent = self._ledger.spent(client.name) - reserved
+        reserved, n_held = self._ledger.reserved_usd(client.name)
+        spent = self._ledger.spent_usd(client.name) - reserved
         problem = f"{client.name} has spent ${spent:.4f} of the ${daily_usd:g} of its last 24 hours"
         if n_held:
-            under_way = counted(n_held, "session")
+            under_way = count_noun(n_held, "session")
             problem += f", and ${reserved:.4f} is held back for {under_way} under way"
         if least_usd is not None:
             problem += f"; this one needs at least ${least_usd:.4f}"
@@ -509,7 +509,7 @@ class ClientLimits:
             if left.session is None:
                 self._ledger.settle(left, 0.0)
                 continue
-            session = await _recorded(history, left.session)
+            session = await _recorded_session(history, left.session)
             if session is None:
                 continue
             usd = max(0.0, session.cost.committed_usd - left.before_usd)
@@ -517,7 +517,7 @@ class ClientLimits:
         await flush_ledger(self._ledger)
 
 
-async def _recorded(history: "History | None", name: str) -> Session | None:
+async def _recorded_session(history: "History | None", name: str) -> Session | None:
     """Return a session as a history has it; None: it does not."""
     if history is None:
         return None

@@ -75,7 +75,7 @@ class StreamMessage:
         """Its number and its mark: by these a reader says what it heard last."""
         return f"{self.seq}-{self.mark}"
 
-    def since(self, after: int) -> "StreamMessage":
+    def part_after(self, after: int) -> "StreamMessage":
         """Return the part after a lower number."""
         del after
         return self
@@ -111,7 +111,7 @@ class TextRun(StreamMessage):
         mark = secrets.token_hex(MARK_BYTES)
         super().__init__(self._piece, simulated=simulated, mark=mark)
 
-    def since(self, after: int) -> StreamMessage:
+    def part_after(self, after: int) -> StreamMessage:
         """Return the rest of the text, for a reader that has heard the pieces up to this number."""
         n_heard = bisect_right(self.seqs, after)
         if not n_heard:
@@ -155,12 +155,12 @@ _Text = tuple[str, str | None, int]
 
 
 @dataclass(slots=True)
-class _Gathering:
+class _PendingText:
     """A text under way: what of it is yet to be told, and how many pieces stand by themselves."""
 
     told_at: float = 0.0
     pending: Piece | None = None
-    alone: int = 0
+    n_single: int = 0
 
 
 class Stream:
@@ -183,12 +183,12 @@ class Stream:
         self._log: list[StreamMessage] = []
         self._held: list[e.Event] = []
         self._veil: SessionRedactor | None = None
-        self._written: dict[_Text, _Gathering] = {}
+        self._written: dict[_Text, _PendingText] = {}
         self._waiting = False
         self._gathered = anyio.Event()
         self._wake = anyio.Event()
         self._simulated = False
-        self.ended = False
+        self.has_ended = False
         self.failure: str | None = None
 
     def take(self, event: e.Event) -> None:
@@ -197,7 +197,7 @@ class Stream:
             self._gather(event)
             return
         if isinstance(event, e.SessionOpened):
-            self._simulated, self._veil = event.simulated, SessionRedactor(event)
+            self._simulated, self._veil = event.is_simulated, SessionRedactor(event)
         self._held.append(event)
         self.tell_gathered()
         self._forget_pieces(event)
@@ -205,22 +205,22 @@ class Stream:
 
     def end(self, failure: str | None = None) -> None:
         """Say that nothing follows: the session is closed, was interrupted, or failed."""
-        if self.ended:
+        if self.has_ended:
             return
         self.tell_gathered()
-        self.ended, self.failure = True, failure
+        self.has_ended, self.failure = True, failure
         self._gathered.set()
         self._rouse()
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """True once the session was closed."""
         return bool(self._log) and isinstance(self._log[-1].event, e.SessionClosed)
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """True if it ended before the session was closed."""
-        return self.ended and not self.closed
+        return self.has_ended and not self.is_closed
 
     @property
     def public_events(self) -> list[e.Event]:
@@ -256,15 +256,15 @@ class Stream:
                 yield entry
             if self._log and self._log[-1].seq > after:
                 continue
-            if self.ended:
+            if self.has_ended:
                 return
-            await self.changed()
+            await self.wait_for_change()
 
     def resume_point(self, last: str) -> int:
         """Return the number after which to go on for whoever received this last."""
         return resume_point(self._log, last, self.mark)
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Wait until something is told, or nothing follows any more."""
         await self._wake.wait()
 
@@ -274,9 +274,9 @@ class Stream:
 
     async def pace(self) -> None:
         """Tell what is gathered, again and again, until nothing follows."""
-        while not self.ended:
+        while not self.has_ended:
             await self._gathered.wait()
-            if not self.ended:
+            if not self.has_ended:
                 await anyio.sleep(PACE_SECONDS)
             self.tell_gathered()
 
@@ -297,7 +297,7 @@ class Stream:
     def _since(self, after: int) -> Iterator[StreamMessage]:
         # Sliced, as the log may change between two readings.
         rest = self._log[bisect_right(self._log, after, key=lambda entry: entry.seq) :]
-        return (entry.since(after) for entry in rest)
+        return (entry.part_after(after) for entry in rest)
 
     def _gather(self, piece: Piece) -> None:
         text = _text_of(piece)
@@ -308,7 +308,7 @@ class Stream:
             # The first piece of a text is what a reader waits for.
             self.tell_gathered()
             if gathering is None:
-                gathering = self._written[text] = _Gathering()
+                gathering = self._written[text] = _PendingText()
             gathering.told_at = self._seconds()
             self._tell_piece(gathering, piece)
             return
@@ -320,11 +320,11 @@ class Stream:
             self._waiting = True
             self._gathered.set()
 
-    def _tell_piece(self, gathering: _Gathering, piece: Piece) -> None:
+    def _tell_piece(self, gathering: _PendingText, piece: Piece) -> None:
         """Tell a piece; what was told long ago of a long text is kept as one."""
         self._tell(piece)
-        gathering.alone += 1
-        if gathering.alone < 2 * RECENT:
+        gathering.n_single += 1
+        if gathering.n_single < 2 * RECENT:
             return
         text = _text_of(piece)
         own = [each for each in self._log if _is_of(each.event, text)]
@@ -335,7 +335,7 @@ class Stream:
             for each in self._log
             if each is last or id(each) in recent or not _is_of(each.event, text)
         ]
-        gathering.alone = RECENT
+        gathering.n_single = RECENT
 
     def _forget_pieces(self, event: e.Event) -> None:
         """Drop the pieces of a text that is whole, or void."""

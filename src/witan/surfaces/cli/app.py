@@ -3,7 +3,8 @@
 import errno
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from types import MappingProxyType, TracebackType
 from typing import Any
@@ -18,11 +19,12 @@ from witan.surfaces.log_lines import guard_unread_logs
 from witan.surfaces.terminal import echo
 from witan.version import __version__
 
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""The errors of a stream that a disk, and not its user, fails."""
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""The errors of a stream that is closed, or whose disk fails."""
 
 BY_HAND: Mapping[str, str] = MappingProxyType(
     {
+        "batch": "Run a data set through a council, each row once.",
         "demo": "Watch a session of scripted members.",
         "import": "Take sessions from files into the history.",
         "export": "Write sessions of the history to a file.",
@@ -41,10 +43,12 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 
 MODULES: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("ask", "rejudge", "plan", "resume", "retry", "demo"), "ask"),
-        **dict.fromkeys(("tally", "compare", "explain", "recount"), "tally"),
+        **dict.fromkeys(("ask", "judge", "rejudge", "plan", "resume", "retry", "demo"), "ask"),
+        **dict.fromkeys(
+            ("tally", "compare", "calibrate", "estimate", "explain", "recount"), "tally"
+        ),
         **dict.fromkeys(("show", "vote", "forget"), "sessions"),
-        **{name: name for name in ("export", "init", "doctor", "serve")},
+        **{name: name for name in ("batch", "export", "init", "doctor", "serve")},
         "mcp": "serve",
         "import": "import_",
     }
@@ -98,12 +102,22 @@ class _LazyGroup(click.Group):
             ctx.fail(clean(str(UnknownName("command", args[0], COMMANDS))))
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _stopped_by_reader():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _stopped_by_reader():
             return super().invoke(ctx)
-        except BrokenPipeError:
-            # click would end with 1, as if something had failed; the reader had enough.
-            raise click.exceptions.Exit(_pipe_closed()) from None
+
+
+@contextmanager
+def _stopped_by_reader() -> Iterator[None]:
+    """End with the status of a closed pipe; click would end with 1, as after a failure."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise click.exceptions.Exit(_pipe_closed()) from None
 
 
 @click.group(
@@ -186,14 +200,16 @@ def _show_crash(
 
 
 def _open_closed_streams() -> None:
-    """Give a stream that was closed before we started a nowhere to read from or write to.
+    """Open streams that were closed before we started; standard output refuses what is written.
 
     In this order they take the descriptors that they should have: else a file opened later would.
     """
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        # Opened for reading, so that a lost answer ends the command as on a full disk.
+        nowhere = os.open(os.devnull, os.O_RDONLY)
+        sys.stdout = open(nowhere, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
 
@@ -208,7 +224,7 @@ def _is_misspelt(error: click.ClickException) -> bool:
 
 def _cannot_write(error: OSError) -> int:
     """Say what the system said, and drop what cannot be written anyway."""
-    is_stream = error.filename is None and error.errno in DISK_ERRORS
+    is_stream = error.filename is None and error.errno in WRITE_ERRORS
     what = "standard output cannot be written" if is_stream else "the system refused"
     where = f" {error.filename}" if error.filename else ""
     echo(clean(f"witan: {what}{where}: {error.strerror or error}"), err=True)

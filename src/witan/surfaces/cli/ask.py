@@ -13,7 +13,13 @@ import click
 
 from witan.errors import UnknownName, WitanError
 from witan.service.catalogue import find_operation
-from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeRequest, RetryRequest
+from witan.service.requests import (
+    JudgeRequest,
+    QuestionRequest,
+    RejudgeRequest,
+    ResumeRequest,
+    RetryRequest,
+)
 from witan.service.text import clean
 from witan.surfaces.cli.commands import command, parameter_options, print_result, take_parameters
 from witan.surfaces.cli.options import (
@@ -24,7 +30,7 @@ from witan.surfaces.cli.options import (
     record_options,
     recording_options,
     section,
-    stacked,
+    stack_options,
 )
 from witan.surfaces.cli.session import (
     Say,
@@ -98,7 +104,7 @@ output_options = section(
     ),
 )
 
-session_options = stacked(
+session_options = stack_options(
     recording_options,
     output_options,
     section(
@@ -127,18 +133,20 @@ def _one_question(
     return words[0] if words else None
 
 
+file_option = click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help="Give the council this text file with the question; - is standard input.",
+)
+
 _question_options = section(
     "Question",
     click.argument("question", nargs=-1, metavar="[QUESTION]", callback=_one_question),
-    click.option(
-        "-f",
-        "--file",
-        "files",
-        multiple=True,
-        type=click.Path(allow_dash=True),
-        metavar="FILE",
-        help="Give the council this text file with the question; - is standard input.",
-    ),
+    file_option,
     click.option(
         "--conversation",
         type=click.Path(allow_dash=True),
@@ -159,7 +167,7 @@ price_option = section(
     ),
 )
 
-council_options = stacked(
+council_options = stack_options(
     _question_options,
     parameter_options(QuestionRequest, without=("question", "conversation", "files")),
     section("Seats", config_option),
@@ -167,7 +175,7 @@ council_options = stacked(
 )
 """Options of the question, the seats, the settings and the limits."""
 
-jury_options = stacked(
+jury_options = stack_options(
     parameter_options(RejudgeRequest, without=("session",)),
     section("Seats", config_option),
     price_option,
@@ -195,16 +203,16 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
     """
     from dataclasses import replace
 
-    from witan.deliberation.learning import apply_learned
+    from witan.deliberation.learning import apply_lessons
     from witan.deliberation.planner import panel_separation
     from witan.service.trust import separation_sentence
 
     procedure = council.procedure
     if all(seat.simulated for seat in (*council.members, *council.jury)):
         return
-    if place is not None and procedure.graded and procedure.counting.prior == "learn":
+    if place is not None and procedure.asks_grades and procedure.counting.prior == "learn":
         learned = place.history.learn()
-        counting = apply_learned(procedure.counting, learned, "grades")
+        counting = apply_lessons(procedure.counting, learned, "grades")
         procedure = replace(procedure, counting=counting)
     separation = panel_separation(council.members, procedure, council.jury)
     if separation is not None:
@@ -270,11 +278,11 @@ def _question_reader(
 def plan_command(as_json: bool, **options: Any) -> None:
     """Plan a question."""
     read = _question_reader(options)
-    from witan.service.history_access import configured
+    from witan.service.history_access import load_history_config
     from witan.surfaces.cli.stored_sessions import open_history_if_any
 
     request, before = read()
-    with open_history_if_any(configured(options["config"], options["history"])) as history:
+    with open_history_if_any(load_history_config(options["config"], options["history"])) as history:
         councils = _planned_councils(options, history)
         councils.council(request)
         _print_plan("plan", request, councils, before, as_json=as_json)
@@ -305,7 +313,7 @@ def _planned_councils(
 
 def _print_plan(
     operation: str,
-    request: QuestionRequest | RetryRequest | RejudgeRequest,
+    request: QuestionRequest | RetryRequest | RejudgeRequest | JudgeRequest,
     councils: "LocalCouncils",
     sessions: "Sequence[Session]",
     *,
@@ -348,6 +356,66 @@ def rejudge_command(**options: Any) -> int:
         councils.council_of_jurors(request)
 
     return _run_again("rejudge", request, options, seat, ": no council gave its answers")
+
+
+@command(
+    "judge",
+    'judge answer.md --question "Why is the sky blue?" --pass-mark 7',
+    "judge new.md old.md --expected new.md",
+    "judge - --reference right.txt --json < reply.txt",
+    notes="""Each FILE is one text, and its name is that of the file; - is standard input. Exit
+status: 0 passed, or nothing was to pass, 1 failed, 5 too close to call; others as for witan
+ask.""",
+)
+@click.argument(
+    "texts", nargs=-1, required=True, type=click.Path(allow_dash=True), metavar="FILE..."
+)
+@section(
+    "Question",
+    click.option(
+        "--reference",
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        help="A right answer to judge by.",
+    ),
+    file_option,
+)
+@parameter_options(JudgeRequest, without=("texts", "reference", "files"))
+@section("Seats", config_option)
+@price_option
+@plan_option
+@stack_options(recording_options, output_options)
+def judge_command(texts: tuple[str, ...], **options: Any) -> int:
+    """Judge texts before the eyes of the user."""
+    output = SessionOutput.of(options)
+    request = _take_texts(texts, options)
+    if options["plan"]:
+        councils = _planned_councils(options)
+        councils.council_of_jurors(request)
+        _print_plan("plan_judge", request, councils, (), as_json=output.as_json)
+        return 0
+
+    def prepare(live: "LiveSession") -> SessionStart:
+        councils = live.councils(options["config"], dict(options["prices"]))
+        councils.council_of_jurors(request)
+        return SessionStart(find_operation("judge"), request, councils)
+
+    return run_session(output, partial(open_record, options), prepare)
+
+
+def _take_texts(paths: tuple[str, ...], options: Mapping[str, Any]) -> JudgeRequest:
+    """Read the texts, and make the request."""
+    reference = options["reference"]
+    inputs = (*paths, *options["files"], *(() if reference is None else (reference,)))
+    if inputs.count("-") > 1:
+        raise click.UsageError("standard input, -, can be read only once")
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        raise click.UsageError(f"{twice} is given twice; the texts need different names")
+    texts = read_files(paths, "FILE")
+    given: dict[str, Any] = {"texts": texts, "files": read_files(options["files"])}
+    if reference is not None:
+        [given["reference"]] = read_files((reference,), "--reference").values()
+    return take_parameters(JudgeRequest, {**options, **given})
 
 
 trust_option = click.option(
@@ -417,7 +485,7 @@ def _run_again(
     def prepare(live: "LiveSession") -> SessionStart:
         parent, trusted = find()
         if not options.get("trust", True) and not trusted:
-            refuse_untrusted(parent.opened.called)
+            refuse_untrusted(parent.opening.callable_seats)
         councils = live.councils(config, dict(options.get("prices", ())))
         seat(councils, parent)
         chosen = replace(request, session=parent.id)
@@ -474,7 +542,7 @@ def resume_command(**options: Any) -> int:
         if record.status != "interrupted":
             return record
         if not (options["trust"] or trusted):
-            refuse_untrusted(record.opened.called)
+            refuse_untrusted(record.opening.callable_seats)
         if (
             file is not None
             and live.place is not None
@@ -495,7 +563,7 @@ def resume_command(**options: Any) -> int:
 def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, Any]) -> None:
     """Delete a record that was set aside, once the history has all of it."""
     from witan.files.session_files import read_session
-    from witan.service.history_access import configured, is_rescued
+    from witan.service.history_access import is_rescued, load_history_config
     from witan.surfaces.cli.stored_sessions import open_history
 
     if file is None or options["no_history"] or not is_rescued(file):
@@ -503,7 +571,7 @@ def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, An
     # What cannot be compared stays.
     with suppress(WitanError, OSError):
         record = read_session(file)
-        with open_history(configured(config, options["history"]), reading=True) as history:
+        with open_history(load_history_config(config, options["history"]), reading=True) as history:
             stored = history.session(record.id)
         if stored == record and stored.status != "interrupted":
             file.unlink()

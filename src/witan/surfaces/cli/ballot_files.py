@@ -12,17 +12,17 @@ import click
 
 from witan.errors import NothingToCount, UnknownName
 from witan.service.ballots import SECTION, BallotFormat, Unread
-from witan.service.text import clean, counted, listed
+from witan.service.text import clean, count_noun, list_text
 from witan.surfaces.cli.commands import parameter_options, word_problem
 from witan.surfaces.cli.options import Status, section, strict_option
-from witan.surfaces.terminal import console, echo, styled
+from witan.surfaces.terminal import console, echo, style_line
 
 if TYPE_CHECKING:
     from witan.core.ballot import Ballot
     from witan.core.rubric import Rubric
     from witan.core.scale import Scale
     from witan.core.settings import Settings
-    from witan.deliberation.record import Imported
+    from witan.deliberation.record import SessionImport
     from witan.files.ballots import LineProblem
 
 
@@ -49,6 +49,10 @@ class Body:
     def __init__(self, options: Mapping[str, Any]) -> None:
         if list(options["files"]).count("-") > 1:
             raise click.UsageError("Standard input, -, can be read only once.")
+        if options["config"] is not None:
+            from witan.service.history_access import load_history_config
+
+            load_history_config(options["config"])  # a broken file is said though nothing needs it
         self.files: Sequence[str] = options["files"]
         self.format: str | None = options["format"]
         self.columns: Mapping[str, str] | None = options["columns"] or None
@@ -77,20 +81,20 @@ class Body:
 
     def __iter__(self) -> Iterator["Ballot"]:
         if len(self.files) == 1:
-            return self._each()
+            return self._read_files()
         from witan.files.evaluations import merge_graded
 
         # Logs of evaluations come a file per candidate: what one reviewer says is one ballot.
-        return iter(merge_graded(self._each()))
+        return iter(merge_graded(self._read_files()))
 
-    def _each(self) -> Iterator["Ballot"]:
+    def _read_files(self) -> Iterator["Ballot"]:
         from witan.core.ballot_records import is_simulated
 
         with ExitStack() as stack:
             watch = _Watch(stack)
             for path in self.files:
                 watch.file = path
-                for ballot in self._read(path):
+                for ballot in self._read_file(path):
                     self.n_ballots += 1
                     self.sessions[ballot.session] = None
                     self.reviewers[ballot.reviewer] = None
@@ -102,15 +106,15 @@ class Body:
                     yield ballot
         self._close()
 
-    def imported(self) -> Iterator["Imported"]:
+    def read_imports(self) -> Iterator["SessionImport"]:
         """Return the sessions in place of their ballots, each one whole."""
         from witan.files.evaluations import join_ballots
         from witan.files.imports import gather
 
-        whole = gather(self._imported())
+        whole = gather(self._gather_imports())
         return whole if len(self.files) == 1 else map(join_ballots, whole)
 
-    def _imported(self) -> Iterator["Imported"]:
+    def _gather_imports(self) -> Iterator["SessionImport"]:
         with ExitStack() as stack:
             watch = _Watch(stack)
             for path in self.files:
@@ -125,9 +129,9 @@ class Body:
         for scale in self.scales:
             echo(clean(f"note: {scale.sentence_with('--scale ')}"), err=True)
 
-    def _sessions(self, path: str) -> Iterable["Imported"]:
+    def _sessions(self, path: str) -> Iterable["SessionImport"]:
         if not self._is_file(path):
-            return [self._stored(path)]
+            return [self._read_stored(path)]
         from witan.files.imports import read_imports
 
         return read_imports(
@@ -146,7 +150,7 @@ class Body:
     @property
     def name(self) -> str:
         """Name the files."""
-        return listed(["standard input" if path == "-" else path for path in self.files])
+        return list_text(["standard input" if path == "-" else path for path in self.files])
 
     def match(self, settings: "Settings") -> None:
         """Say which weights and answers belong to nobody: a misspelt name must not pass unseen."""
@@ -160,12 +164,12 @@ class Body:
                     message = clean(str(UnknownName(kind, name, known)))
                     echo(f"{option} has no effect: {message}", err=True)
 
-    def _read(self, path: str) -> Iterable["Ballot"]:
+    def _read_file(self, path: str) -> Iterable["Ballot"]:
         if not self._is_file(path):
             from witan.core.ballot_records import mark_simulated
             from witan.core.scale_recognition import rescale
 
-            one = self._stored(path)
+            one = self._read_stored(path)
             cast = one.ballots if self.scale is None else rescale(one.ballots, self.scale)
             return map(mark_simulated, cast) if one.simulated else cast
         from witan.files.ballots import read_ballots
@@ -177,7 +181,7 @@ class Body:
             scale=self.scale,
             rubric=self.rubric,
             on_problem=self._note,
-            doubting=True,
+            reports_doubts=True,
             on_note=_say,
         )
 
@@ -189,14 +193,14 @@ class Body:
 
         return is_file(name, self.config, self.history)
 
-    def _stored(self, name: str) -> "Imported":
+    def _read_stored(self, name: str) -> "SessionImport":
         """Read a session of the history; say that people's ballots count here."""
         from witan.service.session_records import votes_beside
         from witan.surfaces.cli.stored_sessions import stored_session
 
         one = stored_session(name, self.config, self.history)
         if votes := votes_beside(one.ballots):
-            votes_by_people = counted(len(votes), "ballot") + " by people"
+            votes_by_people = count_noun(len(votes), "ballot") + " by people"
             echo(
                 f"{clean(one.session)}: {votes_by_people} counted as well; "
                 "its own outcome is that of the models",
@@ -214,7 +218,7 @@ class Body:
     def _close(self) -> None:
         """Say what could not be read; stop if there is nothing to count, or not under --strict."""
         unread, odd = (
-            listed([f"{counted(n, 'line')} of {clean(path)}" for path, n in problems.items()])
+            list_text([f"{count_noun(n, 'line')} of {clean(path)}" for path, n in problems.items()])
             for problems in (self.problems, self.odd)
         )
         if unread and self.strict:
@@ -222,11 +226,11 @@ class Body:
             raise click.exceptions.Exit(Status.FAILED)
         if unread:
             echo(
-                f"{unread} could not be read; {counted(self.n_ballots, 'ballot')} counted",
+                f"{unread} could not be read; {count_noun(self.n_ballots, 'ballot')} counted",
                 err=True,
             )
         if odd and self.strict:
-            names = listed([clean(path) for path in self.odd])
+            names = list_text([clean(path) for path in self.odd])
             echo(f"{names}: nothing is counted under --strict", err=True)
             raise click.exceptions.Exit(Status.FAILED)
         if (self.problems + self.odd).total() > PROBLEMS_SHOWN and odd:
@@ -256,4 +260,4 @@ class _Watch:
             return
         if self.status is None:
             self.status = self.stack.enter_context(console().status("reading"))
-        self.status.update(styled(f"reading {self.file}: {counted(n_ballots, 'ballot')}"))
+        self.status.update(style_line(f"reading {self.file}: {count_noun(n_ballots, 'ballot')}"))

@@ -30,7 +30,7 @@ from witan.surfaces.cli.options import (
     chart_option,
     json_option,
     section,
-    stacked,
+    stack_options,
 )
 from witan.surfaces.terminal import echo
 
@@ -152,7 +152,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         ),
         *(chart_option(name, words) for name, (words, _) in charts.items()),
     ]
-    return command(operation.name, *examples, notes=notes)(stacked(*options)(run))
+    return command(operation.name, *examples, notes=notes)(stack_options(*options)(run))
 
 
 def print_result(result: object, *, as_json: bool) -> None:
@@ -247,7 +247,7 @@ def parameter_options(
     without
         Parameters that the command makes by hand.
     """
-    return stacked(
+    return stack_options(
         *(
             section(
                 each.doc.section or "Options", _option(each, with_options(each.doc.text, declared))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.text import UNKNOWN, Page, counted, listed
+from witan.service.text import UNKNOWN, Page, count_noun, list_text
 from witan.surfaces.cli.commands import command, print_result
 from witan.surfaces.cli.options import Status, config_option, history_option, json_option
 from witan.surfaces.terminal import echo
@@ -43,9 +43,9 @@ def doctor_command(
     import anyio
 
     from witan.service.doctor import diagnose
-    from witan.service.history_access import configured
+    from witan.service.history_access import load_history_config
 
-    read = configured(config, history)
+    read = load_history_config(config, history)
     result = anyio.run(partial(diagnose, read, os.environ, offline=offline))
     if as_json:
         print_result(result, as_json=True)
@@ -73,7 +73,7 @@ def _write(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
         yield ""
         yield page.sentence("Servers on this machine", "bold")
     for server in diagnosis.servers:
-        models = listed(server.models) or "no model"
+        models = list_text(server.models) or "no model"
         yield page.sentence(f"{server.kind} at {server.url}: {models}", hang=2)
     yield ""
     yield page.sentence(f"History at {diagnosis.history.place}", "bold", hang=2)
@@ -100,8 +100,8 @@ def _verdict(diagnosis: "Diagnosis") -> str:
 
 
 def _council(members: Sequence[str], jury: Sequence[str]) -> str:
-    judges = f", judged by {listed(jury)}" if jury else ""
-    return f"{listed(members) or 'whoever is found'}{judges}"
+    judges = f", judged by {list_text(jury)}" if jury else ""
+    return f"{list_text(members) or 'whoever is found'}{judges}"
 
 
 def _profile(page: Page, profile: "ProfileFinding") -> Iterator[str]:
@@ -119,7 +119,7 @@ def _settings(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
     from witan.surfaces.report.document import Column
     from witan.surfaces.report.text import table
 
-    files = listed(diagnosis.files) or "none"
+    files = list_text(diagnosis.files) or "none"
     yield page.sentence(f"Configuration files read: {files}", "bold")
     columns = [
         Column("setting", "left"),
@@ -170,7 +170,7 @@ def _history(finding: "HistoryFinding") -> Iterator[str]:
         migrated = f"{history.migrated_at:%Y-%m-%d} by Witan {history.migrated_by}"
         size = f"{history.n_bytes / 1e6:,.1f} MB"
         yield f"{history.kind}{journal}, version {history.version} since {migrated}, {size}"
-        parts = [counted(history.n_sessions, "session")]
+        parts = [count_noun(history.n_sessions, "session")]
         parts += [f"{history.n_simulated:,} simulated"] if history.n_simulated else []
         parts += [f"{history.n_interrupted:,} interrupted"] if history.n_interrupted else []
         yield ", ".join(parts)

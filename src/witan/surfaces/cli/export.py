@@ -11,7 +11,7 @@ import click
 
 from witan.errors import HistoryError, NothingToCount, UnknownName
 from witan.service.stored_sessions import WindowParameters
-from witan.service.text import clean, counted, listed
+from witan.service.text import clean, count_noun, list_text
 from witan.surfaces.cli.commands import command, named_options, parameter_options, take_parameters
 from witan.surfaces.cli.options import (
     Status,
@@ -22,7 +22,7 @@ from witan.surfaces.cli.options import (
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.history import History, Imported, SessionSummary
+    from witan.history import History, SessionImport, SessionSummary
 
 
 MOST_NAMED = 20
@@ -72,10 +72,10 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
     """
     chosen = any(options[name] is not None for name in ("since", "until", "category"))
     _check(options, named=bool(sessions), chosen=chosen)
-    from witan.service.history_access import configured
+    from witan.service.history_access import load_history_config
     from witan.surfaces.cli.stored_sessions import open_history
 
-    with open_history(configured(config, options["history"]), reading=True) as history:
+    with open_history(load_history_config(config, options["history"]), reading=True) as history:
         if options["lake"] is not None:
             _write_lake(history, options)
             return Status.ANSWERED
@@ -89,7 +89,7 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
             raise NothingToCount(_describe_nothing(left_out, kind))
         damaged: list[str] = []
         whole = _read_whole(history, picked, damaged)
-        written = write(whole, "-" if _piped(options) else options["output"])
+        written = write(whole, "-" if _is_piped(options) else options["output"])
         where = history.url
     of_others = sum(one.relation in ("retried", "rejudged") for one in picked)
     _report_counts(
@@ -98,8 +98,11 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
         where,
     )
     if damaged:
-        names = clean(listed(damaged, most=MOST_NAMED))
-        echo(f"damaged, and not in the file: {counted(len(damaged), 'session')}: {names}", err=True)
+        names = clean(list_text(damaged, most=MOST_NAMED))
+        echo(
+            f"damaged, and not in the file: {count_noun(len(damaged), 'session')}: {names}",
+            err=True,
+        )
         return Status.FAILED
     return Status.ANSWERED
 
@@ -119,22 +122,22 @@ def _check(options: dict[str, Any], *, named: bool, chosen: bool) -> None:
     if options["format_"] is not None and options["kind"] in ("sessions", "battles"):
         raise click.UsageError(f"--format is for ballots; {options['kind']} are JSON Lines")
     output = options["output"] or "-"
-    if options["format_"] is None and _bare(output).suffix not in ENDINGS:
+    if options["format_"] is None and _without_packing(output).suffix not in ENDINGS:
         raise click.UsageError(
             f"{output}: no kind of file ends so; name it {', '.join(filter(None, ENDINGS))}, or "
             "choose with --format"
         )
-    if options["as_json"] and _piped(options):
+    if options["as_json"] and _is_piped(options):
         raise click.UsageError("standard output holds the export; with --json name a file: -o PATH")
 
 
-def _piped(options: dict[str, Any]) -> bool:
+def _is_piped(options: dict[str, Any]) -> bool:
     return options["output"] in (None, "-")
 
 
 def _writer(
-    options: dict[str, Any], nothing: "Counter[str]"
-) -> tuple[str, "Callable[[Iterator[Imported], str], int]"]:
+    options: dict[str, Any], empty_sessions: "Counter[str]"
+) -> tuple[str, "Callable[[Iterator[SessionImport], str], int]"]:
     """Choose the kind of export and its writer, which counts why sessions give nothing."""
     from witan.files.exports import write_battles, write_session_ballots, write_sessions
 
@@ -145,8 +148,8 @@ def _writer(
     if kind == "sessions":
         return kind, write_sessions
 
-    def passed_over(_: "Imported", instead: str) -> None:
-        nothing[instead] += 1
+    def passed_over(_: "SessionImport", instead: str) -> None:
+        empty_sessions[instead] += 1
 
     if kind == "battles":
         return kind, partial(write_battles, passed_over=passed_over)
@@ -157,7 +160,7 @@ ENDINGS = ("", ".jsonl", ".ndjson", ".json", ".csv", ".parquet")
 """Endings of the files that can be written, packed or not."""
 
 
-def _bare(output: str) -> Path:
+def _without_packing(output: str) -> Path:
     """The name of a file without the ending of its packing."""
     path = Path(output)
     return path.with_suffix("") if path.suffix in (".gz", ".zst") else path
@@ -165,7 +168,7 @@ def _bare(output: str) -> Path:
 
 def _holds_ballots(output: str | None) -> bool:
     """Check that a file of this name can hold nothing but ballots."""
-    return _bare("-" if output is None else output).suffix in (".csv", ".parquet")
+    return _without_packing("-" if output is None else output).suffix in (".csv", ".parquet")
 
 
 def _find_sessions(
@@ -196,10 +199,10 @@ def _pick(
 
 
 def _read_whole(
-    history: "History", picked: "Sequence[SessionSummary]", damaged: list[str]
-) -> "Iterator[Imported]":
+    history: "History", summaries: "Sequence[SessionSummary]", damaged: list[str]
+) -> "Iterator[SessionImport]":
     """Yield the sessions, whole; those that cannot be read any more are named in `damaged`."""
-    for one in picked:
+    for one in summaries:
         try:
             whole = history.export(one.session)
         except UnknownName:
@@ -214,7 +217,7 @@ def _read_whole(
 
 def _describe_nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
     if left_out:
-        n = counted(len(left_out), "simulated session")
+        n = count_noun(len(left_out), "simulated session")
         return f"there is nothing but {n}; --all writes their {kind}, too"
     return "no matching session to write; witan sessions lists what there is"
 
@@ -235,8 +238,10 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
         raise NothingToCount(nothing)
     if options["as_json"]:
         return
-    days = counted(done.days, "day")
-    echo(f"{counted(done.sessions, 'session')} of {days} written to {clean(str(lake))}", err=True)
+    days = count_noun(done.days, "day")
+    echo(
+        f"{count_noun(done.sessions, 'session')} of {days} written to {clean(str(lake))}", err=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,14 +265,14 @@ class _ExportCounts:
 
 def _report_counts(done: _ExportCounts, options: dict[str, Any], where: str) -> None:
     if done.of_scripts:
-        n = counted(done.of_scripts, "simulated session")
+        n = count_noun(done.of_scripts, "simulated session")
         echo(f"{n} left out; --all writes them, too", err=True)
     if done.nothing:
-        n = counted(sum(done.nothing.values()), "session")
-        why = listed([f"{held:,} with {instead}" for instead, held in done.nothing.items()])
+        n = count_noun(sum(done.nothing.values()), "session")
+        why = list_text([f"{held:,} with {instead}" for instead, held in done.nothing.items()])
         echo(f"{n} gave no {done.kind[:-1]}: {why}", err=True)
     if done.of_others and done.kind != "sessions":
-        n = counted(done.of_others, "session")
+        n = count_noun(done.of_others, "session")
         of = f"{n} retried or rejudged {'another' if done.of_others == 1 else 'others'}"
         echo(f"{of}, which {done.kind} do not say: imported, each counts by itself", err=True)
     if options["as_json"]:
@@ -275,5 +280,5 @@ def _report_counts(done: _ExportCounts, options: dict[str, Any], where: str) -> 
 
         echo(to_json({"history": where, "file": options["output"], **done.plain()}))
         return
-    name = "standard output" if _piped(options) else clean(options["output"])
-    echo(f"{counted(done.written, done.kind[:-1])} written to {name}", err=True)
+    name = "standard output" if _is_piped(options) else clean(options["output"])
+    echo(f"{count_noun(done.written, done.kind[:-1])} written to {name}", err=True)

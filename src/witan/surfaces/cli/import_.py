@@ -20,7 +20,7 @@ from witan.errors import (
 )
 from witan.service.ballots import SECTION, BallotFormat
 from witan.service.parameters import MOMENT
-from witan.service.text import clean, counted, listed
+from witan.service.text import clean, count_noun, list_text
 from witan.surfaces.cli.commands import command, parameter_options, word_problem, write_remedy
 from witan.surfaces.cli.options import (
     ParsedType,
@@ -31,7 +31,7 @@ from witan.surfaces.cli.options import (
     section,
     status_of,
 )
-from witan.surfaces.terminal import console, echo, styled
+from witan.surfaces.terminal import console, echo, style_line
 
 if TYPE_CHECKING:
     from witan.core.scale import Scale
@@ -106,7 +106,7 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
     """
     if files.count("-") > 1:
         raise click.UsageError("standard input, -, can be read only once")
-    from witan.service.history_access import configured, forget_expired
+    from witan.service.history_access import forget_expired, load_history_config
     from witan.service.operations.imports import FileOptions
     from witan.surfaces.cli.stored_sessions import open_history
 
@@ -121,7 +121,7 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
         at=at,
         session_prefix=options["prefix"],
     )
-    with open_history(configured(config, options["history"])) as history:
+    with open_history(load_history_config(config, options["history"])) as history:
         taking = _Importer(history, meaning, strict=options["strict"], quiet=options["as_json"])
         try:
             for file in files:
@@ -179,13 +179,13 @@ class _Tally:
             return f"{self.name}: nothing came in"
         if not self.sessions + self.ballots:
             return f"{self.name}: nothing new; {self._count_known()}"
-        parts = [counted(self.sessions, "session"), _ballots(self.ballots, self.by_people)]
+        parts = [count_noun(self.sessions, "session"), _ballots(self.ballots, self.by_people)]
         if self.already:
-            parts.append(f"{counted(self.already, 'session')} there already")
+            parts.append(f"{count_noun(self.already, 'session')} there already")
         return f"{self.name}: {' · '.join(parts)}"
 
     def _count_known(self) -> str:
-        n = counted(self.already, "session")
+        n = count_noun(self.already, "session")
         if self.before == self.files:
             return f"{'it' if self.files == 1 else 'all of it'} came in before, with {n}"
         return f"{n} {'is' if self.already == 1 else 'are'} there already"
@@ -215,8 +215,8 @@ class _Tally:
 
 def _ballots(n: int, by_people: int) -> str:
     if by_people == n and n:
-        return f"{counted(n, 'ballot')} by people"
-    return counted(n, "ballot") + (f", {by_people:,} by people" if by_people else "")
+        return f"{count_noun(n, 'ballot')} by people"
+    return count_noun(n, "ballot") + (f", {by_people:,} by people" if by_people else "")
 
 
 class _Importer:
@@ -238,7 +238,7 @@ class _Importer:
 
         tally = _Tally("standard input" if name == "-" else name)
         self._at = tally.name
-        for path in self._reported(tally, lambda: import_files(name)) or ():
+        for path in self._call_and_report(tally, lambda: import_files(name)) or ():
             self._take(tally, path)
         self.done.append(tally)
         if tally.files and not self.quiet:
@@ -251,7 +251,7 @@ class _Importer:
         """Say which files came in before the interruption."""
         words = ["interrupted"]
         if self._done:
-            words.append(f"{counted(self._done, 'file')} came in")
+            words.append(f"{count_noun(self._done, 'file')} came in")
         if self._at:
             words.append(f"{clean(self._at)} comes in wholly or not at all")
         return "; ".join([*words, "the same command again takes in what is missing"])
@@ -261,7 +261,7 @@ class _Importer:
 
         self._at = tally.name if path == "-" else path
         with _spinner(path):
-            taken = self._reported(
+            taken = self._call_and_report(
                 tally,
                 lambda: import_file(
                     self.history,
@@ -277,7 +277,7 @@ class _Importer:
         self._at = ""
         self._done += 1
 
-    def _reported(self, tally: _Tally, call: Any) -> Any:
+    def _call_and_report(self, tally: _Tally, call: Any) -> Any:
         """Call, and tell what is wrong with the file; trouble with the history ends it all."""
         try:
             return call()
@@ -307,11 +307,11 @@ class _Importer:
         left_out = [problem for problem in tally.problems if not problem.read]
         files = Counter(p.path if p.path in beside else tally.name for p in left_out)
         for name, n in files.items():
-            unread = f"{counted(n, 'line')} of {clean(name)} could not be read"
+            unread = f"{count_noun(n, 'line')} of {clean(name)} could not be read"
             echo(f"{unread}{outcome}", err=True)
         odd = len(tally.problems) - len(left_out)
         if odd and self._shown > PROBLEMS_SHOWN and not self.strict:
-            of = f"{counted(odd, 'line')} of {clean(tally.name)}"
+            of = f"{count_noun(odd, 'line')} of {clean(tally.name)}"
             echo(f"{of} came in with what does not count", err=True)
         if tally.problems and self.strict:
             if not files:
@@ -334,14 +334,14 @@ class _Importer:
             raise click.exceptions.Exit(self.status)
         if not any(tally.sessions + tally.already for tally in self.done):
             names = [tally.name for tally in self.done]
-            raise NothingToCount(f"there is no session in {listed(names)}")
+            raise NothingToCount(f"there is no session in {list_text(names)}")
 
 
 def _spinner(path: str) -> Any:
     """Something that moves while a large file is read, on a terminal."""
     if not sys.stderr.isatty() or not _is_large(path):
         return nullcontext()
-    return console().status(styled(f"importing {Path(path).name}"))
+    return console().status(style_line(f"importing {Path(path).name}"))
 
 
 def _is_large(path: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.errors import NoCouncil
-from witan.service.text import clean, listed
+from witan.service.text import clean, list_text
 from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.options import Status
 from witan.surfaces.terminal import echo
@@ -58,14 +58,14 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     path = user_file(os.environ) if user else output or Path(FILE_NAME)
     asking = _Dialogue(silent=options["yes"])
     _check_overwriting(path, asking, force=options["force"])
-    seats = _with_prices(_named(options["members"]) or _choose_providers(asking))
+    seats = _with_prices(_parse_members(options["members"]) or _choose_providers(asking))
     ceiling = options["max_cost"]
     if ceiling is not None and not 0 <= ceiling < float("inf"):
         raise click.UsageError(f"--max-cost cannot be {ceiling}; expected US dollars, 0 or more")
     lengths = _lengths()
     made = draft(seats, os.environ, ceiling=ceiling, trusted=user, lengths=lengths)
     if ceiling is None and made.ceiling is not None:
-        given = _ceiling(made, asking)
+        given = _ask_ceiling(made, asking)
         made = draft(seats, os.environ, ceiling=given, trusted=user, lengths=lengths)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(made.text.encode(), path)
@@ -79,11 +79,14 @@ def _lengths() -> "Lengths":
     """Return the lengths of earlier replies, by which `witan plan` expects a cost, too."""
     from witan.deliberation.plan import TYPICAL
     from witan.errors import ConfigError, WitanError
-    from witan.service.history_access import configured
+    from witan.service.history_access import load_history_config
     from witan.surfaces.cli.stored_sessions import open_history_if_any
 
     try:
-        with open_history_if_any(configured(None)) as history, suppress(WitanError, ValueError):
+        with (
+            open_history_if_any(load_history_config(None)) as history,
+            suppress(WitanError, ValueError),
+        ):
             return TYPICAL if history is None else history.lengths()
     except ConfigError:  # the file that is to be overwritten cannot be read
         pass
@@ -114,14 +117,14 @@ class _Dialogue:
             echo(clean(text), err=True)
 
 
-def _check_overwriting(path: Path, asking: _Dialogue, *, force: bool) -> None:
+def _check_overwriting(path: Path, dialogue: _Dialogue, *, force: bool) -> None:
     if force or not (path.exists() or path.is_symlink()):
         return
-    if asking.ask(f"{path} exists; overwrite it? (y/n)", "n").lower() not in ("y", "yes"):
+    if dialogue.ask(f"{path} exists; overwrite it? (y/n)", "n").lower() not in ("y", "yes"):
         raise click.UsageError(f"{path} exists and was left as it is; --force overwrites it")
 
 
-def _named(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
+def _parse_members(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
     """Return the seats of the option."""
     from witan.models.seats import name_seats, parse_seat
 
@@ -142,7 +145,7 @@ def _with_prices(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
     return anyio.run(partial(price_by_lists, seats, os.environ))
 
 
-def _choose_providers(asking: _Dialogue) -> "tuple[SeatSpec, ...]":
+def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
     """Return the members that are chosen of what the keys and servers found here offer."""
     from functools import partial
 
@@ -166,12 +169,12 @@ def _choose_providers(asking: _Dialogue) -> "tuple[SeatSpec, ...]":
     }
     used = list(keys)
     if keys:
-        asking.say(f"Keys found: {listed([*dict.fromkeys(keys.values())], most=len(keys))}")
-        names = asking.ask("Which providers to use, with commas between?", ",".join(keys))
+        dialogue.say(f"Keys found: {list_text([*dict.fromkeys(keys.values())], most=len(keys))}")
+        names = dialogue.ask("Which providers to use, with commas between?", ",".join(keys))
         used = [name.strip() for name in names.split(",") if name.strip()]
         for name in used:
             if name not in keys:
-                known = listed([*keys], most=len(keys))
+                known = list_text([*keys], most=len(keys))
                 raise click.UsageError(f"there is no key for {name!r}; there is one for {known}")
     providers = {n: p for n, p in PROVIDERS.items() if n in used or n not in keys}
     sources, problems = anyio.run(partial(find_sources, os.environ, providers=providers))
@@ -181,27 +184,27 @@ def _choose_providers(asking: _Dialogue) -> "tuple[SeatSpec, ...]":
             "export a key such as OPENAI_API_KEY, or name the members with --member",
         )
     for problem in problems:
-        asking.say(problem)
+        dialogue.say(problem)
     sources = sort_by_known_price(sources)
     offers = [spec for source in sources for spec in source[:OFFERED]]
     seats = deal(sources)
     seats = seats * FEWEST if len(seats) == 1 else seats
     offers += [seat for seat in seats if seat not in offers]
-    return name_seats(_pick(offers, seats, asking))
+    return name_seats(_pick(offers, seats, dialogue))
 
 
 def _pick(
-    offers: "list[SeatSpec]", default: "list[SeatSpec]", asking: _Dialogue
+    offers: "list[SeatSpec]", default: "list[SeatSpec]", dialogue: _Dialogue
 ) -> "list[SeatSpec]":
     """Return the offers whose numbers are given, or seats as they are written."""
     from witan.models.seats import parse_seat
     from witan.service.council_discovery import price_shown
 
-    asking.say("Models, with US dollars per million tokens read / written:")
+    dialogue.say("Models, with US dollars per million tokens read / written:")
     for number, spec in enumerate(offers, start=1):
-        asking.say(f"{number:4}  {spec.source}  {price_shown(spec, os.environ)}")
+        dialogue.say(f"{number:4}  {spec.source}  {price_shown(spec, os.environ)}")
     numbers = ",".join(str(offers.index(seat) + 1) for seat in default)
-    given = asking.ask("Which members, as numbers or seats with commas between?", numbers)
+    given = dialogue.ask("Which members, as numbers or seats with commas between?", numbers)
     chosen = []
     for word in (word.strip() for word in given.split(",") if word.strip()):
         if word.isdecimal():
@@ -215,14 +218,14 @@ def _pick(
     return chosen
 
 
-def _ceiling(made: "Draft", asking: _Dialogue) -> float:
+def _ask_ceiling(draft: "Draft", dialogue: _Dialogue) -> float:
     """Return the ceiling that is answered, in US dollars."""
     from witan.service.council_discovery import QUESTION
 
-    if made.expected:
+    if draft.expected:
         length = f"{len(QUESTION):,} characters"
-        asking.say(f"A question of {length} is expected to cost ${made.expected:.4f}.")
-    words = asking.ask("US dollars that one question may cost at most?", f"{made.ceiling:g}")
+        dialogue.say(f"A question of {length} is expected to cost ${draft.expected:.4f}.")
+    words = dialogue.ask("US dollars that one question may cost at most?", f"{draft.ceiling:g}")
     try:
         ceiling = float(words.lstrip("$"))
     except ValueError:

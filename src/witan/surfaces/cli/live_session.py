@@ -21,17 +21,17 @@ from witan.files.session_files import write_session
 from witan.models.seats import describe_risk
 from witan.service.history_access import RecordingPlace
 from witan.service.local_councils import LocalCouncils
-from witan.service.operations.ask import ClientService
 from witan.service.session_recording import SessionRecorder
 from witan.service.sessions import LOCAL, RunningSession, Service
-from witan.service.telemetry import Exporting, Spans, is_configured
+from witan.service.stored_sessions import ClientService
+from witan.service.telemetry import SpanExport, Spans, is_configured
 from witan.service.text import Folding, Page, clean, readable, span
 from witan.service.trust import missing_text, session_trust
 from witan.surfaces.cli.options import Status
 from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board, FinalText
 from witan.surfaces.report.outcome import outcome_report
-from witan.surfaces.report.session import legend_text
+from witan.surfaces.report.session import judgment_report, legend_text
 from witan.surfaces.report.text import report_text
 from witan.surfaces.terminal import echo
 
@@ -110,12 +110,12 @@ class LiveSession:
             if exporting is not None:
                 exporting.close()
 
-    def _open_exporter(self) -> Exporting | None:
+    def _open_exporter(self) -> SpanExport | None:
         """Open what sends spans; None: it is not configured, or cannot be opened."""
         if not is_configured():
             return None
         try:
-            return Exporting()
+            return SpanExport()
         except MissingExtra as error:
             if not self.output.quiet:
                 echo(f"{error}; OTEL_TRACES_EXPORTER=none turns them off", err=True)
@@ -135,12 +135,12 @@ class LiveSession:
             self._leave_open(left, start)
         return status
 
-    async def _follow(self, start: "SessionStart", exporting: Exporting | None) -> None:
+    async def _follow(self, start: "SessionStart", exporting: SpanExport | None) -> None:
         observers = [] if exporting is None else [Spans(exporting.provider)]
         async with anyio.create_task_group() as group:
             self._scope = group.cancel_scope
             if sys.platform != "win32":
-                group.start_soon(self._heed)
+                group.start_soon(self._wait_for_signal)
             try:
                 async with Service.open(
                     start.councils,
@@ -150,14 +150,14 @@ class LiveSession:
                 ) as service:
                     subject = ClientService(service, LOCAL)
                     running = await start.operation.handler(subject, start.request)
-                    await running.over()
+                    await running.wait_for_end()
                     self._failure = self._failure or running.failure
                     self.session = Session.of(self.recorder.events)
             except WitanError as error:  # raised here, it would come out wrapped in a group
                 self._failure = self._failure or error
             group.cancel_scope.cancel()
 
-    async def _heed(self) -> None:
+    async def _wait_for_signal(self) -> None:
         """Wait for Ctrl-C or its like; the first ends the session in order, a second at once."""
         # Who has it ignored, as nohup does, wants to go on when the terminal is gone.
         ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -174,7 +174,7 @@ class LiveSession:
         """Show every event of the session."""
         return self._show
 
-    def over(self, running: RunningSession) -> None:
+    def end_session(self, running: RunningSession) -> None:
         """Leave the end to `run`."""
 
     def _show(self, event: e.Event) -> None:
@@ -190,13 +190,13 @@ class LiveSession:
             self._failure = error
             self._stop()
         if self.panel is not None:
-            self.board = self.board.after(event)
+            self.board = self.board.apply_event(event)
             self.panel.show(self.board)
 
     def _simulated(self, event: e.Event) -> bool:
         """Check that any seat of this session plays a script."""
         if isinstance(event, e.SessionOpened):
-            self._scripted = event.simulated
+            self._scripted = event.is_simulated
         return self._scripted
 
     def _wait(self, sentence: str) -> None:
@@ -228,23 +228,25 @@ class LiveSession:
             with suppress(OSError):
                 _print_record(Session.of(self.recorder.events))
 
-    def _say_remains(self, why: str) -> str:
+    def _say_remains(self, reason: str) -> str:
         """Keep what came in; say where it is, and how to go on."""
         place = self.recorder.interrupt()
         if place is None:
-            return f"{why} before the session was opened"
+            return f"{reason} before the session was opened"
         unkept = "" if place.problem is None else f"the history did not keep it ({place.problem}); "
         if place.failure is not None:
             if not place.in_history:
-                return f"{why}; {unkept}nothing is kept: {place.failure}"
+                return f"{reason}; {unkept}nothing is kept: {place.failure}"
             unkept = f"{place.failure}; "
         again = place.session.id if place.file is None else shlex.quote(str(place.file))
         own = place.in_history and self.place is not None and self.place.own
         trust = (
-            "" if own or not any(map(describe_risk, place.session.opened.called)) else " --trust"
+            ""
+            if own or not any(map(describe_risk, place.session.opening.callable_seats))
+            else " --trust"
         )
         again = f"witan resume {again}{self._history_option}{trust}"
-        return f"{why}; {unkept}{place.session.progress} kept; resume with: {again}"
+        return f"{reason}; {unkept}{place.session.progress} kept; resume with: {again}"
 
     @property
     def _history_option(self) -> str:
@@ -279,12 +281,12 @@ class LiveSession:
         again = f"witan import {shlex.quote(str(rescued))}{self._history_option}"
         return f"{unkept}; its record is {rescued}; put it in with: {again}"
 
-    def _leave_open(self, left: Session, start: "SessionStart") -> None:
+    def _leave_open(self, session: Session, start: "SessionStart") -> None:
         """Leave a session open that was resumed in vain: closed, it could never be resumed."""
         if start.file is not None and self.output.save == start.file:
-            write_session(left, start.file)
-        where = left.id if start.file is None else start.file
-        spent = left.cost != start.sessions[0].cost
+            write_session(session, start.file)
+        where = session.id if start.file is None else start.file
+        spent = session.cost != start.sessions[0].cost
         came = "nothing more came of it but its cost" if spent else "nothing more came of it"
         echo(f"{came}: {where} stays interrupted, to be resumed", err=True)
 
@@ -303,7 +305,7 @@ class LiveSession:
         page = Page.of(sys.stderr)
         if self.output.quiet:
             voice = self.voice
-            unmarked = session.simulated and voice.wanted and not (voice.mark or voice.legend)
+            unmarked = session.is_simulated and voice.wanted and not (voice.mark or voice.legend)
             if parts := [*filter(None, ["simulated" if unmarked else "", missing_text(session)])]:
                 echo(page.sentence(" · ".join(parts), hang=2), err=True)
             return
@@ -347,8 +349,10 @@ class _Voice:
         """Say what of the text was not said yet; without a text, the standings."""
         text = session.text
         if text is None:
-            if session.outcome is not None:
-                report = outcome_report(session.outcome, simulated=session.simulated)
+            if session.verdict is not None:
+                self._write("\n".join(report_text(self.page, judgment_report(session))))
+            elif session.outcome is not None:
+                report = outcome_report(session.outcome, simulated=session.is_simulated)
                 self._write("\n".join(report_text(self.page, report)))
         else:
             rest, void = self.final.end(text)
@@ -389,14 +393,27 @@ class _Voice:
         echo(start + body, nl=self.at_line_start)
 
 
+DECIDED: Mapping[str | None, Status] = MappingProxyType(
+    {
+        None: Status.ANSWERED,
+        "passed": Status.ANSWERED,
+        "failed": Status.FAILED,
+        "too close to call": Status.TIED,
+    }
+)
+"""Exit status by the decision on texts; None: nothing was to be decided."""
+
+
 def session_status(session: Session, *, require_winner: bool = False) -> Status:
     """Return the exit status of a session."""
     if session.outcome is None and not session.answers_agree:
         return Status.OVER_BUDGET if session.over_budget else Status.NO_QUORUM
+    if (verdict := session.verdict) is not None:
+        return DECIDED[verdict.decision]
     if require_winner and (session.outcome is None or session.outcome.clear_leader is None):
         return Status.TIED
     approved = session.synthesis is not None and session.synthesis.approved is True
-    if session.opened.procedure.mode == "verdict" and not approved:
+    if session.opening.procedure.mode == "verdict" and not approved:
         return Status.FAILED
     return Status.ANSWERED
 

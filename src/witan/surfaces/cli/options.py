@@ -56,7 +56,7 @@ FEW_OPTIONS = 12
 """So many options need no headings."""
 
 
-def stacked(*decorators: Decorator[Any]) -> Decorator[Any]:
+def stack_options(*decorators: Decorator[Any]) -> Decorator[Any]:
     """Apply decorators so that their options stand in the help in this order."""
 
     def apply(command: F) -> F:
@@ -72,7 +72,7 @@ def section(heading: str, *decorators: Decorator[Any]) -> Decorator[Any]:
 
     def apply(command: F) -> F:
         before = len(_parameters_of(command))
-        command = stacked(*decorators)(command)
+        command = stack_options(*decorators)(command)
         for parameter in _parameters_of(command)[before:]:
             _HEADINGS[parameter] = heading
         return command
@@ -138,7 +138,7 @@ json_option = section(
 )
 
 
-record_options = stacked(
+record_options = stack_options(
     click.option("--json", "as_json", is_flag=True, help="Print the record as one JSON object."),
     click.option(
         "--events", is_flag=True, help="Print every event as a line of JSON, as it happens."
@@ -216,11 +216,11 @@ recording_options = section("History", history_option, no_history_option)
 
 def open_record(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
     """Open the history that the options of `recording_options` mean; None: it is not to be kept."""
-    from witan.service.history_access import configured, open_recording
+    from witan.service.history_access import load_history_config, open_recording
 
     if options["no_history"] and options["history"] is not None:
         raise click.UsageError("choose --history or --no-history, not both")
     if options["no_history"]:
         return None
     file: Path | None = options.get("config")
-    return open_recording(configured(file, options["history"]), file, say)
+    return open_recording(load_history_config(file, options["history"]), file, say)

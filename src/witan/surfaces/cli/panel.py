@@ -10,11 +10,11 @@ from rich.constrain import Constrain
 from rich.live import Live
 from rich.table import Table
 
-from witan.service.text import Page, counted, decimals, number
+from witan.service.text import Page, count_noun, decimals, number
 from witan.surfaces import terminal
 from witan.surfaces.report.document import Column
 from witan.surfaces.report.text import table
-from witan.surfaces.terminal import styled
+from witan.surfaces.terminal import style_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +30,7 @@ PLOT_COLUMNS = 21
 """Width of the little plot of intervals."""
 
 ECHO_COLUMNS = 3
-"""Left free at the right: the ^C that a terminal echoes must not shift what is drawn over."""
+"""Columns free at the right, so that an echoed ^C shifts nothing that is drawn over."""
 
 NARROWEST = 60 - ECHO_COLUMNS
 """A picture narrower than this has no room for amounts."""
@@ -96,7 +96,7 @@ class Panel:
 
     def say(self, text: str) -> None:
         """Print a line above the picture."""
-        self._console.print(styled(text))
+        self._console.print(style_line(text))
 
     def close(self, *, keep: bool = True) -> None:
         """Stop drawing; the last picture stays and stays true, unless it is not worth keeping."""
@@ -107,9 +107,9 @@ class Panel:
 
     def __rich_console__(self, console: "Console", options: ConsoleOptions) -> RenderResult:
         if self._board is None:
-            yield styled(f"witan · seating the council · {self._since(self._began)}", "bold")
+            yield style_line(f"witan · seating the council · {self._since(self._began)}", "bold")
             return
-        board = self._board.settled() if self._settled else self._board
+        board = self._board.settle() if self._settled else self._board
         # What is drawn for the last time may scroll; before, it has to fit the screen.
         room = None if self._settled else console.size.height - 1
         width = options.max_width - ECHO_COLUMNS
@@ -119,21 +119,21 @@ class Panel:
     def _picture(
         self, board: "Board", options: ConsoleOptions, room: int | None
     ) -> "Iterator[Text | Table]":
-        visible, n_standings = _fitting(board, room)
-        yield styled(self._title(board), "bold", one_line=True)
+        visible, n_standings = _fit_seats(board, room)
+        yield style_line(self._title(board), "bold", one_line=True)
         yield self._seats(visible, board.writer, options)
         if hidden := len(board.seats) - len(visible):
-            more = f"… and {counted(hidden, 'more seat')}, none of them waited for"
-            yield styled(more, "dim", one_line=True)
+            more = f"… and {count_noun(hidden, 'more seat')}, none of them waited for"
+            yield style_line(more, "dim", one_line=True)
         if board.outcome is not None and n_standings:
-            yield from _ranking(board.outcome, board.counted, options, n_standings)
+            yield from _ranking(board.outcome, board.n_counted, options, n_standings)
         for news in board.news[-NEWS_SHOWN:]:
-            yield styled(news, "yellow", one_line=True)
+            yield style_line(news, "yellow", one_line=True)
 
     def _title(self, board: "Board") -> str:
-        parts = ["witan", board.doing, self._since(board.began or self._began)]
-        if board.unsaved and not self._settled:
-            parts.append(board.unsaved)
+        parts = ["witan", board.stage_text, self._since(board.began or self._began)]
+        if board.unsaved_remark and not self._settled:
+            parts.append(board.unsaved_remark)
         return " · ".join(["simulated", *parts] if board.scripted else parts)
 
     def _seats(
@@ -155,15 +155,15 @@ class Panel:
 
     def _row(self, line: "LiveLine", name: str, options: ConsoleOptions) -> "Iterator[Text]":
         mark, style = GLYPHS[line.mark]
-        yield styled(mark, style)
-        yield styled(name)
-        yield styled(line.status, style)
+        yield style_line(mark, style)
+        yield style_line(name)
+        yield style_line(line.status, style)
         if _is_wide(options):
-            yield styled(line.amount, "dim")
-        elapsed = line.elapsed(self._now())
-        yield styled(line.seconds if elapsed is None else f"{elapsed:.1f} s", "dim")
+            yield style_line(line.amount, "dim")
+        elapsed = line.elapsed_seconds(self._now())
+        yield style_line(line.seconds if elapsed is None else f"{elapsed:.1f} s", "dim")
         notes = [*(["simulated"] if line.simulated else []), *([line.note] if line.note else [])]
-        yield styled(" · ".join(notes), "dim")
+        yield style_line(" · ".join(notes), "dim")
 
     def _since(self, start: datetime) -> str:
         return f"{max((self._now() - start).total_seconds(), 0.0):.1f} s"
@@ -177,7 +177,7 @@ def _longest_name(options: ConsoleOptions) -> int:
     return min(24, options.max_width // 4)
 
 
-def _fitting(board: "Board", room: int | None) -> "tuple[Sequence[LiveLine], int]":
+def _fit_seats(board: "Board", room: int | None) -> "tuple[Sequence[LiveLine], int]":
     """Return the seats, and how many standings, that so many lines hold: those at work go last."""
     outcome = board.outcome
     n_standings = 0 if outcome is None or not outcome.leaders else len(outcome.standings)
@@ -188,7 +188,7 @@ def _fitting(board: "Board", room: int | None) -> "tuple[Sequence[LiveLine], int
     excess = around + len(board.seats) + ranking - room
     if excess <= 0:
         return board.seats, n_standings
-    at_rest = [line.name for line in board.seats if not line.running]
+    at_rest = [line.name for line in board.seats if not line.is_running]
     hidden = set(at_rest[: excess + 1])  # one more, for the line that says how many
     visible = [line for line in board.seats if line.name not in hidden]
     left = room - around - len(visible) - 1
@@ -200,8 +200,8 @@ def _ranking(
     outcome: "Outcome", n_ballots: int, options: ConsoleOptions, n_shown: int
 ) -> "Iterator[Text | Table]":
     """Draw the standings: rank, candidate, score; with room, the interval."""
-    after = f"ranking by {outcome.rule} after {counted(n_ballots, 'ballot')}"
-    yield styled(after, "bold", one_line=True)
+    after = f"ranking by {outcome.rule} after {count_noun(n_ballots, 'ballot')}"
+    yield style_line(after, "bold", one_line=True)
     lines = outcome.standings[:n_shown]
     digits = decimals([line.score for line in outcome.standings])
     tied = outcome.tied_for_best if len(outcome.tied_for_best) > 1 else ()
@@ -217,9 +217,9 @@ def _ranking(
     visible = [(column, cells) for column, cells in columns if any(cells)]
     rows = [*zip(*(cells for _, cells in visible), strict=True)]
     for line in table(Page(options.max_width), [column for column, _ in visible], rows):
-        yield styled(line, one_line=True)
+        yield style_line(line, one_line=True)
     if more := len(outcome.standings) - n_shown:
-        yield styled(f"… and {counted(more, 'more candidate')}", "dim")
+        yield style_line(f"… and {count_noun(more, 'more candidate')}", "dim")
 
 
 def _interval(line: "Standing", digits: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.service.catalogue import find_operation
-from witan.service.history_access import configured
+from witan.service.history_access import load_history_config
 from witan.surfaces.cli.ballot_files import format_options
 from witan.surfaces.cli.commands import Open, value_command
 from witan.surfaces.cli.options import (
@@ -18,7 +18,7 @@ from witan.surfaces.cli.options import (
     config_option,
     history_option,
     section,
-    stacked,
+    stack_options,
 )
 from witan.surfaces.cli.stored_sessions import LocalSessions, open_sessions
 from witan.surfaces.terminal import echo
@@ -44,7 +44,7 @@ engine_option = click.option(
 )
 
 
-source_options = stacked(
+source_options = stack_options(
     click.argument("files", nargs=-1, metavar="[FILE|ID]...", type=click.Path(allow_dash=True)),
     format_options,
     section("History", history_option, lake_option, engine_option, config_option),
@@ -68,10 +68,10 @@ def open_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]]"
     if engine is not None and lake is None:
         raise click.UsageError("--engine sums a lake: name its folder with --lake")
     from witan.analytics.sources import HistorySource, open_lake
-    from witan.service.history_access import configured
+    from witan.service.history_access import load_history_config
     from witan.surfaces.cli.stored_sessions import open_history
 
-    config = configured(options["config"], options["history"])
+    config = load_history_config(options["config"], options["history"])
     if options["files"]:
         with _of_files(options, config) as source:
             yield source, config
@@ -99,7 +99,7 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
         History.open(Path(folder) / "history.sqlite") as history,
     ):
         history.aliases = config.aliases
-        history.add(body.imported(), body.name, "files")
+        history.add(body.read_imports(), body.name, "files")
         yield HistorySource(history, body.name)
 
 
@@ -107,13 +107,13 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
 class _Reports:
     """The service of one command that sums over sessions."""
 
-    opened: "Source"
+    history_source: "Source"
     config: "Config"
 
     @contextmanager
     def source(self) -> "Iterator[Source]":
         """Yield the history, lake or files that the options name."""
-        yield self.opened
+        yield self.history_source
 
     @property
     def families(self) -> "Mapping[str, Collection[str]]":
@@ -154,17 +154,17 @@ def _open_profiles(options: Mapping[str, Any]) -> Iterator[_LocalProfiles]:
 
     from witan.service.sessions.manager import make_councils
 
-    councils = make_councils(configured(options["config"], None), None)
+    councils = make_councils(load_history_config(options["config"], None), None)
 
     async def seat() -> None:
         async with AsyncExitStack() as stack:
             await councils.open(stack)
 
     anyio.run(seat)
-    yield _LocalProfiles({name: _whole(each) for name, each in councils.profiles.items()})
+    yield _LocalProfiles({name: _state_problem(each) for name, each in councils.profiles.items()})
 
 
-def _whole(profile: "CouncilProfile") -> "CouncilProfile":
+def _state_problem(profile: "CouncilProfile") -> "CouncilProfile":
     return profile if profile.failure is None else replace(profile, problem=str(profile.failure))
 
 

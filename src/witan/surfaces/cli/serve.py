@@ -67,11 +67,11 @@ def serve_command(**options: Any) -> int:
     import anyio
 
     from witan.service.config.serve import token_digests
-    from witan.service.history_access import configured
+    from witan.service.history_access import load_history_config
     from witan.surfaces.http.observers import log_message, log_to_stderr
     from witan.surfaces.http.server import bind_socket
 
-    config = _with_options(configured(options["config"], options["history"]), options)
+    config = _with_options(load_history_config(options["config"], options["history"]), options)
     say = log_message if config.serve.log == "json" else _say
     token_digests(config.serve, os.environ)  # one that cannot be used is told before it is served
     with bind_socket(config.serve) as listening:
@@ -97,7 +97,7 @@ def _with_options(config: "Config", options: dict[str, Any]) -> "Config":
 
 async def _serve_http(
     config: "Config",
-    listening: "socket",
+    listener: "socket",
     place: "RecordingPlace | None",
     say: "Say",
     *,
@@ -111,12 +111,12 @@ async def _serve_http(
     metrics = Metrics()
     history = None if place is None else place.history
     councils = make_councils(config, history, fast_demo=fast_demo)
-    port = listening.getsockname()[1]
+    port = listener.getsockname()[1]
     spent = spent_path(settings)
     async with open_service(councils, settings, [metrics, SessionLog()], spent=spent) as service:
         welcome = partial(_welcome, service, replace(settings, port=port), say)
         option = "" if place is None else place.option
-        await serve(service, settings, listening, metrics, say, welcome=welcome, option=option)
+        await serve(service, settings, listener, metrics, say, welcome=welcome, option=option)
 
 
 def _say(text: str) -> None:
@@ -172,11 +172,11 @@ def mcp_command(client: str | None, http: bool, **options: Any) -> int:
     It ends with its input, or by a signal; sessions under way are then left to be resumed. A server
     that is reached over HTTP is `witan serve`, at /mcp. Exit status: 0 ended, 2 misuse.
     """
-    from witan.service.history_access import configured
+    from witan.service.history_access import load_history_config
 
     if http and client is None:
         raise click.UsageError("--http says what to print: choose a client with --print-config")
-    config = configured(options["config"], options["history"])
+    config = load_history_config(options["config"], options["history"])
     if client is not None:
         _print_config(client, config, options, http=http)
         return 0

@@ -147,9 +147,9 @@ def read_turns(options: Mapping[str, Any]) -> "tuple[Turn, ...]":
         raise click.BadParameter(problem, param_hint="--conversation") from None
 
 
-def read_files(paths: tuple[str, ...]) -> Mapping[str, str]:
+def read_files(paths: tuple[str, ...], option: str = "--file") -> Mapping[str, str]:
     """Return the text of each file, by its path as given."""
-    return {path: _decode(path, "--file") for path in paths}
+    return {path: _decode(path, option) for path in paths}
 
 
 def _decode(path: str, option: str) -> str:

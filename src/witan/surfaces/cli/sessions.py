@@ -26,7 +26,7 @@ from witan.service.operations.voting import (
 )
 from witan.service.parameters import MOMENT, make_parameters
 from witan.service.session_records import CouncilSession, ImportedSession
-from witan.service.text import Page, clean, counted
+from witan.service.text import Page, clean, count_noun
 from witan.surfaces.cli.commands import (
     command,
     parameter_options,
@@ -105,7 +105,7 @@ def _print_events(result: CouncilSession | ImportedSession) -> None:
     if isinstance(result, ImportedSession):
         raise click.UsageError("a session that came in as ballots has no events; show it without")
     for event in result.session.events:
-        echo(event_to_json(event, simulated=result.session.simulated))
+        echo(event_to_json(event, simulated=result.session.is_simulated))
 
 
 def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
@@ -213,7 +213,7 @@ def _ask(paper: Paper) -> Groups:
     page = Page.of(sys.stdout)
     text = "\n".join(render_report(page, VotingPaper.of(paper))) + "\n"
     if sys.stdout.isatty() and text.count("\n") >= _screen_lines():
-        page_through(text, coloured=page.coloured)
+        page_through(text, coloured=page.has_colour)
     else:
         echo(text)
     while True:
@@ -304,18 +304,18 @@ class _SessionsBefore(LocalSessions):
         return self.history.forget_before(self.at).note
 
 
-def _confirm(chosen: Sequence[str], place: "History") -> None:
+def _confirm(sessions: Sequence[str], place: "History") -> None:
     """Have the user confirm; without a terminal, refuse."""
-    n = counted(len(chosen), "session")
+    n = count_noun(len(sessions), "session")
     if not sys.stdin.isatty():
-        which = f" ({clean(chosen[0])})" if len(chosen) == 1 else ""
+        which = f" ({clean(sessions[0])})" if len(sessions) == 1 else ""
         raise click.UsageError(f"{n}{which} would be deleted for good; add --yes to delete")
-    for name in chosen[:SHOWN]:
+    for name in sessions[:SHOWN]:
         question = clean(" ".join(place.summary(name).question.split()))
         beginning = question if len(question) <= SHOWN * 6 else f"{question[: SHOWN * 6]}…"
         echo(f"  {clean(name)}  {beginning}", err=True)
-    if len(chosen) > SHOWN:
-        echo(f"  … and {len(chosen) - SHOWN:,} more", err=True)
+    if len(sessions) > SHOWN:
+        echo(f"  … and {len(sessions) - SHOWN:,} more", err=True)
     if not confirm(f"Delete {n} from {place.database.where} for good?"):
         echo("nothing was deleted", err=True)
         raise click.exceptions.Exit(Status.FAILED)

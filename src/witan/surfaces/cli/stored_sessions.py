@@ -11,13 +11,13 @@ import click
 
 from witan.errors import HistoryError, SessionFileError, UnknownName, WitanError
 from witan.service import history_access
-from witan.service.history_access import configured, history_exists, history_place, is_path
+from witan.service.history_access import history_exists, history_place, is_path, load_history_config
 from witan.service.stored_sessions import describe_session
 from witan.service.text import clean
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.deliberation.record import Imported
+    from witan.deliberation.record import SessionImport
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.config.configuration import Config
@@ -64,7 +64,7 @@ class LocalSessions:
         """The history."""
         return self._history
 
-    def show_import(self, imported: "Imported") -> "tuple[Imported, Mapping[str, str]]":
+    def show_import(self, imported: "SessionImport") -> "tuple[SessionImport, Mapping[str, str]]":
         """Return an imported session as it came in."""
         return imported, {}
 
@@ -122,7 +122,7 @@ class NamedSessions(LocalSessions):
     @cached_property
     def history(self) -> "History":
         """The configured history."""
-        opened = open_history(configured(self._config, self._url), reading=True)
+        opened = open_history(load_history_config(self._config, self._url), reading=True)
         return self._stack.enter_context(opened)
 
     @property
@@ -155,7 +155,7 @@ def open_named_sessions(options: Mapping[str, Any]) -> Iterator[NamedSessions]:
 @contextmanager
 def open_sessions(config: Path | None, url: str | None) -> Iterator[LocalSessions]:
     """Open the configured history, for operations on stored sessions."""
-    with open_history(configured(config, url), reading=True) as history:
+    with open_history(load_history_config(config, url), reading=True) as history:
         yield LocalSessions(history)
 
 
@@ -172,7 +172,7 @@ def is_file(name: str, config: Path | None = None, url: str | None = None) -> bo
 
 def _is_held(name: str, config: Path | None, url: str | None) -> bool:
     try:
-        with open_history(configured(config, url), reading=True) as history:
+        with open_history(load_history_config(config, url), reading=True) as history:
             history.summary(name)
     except WitanError:
         return False
@@ -198,9 +198,9 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
         raise HistoryError(where, f"there is no session {name!r} here{nor}", hint) from None
 
 
-def stored_session(name: str, config: Path | None, url: str | None) -> "Imported":
+def stored_session(name: str, config: Path | None, url: str | None) -> "SessionImport":
     """Return a session of the history with all its ballots, people's as well."""
-    where = configured(config, url)
+    where = load_history_config(config, url)
     if not history_exists(history_place(where)):
         from witan.errors import BallotFileError
 
@@ -218,10 +218,10 @@ def council_session(
         from witan.files.session_files import read_session
 
         return read_session(name), False
-    where = configured(config, url)
+    where = load_history_config(config, url)
     with open_history(where, reading=True) as history:
         session = whole_name(history, name, or_file=True)
         if not history.has_record(session):
             raise SessionFileError(name, f"came in as ballots{lacks}")
-        trusted = where.history.own and not history.summary(session).imported
+        trusted = where.history.is_own and not history.summary(session).imported
         return history.session(session), trusted

@@ -11,7 +11,7 @@ import click
 from witan.service.ballots import SECTION
 from witan.service.operations.tally import TallyParameters, count_sessions
 from witan.service.settings import COUNTING
-from witan.service.text import Page, clean, counted
+from witan.service.text import Page, clean, count_noun
 from witan.surfaces.cli.ballot_files import Body
 from witan.surfaces.cli.commands import (
     command,
@@ -28,7 +28,7 @@ from witan.surfaces.cli.options import (
     json_option,
     limit_option,
     section,
-    stacked,
+    stack_options,
     strict_option,
 )
 from witan.surfaces.cli.stored_sessions import open_named_sessions
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from witan.core.outcome import Outcome
     from witan.errors import UnsuitableBallots
     from witan.service.operations.compare import CompareParameters, RuleComparison
-    from witan.service.operations.explain import Explained
+    from witan.service.operations.explain import OutcomeExplanation
     from witan.service.operations.recount import RecountResult
 
 
@@ -59,7 +59,7 @@ weights_option = section(
 )
 
 
-ballot_options = stacked(
+ballot_options = stack_options(
     click.argument(
         "ballots", nargs=-1, required=True, metavar="FILE|ID...", type=click.Path(allow_dash=True)
     ),
@@ -69,6 +69,22 @@ ballot_options = stacked(
     history_option,
 )
 """Options of ballots from files and of stored sessions."""
+
+
+own_ballot_options = stack_options(
+    click.argument("ballots", nargs=-1, metavar="[FILE|ID]...", type=click.Path(allow_dash=True)),
+    section(SECTION, strict_option),
+    config_option,
+    history_option,
+)
+"""The same without weights; without a file, those of the history."""
+
+
+def take_own_ballots(declared: type[Any], options: dict[str, Any]) -> Any:
+    """Make parameters whose ballots are files and stored sessions, or all of the history."""
+    files = options["ballots"]
+    options["ballots"] = Body({**options, "files": files}) if files else None
+    return take_parameters(declared, options)
 
 
 def take_ballots(declared: type[Any], options: dict[str, Any]) -> Any:
@@ -182,7 +198,7 @@ class _Count:
         if not self.n_counted:
             return Status.NO_QUORUM
         if self.n_tied and self.options["require_winner"]:
-            echo(f"no clear winner in {counted(self.n_tied, 'session')}", err=True)
+            echo(f"no clear winner in {count_noun(self.n_tied, 'session')}", err=True)
             return Status.TIED
         return Status.ANSWERED
 
@@ -208,7 +224,7 @@ class _Count:
             echo("no prior was learned: that takes fifty sessions at least", err=True)
         if self.not_counted:
             echo(
-                f"{counted(len(self.not_counted), 'session')} could not be counted; "
+                f"{count_noun(len(self.not_counted), 'session')} could not be counted; "
                 f"{self.n_shown:,} counted",
                 err=True,
             )
@@ -255,7 +271,7 @@ def _comparison_status(result: "RuleComparison") -> Status:
     return Status.ANSWERED if any(one.leaders for one in outcomes) else Status.NO_QUORUM
 
 
-def _outcome_status(result: "Explained | RecountResult") -> Status:
+def _outcome_status(result: "OutcomeExplanation | RecountResult") -> Status:
     return Status.ANSWERED if result.outcome.leaders else Status.NO_QUORUM
 
 
@@ -278,6 +294,45 @@ def compare_command() -> click.Command:
             "compare ballots.jsonl",
             "compare last",
             "compare ballots.jsonl --rules borda,schulze,calibrated --session q1",
+        ],
+        notes=NOTES,
+    )
+
+
+def calibrate_command() -> click.Command:
+    """Make the command ``witan calibrate``."""
+    from witan.service.operations.calibrate import calibrate
+    from witan.surfaces.report.calibration import calibration_chart
+
+    words = "Draw stated against found to an .svg, .png or .html file."
+    return value_command(
+        calibrate,
+        open_named_sessions,
+        options=[own_ballot_options],
+        without=["ballots"],
+        take=take_own_ballots,
+        charts={"--plot": (words, calibration_chart)},
+        examples=[
+            "calibrate",
+            "calibrate ballots.jsonl --reviewers 3,5",
+            "calibrate votes.csv --against people --plot calibration.svg",
+        ],
+        notes=f"Without FILE..., the newest 2,000 sessions of the history count. {NOTES}",
+    )
+
+
+def estimate_command() -> click.Command:
+    """Make the command ``witan estimate``."""
+    from witan.service.operations.estimate import estimate
+
+    return value_command(
+        estimate,
+        options=[ballot_options],
+        without=["ballots"],
+        take=take_ballots,
+        examples=[
+            "estimate ballots.jsonl",
+            "estimate grades.csv people.csv --pass-mark 7",
         ],
         notes=NOTES,
     )

@@ -15,7 +15,7 @@ SLASH = "\ud800"
 """Stands for a quoted slash in a matched path."""
 
 
-class _Quoted(StringConvertor):
+class _QuotedSegment(StringConvertor):
     """A segment of a path, which may contain quoted slashes."""
 
     def convert(self, value: str) -> str:
@@ -23,7 +23,7 @@ class _Quoted(StringConvertor):
         return value.replace(SLASH, "/")
 
 
-register_url_convertor("quoted", _Quoted())
+register_url_convertor("quoted", _QuotedSegment())
 
 
 def matched_path(scope: Mapping[str, Any]) -> str:
@@ -48,7 +48,7 @@ class _UnknownParameter(UnknownName):
         return f"unknown parameter {self.name!r}{self.suggestion} (known here: {known})"
 
 
-class _Repeated(InvalidParameter):
+class _RepeatedParameter(InvalidParameter):
     """A parameter of an address that is repeated."""
 
     def __str__(self) -> str:
@@ -65,14 +65,14 @@ async def known_parameters(request: Request) -> None:
     check_parameters(request, known, several)
 
 
-def check_parameters(request: Request, known: Collection[str], several: Collection[str]) -> None:
+def check_parameters(request: Request, names: Collection[str], several: Collection[str]) -> None:
     """Refuse parameters of the address that are unknown, or repeated without effect."""
     for name in request.query_params:
-        if name not in known:
-            raise _UnknownParameter("parameter", name, sorted(known))
+        if name not in names:
+            raise _UnknownParameter("parameter", name, sorted(names))
         times = len(request.query_params.getlist(name))
         if times > 1 and name not in several:
-            raise _Repeated(name, times, "one value")
+            raise _RepeatedParameter(name, times, "one value")
 
 
 def _holds_many(annotation: Any) -> bool:

@@ -297,7 +297,7 @@ class Connection(HttpToolsProtocol):
         if self._refused:
             return
         self._heard_at = self.loop.time()
-        if self._reading is None and self._answered:
+        if self._reading is None and self._is_answered:
             self._await("header", self._limits.header_seconds)
         elif self._reading is not None:
             self._all.await_client(self)
@@ -353,7 +353,7 @@ class Connection(HttpToolsProtocol):
             self._deadline = inf  # what is left to take has a deadline of its own
         elif self._reading == "body":
             self._deadline = min(self._deadline, self.loop.time() + LINGER_SECONDS)
-        elif self._reading is None and self._answered:
+        elif self._reading is None and self._is_answered:
             self._deadline = self.loop.time() + self._limits.idle_seconds
             self._heard_at = self.loop.time()
             self._all.await_client(self)
@@ -391,8 +391,10 @@ class Connection(HttpToolsProtocol):
         return self._behind_seconds >= self._limits.send_seconds
 
     @property
-    def _answered(self) -> bool:
-        return self._last is None or (self._last.response_complete and not self.pipeline)
+    def _is_answered(self) -> bool:
+        return self._last_cycle is None or (
+            self._last_cycle.response_complete and not self.pipeline
+        )
 
     def _await(self, what: Literal["header", "body"], seconds: float) -> None:
         self._reading, self._deadline = what, self.loop.time() + seconds
@@ -419,7 +421,7 @@ class Connection(HttpToolsProtocol):
             return
         self._all.note(reason)
         self._all.await_server(self)
-        replies = self._answered if self._reading == "header" else self._unanswered_alone
+        replies = self._is_answered if self._reading == "header" else self._unanswered_alone
         self._leave()
         self._refused, self._deadline = True, self.loop.time() + LINGER_SECONDS
         if not replies:
@@ -432,18 +434,18 @@ class Connection(HttpToolsProtocol):
     @property
     def _unanswered_alone(self) -> bool:
         """Return true if only the last request is unanswered."""
-        begun = self._last is None or self._last.response_started
+        begun = self._last_cycle is None or self._last_cycle.response_started
         return not begun and not self.pipeline
 
     @property
-    def _last(self) -> RequestResponseCycle | None:
+    def _last_cycle(self) -> RequestResponseCycle | None:
         return self.cycle
 
     def _leave(self) -> None:
         """Have what answers this connection hear that its client is gone."""
-        if self._last is not None and not self._last.response_complete:
-            self._last.disconnected = True
-            self._last.message_event.set()
+        if self._last_cycle is not None and not self._last_cycle.response_complete:
+            self._last_cycle.disconnected = True
+            self._last_cycle.message_event.set()
             self.flow.resume_writing()
 
 

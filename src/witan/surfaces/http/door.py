@@ -301,9 +301,9 @@ class Door:
             self._strange_host(scope, headers)
             or self._strange_origin(scope, headers)
             or self._in_a_circle(scope, headers)
-            or self._nobody(scope, headers)
-            or self._too_long(scope, headers)
-            or self._too_often(scope)
+            or self._refuse_stranger(scope, headers)
+            or self._refuse_length(scope, headers)
+            or self._refuse_rate(scope)
         )
 
     def _strange_host(self, scope: Scope, headers: Headers) -> Response | None:
@@ -329,7 +329,7 @@ class Door:
             return None
         return refusal(scope, 403, f"a page of {origin} may not ask this")
 
-    def _too_long(self, scope: Scope, headers: Headers) -> Response | None:
+    def _refuse_length(self, scope: Scope, headers: Headers) -> Response | None:
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > self._most_bytes(scope):
             return self._too_large(scope)
@@ -354,11 +354,11 @@ class Door:
             return refusal(scope, 508, detail)
         return None
 
-    def _nobody(self, scope: Scope, headers: Headers) -> Response | None:
+    def _refuse_stranger(self, scope: Scope, headers: Headers) -> Response | None:
         if self._clients.open:
             scope["witan.client"] = self._clients.local
             return None
-        client = self._asking(headers)
+        client = self._identify_client(headers)
         if client is not None:
             scope["witan.client"] = client
             return None
@@ -382,7 +382,7 @@ class Door:
         to = quote(f"{base}{quote(scope['path'])}{'?' if query else ''}{query}", safe="")
         return f"{base}/sign-in?to={to}"
 
-    def _asking(self, headers: Headers) -> Client | None:
+    def _identify_client(self, headers: Headers) -> Client | None:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
             return self._clients.by_token(token.strip())
@@ -394,7 +394,7 @@ class Door:
             return None
         return None if cookie is None else self._clients.by_cookie(cookie.value)
 
-    def _too_often(self, scope: Scope) -> Response | None:
+    def _refuse_rate(self, scope: Scope) -> Response | None:
         client: Client | None = scope.get("witan.client")
         if client is None or client.per_minute is None or scope["path"].startswith(PUBLIC):
             return None

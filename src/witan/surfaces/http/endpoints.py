@@ -1,6 +1,6 @@
 """Routes made from the catalogue: typed parameters in, the typed result out."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import MISSING, Field, field, fields, make_dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any, TypeVar, get_type_hints
@@ -14,11 +14,11 @@ from starlette.requests import ClientDisconnect
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
-from witan.service.operations.ask import ClientService
 from witan.service.parameters import Parameter as Declared
 from witan.service.parameters import Parameters, adapter_of, parameters_of, public_name
 from witan.service.request_texts import read_texts
 from witan.service.sessions import Client, Service
+from witan.service.stored_sessions import ClientService
 from witan.surfaces.http.addresses import check_parameters, known_parameters
 from witan.surfaces.http.openapi import Responses, problem_responses
 
@@ -63,9 +63,9 @@ def api_router() -> APIRouter:
     )
 
 
-def reply(value: object) -> Response:
+def reply(value: object, headers: Mapping[str, str] | None = None) -> Response:
     """Reply with a value as JSON."""
-    return Response(to_json(value), media_type="application/json")
+    return Response(to_json(value), headers=headers, media_type="application/json")
 
 
 async def while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:

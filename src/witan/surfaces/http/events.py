@@ -44,7 +44,7 @@ def stream_response(request: Request, pieces: AsyncGenerator[bytes, None]) -> Re
 
 def stream_admitted(request: Request, pieces: AsyncGenerator[bytes, None]) -> Response:
     """Stream a response for which `check_room` found room."""
-    counted = request.app.state.streams.counted(pieces)
+    counted = request.app.state.streams.count_stream(pieces)
     return StreamingResponse(counted, media_type=MEDIA_TYPE, headers=HEADERS)
 
 
@@ -68,7 +68,9 @@ class Streams:
     def __init__(self) -> None:
         self.open = 0
 
-    async def counted(self, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async def count_stream(
+        self, pieces: AsyncGenerator[bytes, None]
+    ) -> AsyncGenerator[bytes, None]:
         """Count a stream while it is read."""
         self.open += 1
         try:
@@ -103,12 +105,12 @@ async def frames(
             if piece:
                 due = anyio.current_time() + heartbeat_seconds
             continue
-        if stream.ended:
+        if stream.has_ended:
             if last := ending(running):
                 yield last
             return
         with anyio.CancelScope(deadline=due):
-            await stream.changed()
+            await stream.wait_for_change()
         if anyio.current_time() >= due:
             yield HEARTBEAT
             due = anyio.current_time() + heartbeat_seconds

@@ -80,11 +80,11 @@ class SessionLog:
 
         return skip_past_events(listen, SystemClock().now())
 
-    def over(self, running: RunningSession) -> None:
+    def end_session(self, running: RunningSession) -> None:
         """Log that a session was interrupted, or not recorded."""
-        if not running.named:
+        if not running.has_name:
             return
-        if running.stream.interrupted:
+        if running.stream.is_interrupted:
             failure = running.failure
             fields = {"session": running.id, "failure": None if failure is None else str(failure)}
             _log.warning("session interrupted", extra={"fields": fields})
@@ -180,7 +180,7 @@ class Metrics:
                 self._cost.labels(running.client.name).inc(event.spent.cost_usd)
             match event:
                 case e.SessionOpened():
-                    simulated = event.simulated
+                    simulated = event.is_simulated
                 case e.BallotCast():
                     self._ballots.labels("cast").inc()
                 case e.BallotAbstained(awaited=True):
@@ -188,22 +188,22 @@ class Metrics:
                 case e.CallRetried():
                     self._retries.labels(event.stage).inc()
                 case e.SessionClosed():
-                    self._closed(event, running.client.name, simulated=simulated)
+                    self._count_closed(event, running.client.name, simulated=simulated)
                 case _:
                     pass
 
         return skip_past_events(listen, SystemClock().now())
 
-    def over(self, running: RunningSession) -> None:
+    def end_session(self, running: RunningSession) -> None:
         """Count a session that was interrupted."""
-        if not (running.named and running.stream.interrupted):
+        if not (running.has_name and running.stream.is_interrupted):
             return
         session = running.session
-        self._sessions.labels("interrupted", str(session.simulated).lower()).inc()
+        self._sessions.labels("interrupted", str(session.is_simulated).lower()).inc()
         if session.cost.total_usd is None:
             self._unknown.labels(running.client.name).inc()
 
-    def _closed(self, event: e.SessionClosed, client: str, *, simulated: bool) -> None:
+    def _count_closed(self, event: e.SessionClosed, client: str, *, simulated: bool) -> None:
         self._sessions.labels(event.status, str(simulated).lower()).inc()
         self._session_seconds.observe(event.seconds)
         if event.cost_usd is None:

@@ -208,7 +208,7 @@ def _where_to_look(request: Request, status: int, detail: str, headers: Mapping[
     """Word an unknown path or method, and where to look."""
     path, look = shown_path(request.scope["path"]), "GET /openapi.json lists every operation"
     if status == 404:
-        slash = "; a slash in the name of a session is written %2F" if _parted(path) else ""
+        slash = "; a slash in the name of a session is written %2F" if _has_parts(path) else ""
         return f"there is nothing at {path}{slash}; {look}"
     if status == 405:
         allowed = headers.get("Allow")
@@ -217,7 +217,7 @@ def _where_to_look(request: Request, status: int, detail: str, headers: Mapping[
     return detail
 
 
-def _parted(path: str) -> bool:
+def _has_parts(path: str) -> bool:
     return path.startswith(SESSIONS) and "/" in path.removeprefix(SESSIONS)
 
 

@@ -34,7 +34,7 @@ from witan.surfaces.http.openapi import (
 )
 from witan.surfaces.web.assets import style_source, styles
 from witan.surfaces.web.rendering import export_html
-from witan.surfaces.web.responses import Compressed
+from witan.surfaces.web.responses import CompressedResponse
 from witan.version import __version__
 
 router = api_router()
@@ -167,8 +167,8 @@ async def follow(
     it was resumed from before it, everything is told from the beginning.
     """
     last = last_event_id or after
-    whole = await service.named(session)
-    running = service.running(whole)
+    whole = await service.resolve_session(session)
+    running = service.find_running(whole)
     if running is None:
         return stream_response(request, _stored_events(await service.session(whole), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
@@ -176,10 +176,10 @@ async def follow(
     return stream_response(request, frames(running, start, heartbeat, ending=_ending))
 
 
-async def _started(running: RunningSession, wait: float) -> Response:
+async def _respond_started(running: RunningSession, wait: float) -> Response:
     """Reply with the record if the session ends soon, else its links."""
     with anyio.move_on_after(wait):
-        return _record(await running.ended(), running)
+        return _record(await running.wait_for_session(), running)
     page = f"/sessions/{quote(running.id, safe='')}"
     here = f"/api{page}"
     links = SessionLinks(here, f"{here}/events", f"{here}/cancel", page)
@@ -195,7 +195,7 @@ def _record(session: Session, running: RunningSession) -> Response:
 
 async def _stored_events(session: Session, last: str) -> AsyncGenerator[bytes, None]:
     """Yield the events of a finished session after the last one received."""
-    messages = [StreamMessage(event, simulated=session.simulated) for event in session.events]
+    messages = [StreamMessage(event, simulated=session.is_simulated) for event in session.events]
     after = resume_point(messages, last)
     for each in messages:
         if each.seq > after:
@@ -242,7 +242,7 @@ def _file(html: str, session: str) -> Response:
         "Content-Security-Policy": policy,
         "Cache-Control": "private, no-cache",
     }
-    return Compressed(html, headers=headers, media_type="text/html")
+    return CompressedResponse(html, headers=headers, media_type="text/html")
 
 
 @server_router.get(
@@ -276,6 +276,6 @@ async def metrics(request: Request, service: ServiceOf) -> Response:
 
 for operation in map(find_operation, CATALOGUE):
     if operation.kind == "session":
-        add_session_route(router, operation, _started, STARTED)
+        add_session_route(router, operation, _respond_started, STARTED)
     else:
         add_value_route(router, operation)

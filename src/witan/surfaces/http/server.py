@@ -30,7 +30,7 @@ from starlette.routing import Route
 from witan.errors import ConfigError, InvalidParameter, MissingExtra, WitanError
 from witan.service.config.serve import ServeSettings
 from witan.service.sessions import RunningSession, Service
-from witan.service.text import counted
+from witan.service.text import count_noun
 from witan.service.worker_pool import cancel_counting
 from witan.surfaces.http import routes
 from witan.surfaces.http.connections import MOST_SURPLUS, Connection, ServerConnections
@@ -116,15 +116,15 @@ def mount(app: FastAPI, service: Service, settings: ServeSettings) -> None:
     """Serve the Model Context Protocol at its path, if it is installed."""
     app.state.model_context = None
     if find_spec("mcp") is None:
-        app.router.routes.append(Route(MCP_PATH, _missing, methods=["GET", "POST", "DELETE"]))
+        app.router.routes.append(Route(MCP_PATH, _refuse_mcp, methods=["GET", "POST", "DELETE"]))
         return
-    from witan.surfaces.mcp.server import Mounted
+    from witan.surfaces.mcp.server import MountedApp
 
-    app.state.model_context = mounted = Mounted(MCP_PATH, service, settings)
+    app.state.model_context = mounted = MountedApp(MCP_PATH, service, settings)
     app.router.routes.append(mounted.route)
 
 
-async def _missing(request: Request) -> Response:  # noqa: ARG001 - as every route
+async def _refuse_mcp(request: Request) -> Response:  # noqa: ARG001 - as every route
     raise MissingExtra("the Model Context Protocol", "mcp")
 
 
@@ -218,12 +218,12 @@ class Server(uvicorn.Server):
             await super().main_loop()
             group.cancel_scope.cancel()
 
-    async def _accept(self, listening: socket.socket) -> None:
+    async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        listening.setblocking(False)
+        listener.setblocking(False)
         while True:
             try:
-                accepted, _ = await loop.sock_accept(listening)
+                accepted, _ = await loop.sock_accept(listener)
             except OSError as error:
                 if error.errno in OUT_OF_FILES:
                     self.open_connections.find_file()
@@ -241,12 +241,12 @@ class Server(uvicorn.Server):
         )
 
 
-def _hold_little(accepted: socket.socket) -> None:
+def _hold_little(connection: socket.socket) -> None:
     """Let the kernel buffer little, so that slow clients are noticed."""
     option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
     if option is not None:
         with suppress(OSError):
-            accepted.setsockopt(socket.IPPROTO_TCP, option, NOT_SENT_BYTES)
+            connection.setsockopt(socket.IPPROTO_TCP, option, NOT_SENT_BYTES)
 
 
 def _is_not_of_a_client(record: logging.LogRecord) -> bool:
@@ -302,7 +302,7 @@ def bind_socket(settings: ServeSettings) -> socket.socket:
 async def serve(
     service: Service,
     settings: ServeSettings,
-    listening: socket.socket,
+    listener: socket.socket,
     metrics: Metrics,
     say: Say,
     *,
@@ -334,7 +334,7 @@ async def serve(
         _say_room(server, settings, say)
 
     async def stop() -> None:
-        under_way = await _heed(service, settings.grace_seconds, say, announce)
+        under_way = await _serve_until_signal(service, settings.grace_seconds, say, announce)
         for line in _broken_off(under_way, option if service.history is not None else None):
             say(line)
         await cancel_counting(COUNTING_SECONDS)
@@ -345,7 +345,7 @@ async def serve(
             group.start_soon(stop)
         else:
             announce()
-        await server.serve([listening])
+        await server.serve([listener])
         group.cancel_scope.cancel()
 
 
@@ -365,7 +365,7 @@ def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
         )
 
 
-async def _heed(
+async def _serve_until_signal(
     service: Service, grace_seconds: float, say: Say, announce: Callable[[], None]
 ) -> Sequence[RunningSession]:
     """Announce the server, wait for a signal, end every session; return those under way."""
@@ -395,9 +395,9 @@ async def _heed(
 
 def _broken_off(under_way: Sequence[RunningSession], option: str | None) -> Iterator[str]:
     """Word what became of sessions that did not end."""
-    left = [running.id for running in under_way if running.stream.interrupted]
+    left = [running.id for running in under_way if running.stream.is_interrupted]
     if option is None and left:
-        yield f"interrupted, and kept nowhere: {counted(len(left), 'session')}"
+        yield f"interrupted, and kept nowhere: {count_noun(len(left), 'session')}"
         return
     for session in left[:MOST_NAMED]:
         yield f"interrupted; resume with: witan resume {session}{option}"

@@ -98,25 +98,25 @@ def _launch_member(launch: Launch, variable: str, hops: str) -> Entry:
     return {**entry, "env": {**entry.get("env", {}), VARIABLE: hops}}
 
 
-def _headers(reached: ServerEndpoint, variable: str, **more: str) -> Entry:
-    token = reached.token
+def _headers(server: ServerEndpoint, variable: str, **more: str) -> Entry:
+    token = server.token
     authorized = {} if token is None else {"Authorization": f"Bearer {variable.format(token)}"}
     headers = {**authorized, **more}
     return {"headers": headers} if headers else {}
 
 
-def _bridge(reached: ServerEndpoint) -> Entry:
+def _bridge(server: ServerEndpoint) -> Entry:
     """Describe a bridge, for clients that can only start servers."""
-    arguments = ["-y", "mcp-remote", reached.url]
-    if reached.url.startswith("http:"):
+    arguments = ["-y", "mcp-remote", server.url]
+    if server.url.startswith("http:"):
         arguments.append("--allow-http")
-    if reached.token is None:
+    if server.token is None:
         return {"command": "npx", "args": arguments}
     # Without a blank: some systems split arguments there.
     return {
         "command": "npx",
         "args": [*arguments, "--header", "Authorization:${AUTHORIZATION}"],
-        "env": {"AUTHORIZATION": f"Bearer <{reached.token}>"},
+        "env": {"AUTHORIZATION": f"Bearer <{server.token}>"},
     }
 
 
@@ -142,9 +142,9 @@ def _codex_stdio(launch: Launch) -> str:
     return _toml({**table, **variables, "tool_timeout_sec": TOOL_SECONDS})
 
 
-def _codex_http(reached: ServerEndpoint) -> str:
-    token = {} if reached.token is None else {"bearer_token_env_var": reached.token}
-    table = _toml({"url": reached.url, **token, "tool_timeout_sec": TOOL_SECONDS})
+def _codex_http(server: ServerEndpoint) -> str:
+    token = {} if server.token is None else {"bearer_token_env_var": server.token}
+    table = _toml({"url": server.url, **token, "tool_timeout_sec": TOOL_SECONDS})
     return f'{table}\nenv_http_headers = {{ "{HEADER}" = "{VARIABLE}" }}'
 
 

@@ -21,13 +21,13 @@ from witan.service.operations.sessions import Deletion, SessionList
 from witan.service.operations.tally import Tally
 from witan.service.operations.voting import VotingPaper
 from witan.service.session_records import CouncilSession, ImportedSession
-from witan.service.text import clean, counted, listed, readable
-from witan.service.trust import missing_text, session_trust
+from witan.service.text import clean, count_noun, list_text, readable
+from witan.service.trust import missing_text, session_trust, verdict_sentence
 from witan.surfaces.live_board import progress_lines
 from witan.surfaces.report import report_of
 from witan.surfaces.report.markdown import report_markdown
 from witan.surfaces.report.outcome import outcome_report
-from witan.surfaces.report.session import legend_text
+from witan.surfaces.report.session import judgment_report, legend_text
 
 Found = CouncilSession | ImportedSession
 
@@ -53,14 +53,18 @@ def brief_session(result: Found) -> SessionBrief:
     """Reduce a session; one under way has the status running."""
     if isinstance(result, ImportedSession):
         name, outcome, trust = result.about.session, result.outcome, result.trust
-        status, simulated, text = result.about.status, result.held.simulated, result.held.closing
+        status, simulated, text = (
+            result.about.status,
+            result.session_import.simulated,
+            result.session_import.closing,
+        )
     else:
         session = result.session
         name, outcome, simulated, text = (
             session.id,
             session.outcome,
-            session.simulated,
-            session.text,
+            session.is_simulated,
+            session.text if session.verdict is None else verdict_sentence(session.verdict),
         )
         status = "running" if result.under_way else session.status
         trust = None if result.under_way else session_trust(session)
@@ -87,12 +91,14 @@ def _final_answer(result: CouncilSession) -> Iterator[str]:
     yield _warning(session)
     if session.text is not None:
         yield readable(session.text.strip("\n"))
+    elif session.verdict is not None:
+        yield report_markdown(judgment_report(session))
     else:
         yield "There is no final answer."
         if session.status == "interrupted":  # else it is among what is missing
             yield from (clean(f"{seat}: {why}") for seat, why in session.unanswered.items())
         if session.outcome is not None:
-            report = outcome_report(session.outcome, simulated=session.simulated)
+            report = outcome_report(session.outcome, simulated=session.is_simulated)
             yield report_markdown(report)
     yield legend_text(session)
     yield session_trust(session)
@@ -103,7 +109,7 @@ def _final_answer(result: CouncilSession) -> Iterator[str]:
 
 def _warning(session: Session) -> str:
     """Warn of a session that is simulated, incomplete or interrupted."""
-    parts = ["simulated"] if session.simulated else []
+    parts = ["simulated"] if session.is_simulated else []
     if missing := missing_text(session):
         parts.append(missing)
     if session.status == "interrupted":
@@ -116,17 +122,17 @@ def progress_text(result: Found) -> str:
     if isinstance(result, ImportedSession):
         return _imported_text(result)
     session, under_way = result.session, result.under_way
-    opened, outcome = session.opened, session.outcome
+    opened, outcome = session.opening, session.outcome
     voted = sum(not ballot.abstained for ballot in session.ballots)
     parts = [
-        *(["simulated"] if session.simulated else []),
+        *(["simulated"] if session.is_simulated else []),
         f"session {session.id} is {'under way' if under_way else session.status}",
-        f"{len(session.answers)} of {counted(len(opened.seats), 'answer')}",
-        f"{voted} of {counted(len(opened.reviewers), 'ballot')}",
+        f"{len(session.answers)} of {count_noun(len(opened.seats), 'answer')}",
+        f"{voted} of {count_noun(len(opened.reviewers), 'ballot')}",
     ]
     if outcome is not None and outcome.leaders:
         lead = "lead" if len(outcome.leaders) > 1 else "leads"
-        parts.append(f"{clean(listed(outcome.leaders))} {lead}{' by now' if under_way else ''}")
+        parts.append(f"{clean(list_text(outcome.leaders))} {lead}{' by now' if under_way else ''}")
     next_step = "`result` waits for its end." if under_way else _next_step(session)
     return "\n".join([" · ".join(parts), "", progress_lines(session.events), next_step])
 
@@ -134,6 +140,8 @@ def progress_text(result: Found) -> str:
 def _next_step(session: Session) -> str:
     if session.text is not None:
         return "`result` has its final answer."
+    if session.verdict is not None:
+        return "`result` has its verdict."
     if session.status == "interrupted":
         return "It has no final answer; `resume` takes it up."
     return "It came to no final answer; `result` says why."
@@ -314,7 +322,6 @@ BRIEFS: Mapping[str, tuple[Any, Callable[[Any], Any] | None]] = MappingProxyType
         "audit": (AuditBrief, brief_audit),
         "tally": (TALLY, None),
         "compare": (ComparisonBrief, brief_comparison),
-        "explain": (LEADERS, lambda result: reduce_to(LEADERS, result.outcome)),
         "rules": (NameChoices, lambda result: NameChoices(_names(result.rules))),
         "rubrics": (NameChoices, lambda result: NameChoices(_names(result.rubrics))),
         "profiles": (ProfilesBrief, brief_profiles),

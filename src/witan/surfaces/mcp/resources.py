@@ -170,7 +170,7 @@ def count_ballots(
         "Count the ballots below with `tally`, then with `compare`; no model is called.\n\n"
         f"<ballots>\n{ballots}\n</ballots>\n\n"
         "Tell me who leads, which differences are real and which are too close to call, whether "
-        "the rules agree, and how few ballots could end the lead (`explain` shows the steps). "
+        "the rules agree, and how few ballots could end the lead. "
         "Name the lines that could not be read."
     )
 

@@ -46,7 +46,8 @@ INSTRUCTIONS = (
     "`plan` true says beforehand. Where calls are cut short, `ask` with a `wait` of 0 and fetch "
     "the `result` later. "
     "Tell the user what the line of trust says: ties, missing seats, and that a session is "
-    "simulated. `tally`, `compare` and `explain` count ballots that you have, without any model."
+    "simulated. `judge` has texts judged that you have; `tally` and `compare` count ballots that "
+    "you have, without any model."
 )
 
 Context = ServerRequestContext[Any, Any]
@@ -100,15 +101,15 @@ class _Handlers:
         name, tool = params.name, TOOLS.get(params.name)
         if tool is None:
             raise _invalid(UnknownName("tool", name, TOOLS))
-        result = _failed(f"a mistake within Witan: {name} failed; the server's log has more")
+        result = _failure(f"a mistake within Witan: {name} failed; the server's log has more")
         passing = (ValidationError, WitanError, MCPError)
         try:
             with contain_errors(_log, "the tool %s failed within", name, passing=passing):
                 result = _result(await tool.run(self._call(context), params.arguments or {}))
         except ValidationError as error:
-            return _failed(describe_faults(name, tool.arguments, error))
+            return _failure(describe_faults(name, tool.arguments, error))
         except WitanError as error:
-            return _failed(_refusal(error))
+            return _failure(_refusal(error))
         return result
 
     async def list_prompts(self, _: Context, __: Page) -> types.ListPromptsResult:
@@ -182,7 +183,7 @@ def _refusal(error: WitanError) -> str:
     return words
 
 
-def _failed(sentence: str) -> types.CallToolResult:
+def _failure(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True)
 
 
@@ -190,7 +191,7 @@ def _invalid(error: WitanError) -> MCPError:
     return MCPError(code=types.INVALID_PARAMS, message=_refusal(error))
 
 
-class Mounted:
+class MountedApp:
     """Application for one path, behind the door of the HTTP server.
 
     The door has checked hosts, origins, tokens, rates and lengths.
@@ -304,7 +305,7 @@ class _LineReader:
 
     def __init__(self, descriptor: int) -> None:
         self._send, self._receive = anyio.create_memory_object_stream[str](0)
-        Thread(target=self._read, args=(descriptor, current_token()), daemon=True).start()
+        Thread(target=self._read_lines, args=(descriptor, current_token()), daemon=True).start()
 
     def __aiter__(self) -> "_LineReader":
         return self
@@ -315,7 +316,7 @@ class _LineReader:
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
 
-    def _read(self, descriptor: int, token: Any) -> None:
+    def _read_lines(self, descriptor: int, token: Any) -> None:
         rest = b""
         # The loop may be gone when a line comes in.
         with suppress(OSError, RuntimeError, anyio.BrokenResourceError):

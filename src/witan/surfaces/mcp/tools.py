@@ -18,18 +18,19 @@ from witan.deliberation import events as e
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import reduce_to
-from witan.service.operations.ask import ClientService
 from witan.service.operations.sessions import ResultParameters, result, show
 from witan.service.parameters import Constraint, Doc, Parameters, adapter_of, validate_parameters
 from witan.service.request_texts import fault_place, fault_words
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, RunningSession, Service
 from witan.service.settings import BallotSettings
+from witan.service.stored_sessions import ClientService
 from witan.surfaces.live_board import Board
 from witan.surfaces.mcp import replies
 
 OMITTED = {
     "title", "pattern", "minLength", "maxLength", "maxItems", "minimum", "maximum",
+    "minProperties", "maxProperties",
     "exclusiveMinimum", "exclusiveMaximum", "propertyNames", "patternProperties", "format",
 }  # fmt: skip
 """Keywords that no agent needs: a call that breaks them is refused with a reason."""
@@ -143,11 +144,13 @@ def _describe_fault(fault: ErrorDetails, arguments: Any) -> str:
 class ArgumentSchemas:
     """Writer of the schemas of arguments, tool by tool.
 
-    The members of an object are named once; a later tool refers to the one that names them.
+    The members of an object are named once; a later tool refers to the one that names them. An
+    argument that an earlier tool takes alike, in the same words, is not described again.
     """
 
     def __init__(self) -> None:
         self._named: dict[str, set[str]] = {}
+        self._described: dict[str, tuple[str, Any]] = {}
         self._shapes: Mapping[str, Any] = {}
         self._tool = ""
 
@@ -157,6 +160,10 @@ class ArgumentSchemas:
         self._tool, self._shapes = tool, schema.get("$defs", {})
         required = {"required": schema["required"]} if "required" in schema else {}
         properties = self._shorten(schema)["properties"]
+        for name, shape in properties.items():
+            first, described = self._described.setdefault(name, (tool, shape))
+            if first != tool and described == shape:
+                properties[name] = {key: shape[key] for key in shape if key != "description"}
         return {"type": "object", "properties": properties, **required}
 
     def _shorten(self, node: Any) -> Any:
@@ -425,12 +432,12 @@ async def _wait_for_result(
     call: ToolCall, session: str, wait: float | None, *, full: bool = False
 ) -> ToolReply:
     """Report progress while a session runs; then show its result."""
-    whole = await call.service.named(session)
-    running = call.service.running(whole)
+    whole = await call.service.resolve_session(session)
+    running = call.service.find_running(whole)
     if running is not None:
         with anyio.move_on_after(inf if wait is None else wait):
             await _report_progress(running, call.report)
-            await running.over()
+            await running.wait_for_end()
     write = replies.whole_text if full else replies.result_text
 
     def render(result: replies.Found) -> ToolReply:
@@ -482,16 +489,16 @@ async def _report_progress(running: RunningSession, report: ProgressReport) -> N
     async with aclosing(running.stream.follow()) as stream:
         async for each in stream:
             steps.take(each.event)
-            board = board.after(each.event)
+            board = board.apply_event(each.event)
             if board.line:
                 done = steps.done if steps.done > done else done + (steps.done + 1 - done) / 2
                 await report(done, steps.total, board.line)
-    if running.stream.closed:
+    if running.stream.is_closed:
         await report(steps.total, steps.total, "the session is closed")
 
 
 PLANS: Mapping[str, str] = MappingProxyType(
-    {"ask": "plan", "retry": "plan_retry", "rejudge": "plan_rejudge"}
+    {"ask": "plan", "judge": "plan_judge", "retry": "plan_retry", "rejudge": "plan_rejudge"}
 )
 """Operation that starts a session to the one that plans it, which is the same tool."""
 
@@ -507,6 +514,10 @@ def _tool(name: str) -> Tool:
 
 
 TOOLS: Mapping[str, Tool] = MappingProxyType(
-    {name: _tool(name) for name in CATALOGUE if name not in ("show", *PLANS.values())}
+    {
+        name: _tool(name)
+        for name, row in CATALOGUE.items()
+        if row.tool and name not in ("show", *PLANS.values())
+    }
 )
 """Every tool by name; `result` shows sessions."""

@@ -15,7 +15,7 @@ from witan.service.redaction import public_error
 from witan.service.sessions import RunningSession, StreamMessage
 from witan.service.trust import session_trust
 from witan.surfaces.http.problems import status_of
-from witan.surfaces.live_board import Board, FinalText
+from witan.surfaces.live_board import Board, FinalText, progress_lines
 from witan.surfaces.openai.errors import error_object
 from witan.surfaces.report.session import legend_text
 
@@ -111,13 +111,13 @@ class CompletionMessage(TypedDict):
     refusal
         Always null.
     reasoning_content
-        What the council did, a line each.
+        What the council did, a line each, where the request wants it.
     """
 
     role: Literal["assistant"]
     content: str
     refusal: None
-    reasoning_content: str
+    reasoning_content: NotRequired[str]
 
 
 class CompletionChoice(TypedDict):
@@ -313,8 +313,63 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """The paragraphs below a final answer.
+class ReplyForm:
+    """The form of a reply, as the request wants it.
+
+    Parameters
+    ----------
+    narration
+        It says what the council does.
+    stops
+        Texts that the final answer ends before.
+    ignored
+        Parameters of the request that changed nothing.
+    """
+
+    footer: "ReplyFooter"
+    narration: bool
+    stops: tuple[str, ...]
+    ignored: list[str]
+
+    def content(self, session: Session) -> str:
+        """Return the final answer, and the paragraphs below it."""
+        assert session.text is not None  # noqa: S101 - else it was refused
+        return StopFilter(self.stops).feed(session.text, last=True) + self.footer.of(session)
+
+
+class StopFilter:
+    """Ends a text before the first of some others, however it is cut into pieces."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = tuple(stops)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a text anew."""
+        self._withheld, self._stopped = "", False
+
+    def feed(self, piece: str, *, last: bool = False) -> str:
+        """Return what is certain to stand before every stop."""
+        text, self._withheld = self._withheld + piece, ""
+        if self._stopped:
+            return ""
+        if found := [text.index(stop) for stop in self._stops if stop in text]:
+            self._stopped = True
+            return text[: min(found)]
+        held = 0 if last else max((_overlap(text, stop) for stop in self._stops), default=0)
+        self._withheld = text[len(text) - held :]
+        return text[: len(text) - held]
+
+
+def _overlap(text: str, stop: str) -> int:
+    """Characters at the end of a text that may begin a stop."""
+    longest = min(len(text), len(stop) - 1)
+    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFooter:
+    """The paragraphs below a final answer in prose; JSON has none.
 
     Parameters
     ----------
@@ -329,24 +384,24 @@ class Ending:
 
     def of(self, session: Session) -> str:
         """Return the paragraphs of a session; empty: there are none."""
+        if session.opening.procedure.json_schema is not None:
+            return ""
         legend = legend_text(session) if self.legend else ""
-        lacking = session.status != "complete" or session.simulated
+        lacking = session.status != "complete" or session.is_simulated
         trust = f"[{session_trust(session)}]" if self.legend or (self.mark and lacking) else ""
         return "".join(f"\n\n{part}" for part in (legend, trust) if part)
 
 
-def completion(
-    running: RunningSession, model: str, reasoning: str, *, ending: Ending, ignored: list[str]
-) -> Completion:
+def completion(running: RunningSession, model: str, form: ReplyForm) -> Completion:
     """Return the whole reply, for a session that came to a text."""
     session = running.session
-    assert session.text is not None  # noqa: S101 - else it was refused
     message: CompletionMessage = {
         "role": "assistant",
-        "content": session.text + ending.of(session),
+        "content": form.content(session),
         "refusal": None,
-        "reasoning_content": reasoning,
     }
+    if form.narration:
+        message["reasoning_content"] = progress_lines(session.events)
     reason = finish_reason(session)
     choice: CompletionChoice = {
         "index": 0,
@@ -357,10 +412,10 @@ def completion(
     result: Completion = {
         "id": f"chatcmpl-{session.id}",
         "object": "chat.completion",
-        "created": int(session.opened.at.timestamp()),
+        "created": int(session.opening.at.timestamp()),
         "model": model,
         "choices": [choice],
-        "witan": council_reply(running, ignored),
+        "witan": council_reply(running, form.ignored),
     }
     if (usage := usage_of(session)) is not None:
         result["usage"] = usage
@@ -386,7 +441,14 @@ def refusal(running: RunningSession) -> Refusal | None:
     words = f"the session {session.id} came to no text: {'; '.join(session.missing)}"
     if session.over_budget:
         return Refusal(402, words, "over_budget")
-    return Refusal(502, words, "no_text")
+    unmet = session.opening.procedure.json_schema is not None and session.answers
+    return Refusal(502, words, "schema_not_met" if unmet else "no_text")
+
+
+def trust_headers(session: Session) -> dict[str, str]:
+    """Return the name and the trust line of a session as headers."""
+    line = session_trust(session).replace("·", "|").encode("ascii", "replace").decode()
+    return {"Witan-Session": session.id, "Witan-Trust": " ".join(line.split())}
 
 
 def finish_reason(session: Session) -> FinishReason:
@@ -426,7 +488,7 @@ def council_reply(running: RunningSession, ignored: list[str]) -> CouncilReply:
     result: CouncilReply = {
         "session": session.id,
         "status": session.status,
-        "simulated": session.simulated,
+        "simulated": session.is_simulated,
         "missing": session.missing,
         "trust": session_trust(session),
         "leaders": () if outcome is None else outcome.leaders,
@@ -460,25 +522,15 @@ class Frames:
         What it was asked for as.
     usage
         Whether a last chunk says what it took.
-    ending
-        The paragraphs below the final answer.
-    ignored
-        What was asked for and changed nothing.
     """
 
     def __init__(
-        self,
-        running: RunningSession,
-        model: str,
-        *,
-        usage: bool,
-        ending: Ending,
-        ignored: list[str],
+        self, running: RunningSession, model: str, form: ReplyForm, *, usage: bool
     ) -> None:
-        self._usage, self._ending, self._ignored = usage, ending, ignored
+        self._usage, self._form, self._stop = usage, form, StopFilter(form.stops)
         self._board, self._final = Board(), FinalText()
         self._id, self._model = f"chatcmpl-{running.id}", model
-        self._created = int(running.session.opened.at.timestamp())
+        self._created = int(running.session.opening.at.timestamp())
 
     def opening(self) -> bytes:
         """Write the first chunk."""
@@ -486,17 +538,25 @@ class Frames:
 
     def frame(self, message: StreamMessage) -> bytes:
         """Write the chunks of an event: progress, text, or nothing."""
-        self._board = self._board.after(message.event)
-        line = self._board.line
-        chunks = [self._chunk({"reasoning_content": f"{line}\n"})] if line else []
+        chunks = []
+        if self._form.narration:
+            self._board = self._board.apply_event(message.event)
+            if line := self._board.line:
+                chunks.append(self._chunk({"reasoning_content": f"{line}\n"}))
         if text := self._next_text(message.event):
             chunks.append(self._chunk({"content": text}))
         return b"".join(chunks)
 
     def _next_text(self, event: e.Event) -> str:
         if isinstance(event, e.SynthesisDone):
-            return _join(*self._final.end(event.text))
-        return _join(*self._final.take(event))
+            return self._join(*self._final.end(event.text))
+        return self._join(*self._final.take(event))
+
+    def _join(self, piece: str, void: str, *, last: bool = False) -> str:
+        if void:
+            self._stop.restart()
+        text = self._stop.feed(piece, last=last)
+        return f"\n\n{void}\n\n{text}" if void else text
 
     def ending(self, running: RunningSession) -> bytes:
         """Write the last chunks, or an error."""
@@ -504,9 +564,10 @@ class Frames:
         if reason is not None:
             return _data(error_object(reason.status, reason.message, reason.code))
         session = running.session
-        last = _join(*self._final.end(session.text or "")) + self._ending.of(session)
+        rest = self._join(*self._final.end(session.text or ""), last=True)
+        last = rest + self._form.footer.of(session)
         chunks = [self._chunk({"content": last})] if last else []
-        reply = council_reply(running, self._ignored)
+        reply = council_reply(running, self._form.ignored)
         chunks.append(self._chunk({}, finish_reason(session), reply))
         if self._usage:
             chunks.append(_data({**self._make(), "usage": usage_of(session)}))
@@ -536,10 +597,6 @@ class Frames:
             "model": self._model,
             "choices": [*choices],
         }
-
-
-def _join(piece: str, void: str) -> str:
-    return f"\n\n{void}\n\n{piece}" if void else piece
 
 
 def _data(value: object) -> bytes:

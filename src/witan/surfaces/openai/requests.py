@@ -1,5 +1,6 @@
 """Requests of OpenAI's protocol, as questions to a council."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     TypeAdapter,
+    ValidationInfo,
     WithJsonSchema,
     field_validator,
 )
@@ -18,6 +20,8 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from witan.deliberation.ports import Message
+from witan.deliberation.structure import check_schema
+from witan.errors import InvalidParameter
 from witan.service.council_settings import CouncilSettings
 from witan.service.parameters import Doc
 from witan.service.requests import (
@@ -33,7 +37,11 @@ from witan.service.stored_sessions import Name, Text
 TEXT_PARTS = {"text": "text", "input_text": "text", "refusal": "refusal"}
 """Kind of a part to the field with its text."""
 
-CALLS_NOTHING = "the council calls no tools and no functions; leave this out"
+CALLS_NOTHING = (
+    "the council calls no tools and no functions; leave this out, or send tool_choice: none"
+)
+
+IMAGES = ("image_url", "input_image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,9 @@ def _join(content: object) -> object:
 
 def _part(part: object) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
+    if kind in IMAGES:
+        words = "holds an image, and members see none yet; describe it in words"
+        raise PydanticCustomError("not_text", words)
     if not isinstance(part, dict) or kind not in TEXT_PARTS:
         words = "holds a part of the type {kind}; the council reads text alone"
         raise PydanticCustomError("not_text", words, {"kind": repr(kind)})
@@ -92,23 +103,66 @@ Content = Annotated[
 ]
 
 
-def _only(accepted: Any) -> WithJsonSchema:
+def _only(value: Any) -> WithJsonSchema:
     """Describe what is accepted, where a validator words the refusal."""
-    return WithJsonSchema(TypeAdapter(accepted).json_schema())
+    return WithJsonSchema(TypeAdapter(value).json_schema())
 
 
-NoTools = Annotated[Any, _only(Annotated[list[str], Field(max_length=0)] | None)]
-
-TextFormat = Annotated[
+Tools = Annotated[
     Any,
     WithJsonSchema(
         {
-            "type": ["object", "null"],
-            "required": ["type"],
-            "properties": {"type": {"const": "text", "type": "string"}},
+            "type": ["array", "null"],
+            "items": {
+                "type": "object",
+                "properties": {"type": {"type": "string"}, "name": {"type": "string"}},
+            },
+            "description": "Only where the choice is `none`: the council calls nothing.",
         }
     ),
 ]
+
+
+ToolChoice = Annotated[Any, WithJsonSchema({"type": ["string", "object", "null"]})]
+
+Stops = Annotated[
+    list[str],
+    Field(max_length=4),
+    BeforeValidator(
+        lambda stop: [stop] if isinstance(stop, str) else stop,
+        json_schema_input_type=str | Annotated[list[str], Field(max_length=4)],
+    ),
+]
+
+
+class ReplySchema(TypedDict):
+    """A JSON Schema under a name.
+
+    Parameters
+    ----------
+    schema
+        The schema; unless given, any JSON object will do.
+    """
+
+    schema: NotRequired[dict[str, Any] | None]
+
+
+class ResponseFormat(TypedDict):
+    """The form of the final answer.
+
+    Parameters
+    ----------
+    type
+        Prose, any JSON object, or JSON that satisfies a schema.
+    json_schema
+        The schema.
+    """
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: NotRequired[ReplySchema | None]
+
+
+ANY_OBJECT = '{"type": "object"}'
 
 
 class _Lenient(BaseModel):
@@ -159,6 +213,10 @@ class CouncilBody(CouncilRequest):
     legend: Annotated[
         bool, Doc("Put the legend of the labels and the trust line below every text.")
     ] = False
+    narration: Annotated[
+        bool | None,
+        Doc("Say what the council does; unless given, streams of prose say it."),
+    ] = None
     options: Options = field(default_factory=CouncilSettings)
 
 
@@ -193,9 +251,17 @@ class ChatBody(BaseModel):
     ] = None
     seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
     n: Annotated[Any, _only(Literal[1] | None)] = None
-    tools: NoTools = None
-    functions: NoTools = None
-    response_format: TextFormat = None
+    stop: Annotated[
+        Stops | None,
+        Field(description="End the final answer before any of these; JSON is not cut."),
+    ] = None
+    tool_choice: ToolChoice = None
+    function_call: ToolChoice = None
+    tools: Tools = None
+    functions: Tools = None
+    response_format: Annotated[
+        ResponseFormat | None, Field(description="Have the chairman write JSON, and check it.")
+    ] = None
     modalities: Annotated[Any, _only(list[Literal["text"]] | None)] = None
     logprobs: Annotated[Any, _only(Literal[False] | None)] = None
     witan: Annotated[
@@ -209,15 +275,20 @@ class ChatBody(BaseModel):
 
     @field_validator("tools", "functions")
     @classmethod
-    def _no_tools(cls, tools: object) -> object:
-        return _check(tools, not tools, CALLS_NOTHING)
+    def _no_tools(cls, tools: object, info: ValidationInfo) -> object:
+        choice = info.data.get("tool_choice" if info.field_name == "tools" else "function_call")
+        return _check(tools, not tools or choice == "none", CALLS_NOTHING)
 
     @field_validator("response_format")
     @classmethod
-    def _as_text(cls, form: object) -> object:
-        plain = form is None or (isinstance(form, dict) and form.get("type") == "text")
-        words = "a chairman writes prose, which nothing holds to a response_format; leave this out"
-        return _check(form, plain, words)
+    def _meetable(cls, form: ResponseFormat | None) -> ResponseFormat | None:
+        try:
+            if (schema := schema_of(form)) is not None:
+                check_schema(schema)
+        except InvalidParameter as error:
+            words = "is to hold {expected}"
+            raise PydanticCustomError("no_schema", words, {"expected": error.expected}) from None
+        return form
 
     @field_validator("modalities")
     @classmethod
@@ -241,9 +312,31 @@ class ChatBody(BaseModel):
         return messages
 
     @property
-    def ignored(self) -> list[str]:
+    def ignored_parameters(self) -> list[str]:
         """Parameters of the request that have no effect on a council."""
-        return sorted(name for name, value in (self.model_extra or {}).items() if value is not None)
+        extra = {name for name, value in (self.model_extra or {}).items() if value is not None}
+        return sorted(extra | ({"stop"} if self.stop and self.wants_json else set()))
+
+    @property
+    def wants_json(self) -> bool:
+        """True if the final answer is to be JSON."""
+        return schema_of(self.response_format) is not None
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Texts that a final answer in prose ends before."""
+        return () if self.wants_json else tuple(filter(None, self.stop or ()))
+
+    def narrates(self, configured: bool | None) -> bool:
+        """Return true if the reply says what the council does.
+
+        Parameters
+        ----------
+        configured
+            The setting of the server, which the request overrules; None: there is none.
+        """
+        wishes = (self.witan.narration, configured, self.stream is True and not self.wants_json)
+        return next(wish for wish in wishes if wish is not None)
 
     def question_for(self, model: CouncilModel) -> QuestionRequest:
         """Return the request as a service takes it."""
@@ -252,7 +345,9 @@ class ChatBody(BaseModel):
         seed = self.seed if council.seed is None else council.seed
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         limit = {} if most is None else {"max_tokens": most}
-        options = {**model.options, **limit, **council.options.given()}
+        schema = schema_of(self.response_format)
+        form = {} if schema is None else {"json_schema": schema}
+        options = {**model.options, **limit, **form, **council.options.values_given()}
         question, conversation = self._split_question()
         return QuestionRequest(
             question,
@@ -275,6 +370,14 @@ class ChatBody(BaseModel):
         last = max(i for i, message in enumerate(self.messages) if message.role == "user")
         before = self.messages[:last] + self.messages[last + 1 :]
         return self.messages[last].content, tuple(_turns(before))
+
+
+def schema_of(form: ResponseFormat | None) -> str | None:
+    """Return the JSON Schema of a reply as text; None: it is prose."""
+    if form is None or form["type"] == "text":
+        return None
+    schema = (form.get("json_schema") or {}).get("schema")
+    return ANY_OBJECT if schema is None else json.dumps(schema, ensure_ascii=False)
 
 
 def _check(value: object, accepted: bool, words: str) -> object:

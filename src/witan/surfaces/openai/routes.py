@@ -16,9 +16,16 @@ from witan.service.sessions import DEMO, CouncilProfile, RunningSession, Service
 from witan.surfaces.http.endpoints import TOKEN, ClientOf, Hops, ServiceOf, reply
 from witan.surfaces.http.events import check_room, frames, stream_admitted
 from witan.surfaces.http.openapi import Responses, event_stream, openai_error_responses
-from witan.surfaces.live_board import progress_lines
 from witan.surfaces.openai.errors import openai_problem
-from witan.surfaces.openai.replies import Completion, Ending, Frames, completion, refusal
+from witan.surfaces.openai.replies import (
+    Completion,
+    Frames,
+    ReplyFooter,
+    ReplyForm,
+    completion,
+    refusal,
+    trust_headers,
+)
 from witan.surfaces.openai.requests import ChatBody, CouncilModel
 
 NAME = "witan"
@@ -132,14 +139,19 @@ async def complete(
         check_room(request)
     running = await service.ask(question, client, hops)
     if body.stream:
-        return _Followed(stream_admitted(request, _chunks(request, running, body)), running)
+        return _StreamResponse(stream_admitted(request, _chunks(request, running, body)), running)
     await _wait_for_end(request, running)
     reason = refusal(running)
     if reason is not None:
         return openai_problem(reason.status, reason.message, code=reason.code)
-    reasoning = progress_lines(running.session.events)
-    ending = Ending(body.witan.mark, body.witan.legend)
-    return reply(completion(running, body.model, reasoning, ending=ending, ignored=body.ignored))
+    whole = completion(running, body.model, _form(request, body))
+    return reply(whole, headers=trust_headers(running.session))
+
+
+def _form(request: Request, body: ChatBody) -> ReplyForm:
+    footer = ReplyFooter(body.witan.mark, body.witan.legend)
+    narration = body.narrates(request.app.state.settings.narration)
+    return ReplyForm(footer, narration, body.stops, body.ignored_parameters)
 
 
 async def _wait_for_end(request: Request, running: RunningSession) -> None:
@@ -152,7 +164,7 @@ async def _wait_for_end(request: Request, running: RunningSession) -> None:
             running.cancel()
 
         group.start_soon(attend)
-        await running.over()
+        await running.wait_for_end()
         group.cancel_scope.cancel()
 
 
@@ -160,13 +172,8 @@ async def _chunks(
     request: Request, running: RunningSession, body: ChatBody
 ) -> AsyncGenerator[bytes, None]:
     options = body.stream_options
-    chunks = Frames(
-        running,
-        body.model,
-        usage=options is not None and options.include_usage is True,
-        ending=Ending(body.witan.mark, body.witan.legend),
-        ignored=body.ignored,
-    )
+    usage = options is not None and options.include_usage is True
+    chunks = Frames(running, body.model, _form(request, body), usage=usage)
     yield chunks.opening()
     heartbeat: float = request.app.state.settings.heartbeat_seconds
     async with aclosing(frames(running, 0, heartbeat, chunks.frame, chunks.ending)) as pieces:
@@ -174,7 +181,7 @@ async def _chunks(
             yield piece
 
 
-class _Followed(Response):
+class _StreamResponse(Response):
     """A stream that cancels its session when the reader disconnects."""
 
     def __init__(self, stream: Response, running: RunningSession) -> None:
@@ -197,7 +204,7 @@ def find_model(service: Service, name: str) -> CouncilModel:
     UnknownName
         If there is none; one that cannot be asked is there, and says why when it is.
     """
-    models = {each.name: each for each in _all(service)}
+    models = {each.name: each for each in _list_models(service)}
     if name not in models:
         raise UnknownName("model", name, [each.name for each in _askable(service)])
     return models[name]
@@ -229,7 +236,7 @@ async def model(request: Request, model: ModelNamed, service: ServiceOf) -> Resp
     return reply(_model(request, service, models[model]))
 
 
-def _all(service: Service) -> list[CouncilModel]:
+def _list_models(service: Service) -> list[CouncilModel]:
     profiles = [CouncilModel(f"{NAME}/{name}", name) for name in service.profiles if name]
     return [
         CouncilModel(NAME, ""),
@@ -239,7 +246,9 @@ def _all(service: Service) -> list[CouncilModel]:
 
 
 def _askable(service: Service) -> list[CouncilModel]:
-    return [each for each in _all(service) if service.profiles[each.profile].problem is None]
+    return [
+        each for each in _list_models(service) if service.profiles[each.profile].problem is None
+    ]
 
 
 def _model(request: Request, service: Service, model: CouncilModel) -> ModelObject:

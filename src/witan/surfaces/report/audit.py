@@ -14,8 +14,8 @@ from witan.core.stats.audit_reviewers import ReviewerAudit
 from witan.core.stats.calibration import Calibration
 from witan.core.stats.measures import Measure
 from witan.errors import NothingToCount
-from witan.service.text import UNKNOWN, counted, listed, number
-from witan.surfaces.report.chart import Axis, Band, Dot, DotLine, DotPlot, ends, signed
+from witan.service.text import UNKNOWN, count_noun, list_text, number
+from witan.surfaces.report.chart import Axis, Band, Dot, DotLine, DotPlot, ends, signed_number
 from witan.surfaces.report.document import (
     Block,
     Cell,
@@ -304,7 +304,7 @@ def audit_title(reviewer: str | None, criterion: str | None) -> str:
 
 def audit_report(report: AuditReport) -> Report:
     """Write the report of an audit: of all reviewers, of one, or on one criterion."""
-    sessions, on = counted(report.sessions, "session"), report.criterion
+    sessions, on = count_noun(report.sessions, "session"), report.criterion
     about: tuple[str, ...]
     blocks: tuple[Block, ...]
     if on is not None and report.only is not None:
@@ -317,11 +317,14 @@ def audit_report(report: AuditReport) -> Report:
         blocks = tuple(_criterion(report, on))
     elif report.panel is None or report.calibration is None:
         line = report.lines[0]
-        title, about = audit_title(line.reviewer, None), (_kind(line), _cast(line), sessions)
+        title, about = (
+            audit_title(line.reviewer, None),
+            (_kind(line), _ballot_count(line), sessions),
+        )
         blocks = tuple(_reviewer(report, line))
     else:
         title, about = audit_title(None, None), (sessions,)
-        blocks = tuple(_whole(report, report.panel, report.calibration))
+        blocks = tuple(_whole_report(report, report.panel, report.calibration))
     return Report(title, (*about, str(report.window)), "", blocks)
 
 
@@ -350,7 +353,7 @@ def audit_chart(report: AuditReport) -> Chart:
     if not words:
         raise NothingToCount("no measure of these reviewers has enough data to be drawn")
     axes = tuple(
-        Axis.over(word.strip, (_value(word.of(line)) for _, line in lines), line=word.line)
+        Axis.of_numbers(word.strip, (_value(word.of(line)) for _, line in lines), line=word.line)
         for word in words
     )
     return Chart(
@@ -359,7 +362,7 @@ def audit_chart(report: AuditReport) -> Chart:
         f"Bars: {100 * report.level:.4g}% intervals; diamonds stand out; each measure has its own "
         "scale.",
         finding,
-        (counted(report.sessions, "session"), str(report.window)),
+        (count_noun(report.sessions, "session"), str(report.window)),
     )
 
 
@@ -370,9 +373,9 @@ def _what_stands_out(report: AuditReport) -> str:
         return "Nothing stands out beyond noise"
     if len(names) == len(lines) == 1:
         [concern, *more] = report.concerns[names[0]]
-        also = f", and {counted(len(more), 'more concern')}" if more else ""
+        also = f", and {count_noun(len(more), 'more concern')}" if more else ""
         return f"{names[0]} {concern.sentence}{also}"
-    return f"Something stands out in {listed(names)}"
+    return f"Something stands out in {list_text(names)}"
 
 
 def _value(measure: Measure) -> tuple[float | None, Interval | None]:
@@ -386,7 +389,7 @@ def _draw(name: str, line: ReviewerAudit | GradingAudit, words: Sequence[Word]) 
         mark: Literal["circle", "diamond"] = "diamond" if word.stands_out(line) else "circle"
         dots.append(None if value is None else Dot(value, interval, mark))
         if value is not None:
-            spoken.append(f"{word.strip} {signed(value)}, interval {ends(interval, 2)}")
+            spoken.append(f"{word.strip} {signed_number(value)}, interval {ends(interval, 2)}")
     return DotLine(name, f"{name}: {'; '.join(spoken) or 'no data'}", tuple(dots))
 
 
@@ -397,11 +400,13 @@ def _kind(line: Audited) -> str:
     return "everybody who voted" if line.reviewer == PEOPLE else "a person"
 
 
-def _cast(line: ReviewerAudit) -> str:
-    return f"{counted(line.ballots, 'ballot')}, {counted(line.abstentions, 'abstention')}"
+def _ballot_count(line: ReviewerAudit) -> str:
+    return f"{count_noun(line.ballots, 'ballot')}, {count_noun(line.abstentions, 'abstention')}"
 
 
-def _whole(report: AuditReport, panel: PanelAudit, calibration: Calibration) -> Iterator[Block]:
+def _whole_report(
+    report: AuditReport, panel: PanelAudit, calibration: Calibration
+) -> Iterator[Block]:
     yield Heading("What stands out", "out")
     yield from _concerns(report)
     for key, title in TABLES.items():
@@ -511,7 +516,7 @@ def _cell(word: Word, line: Measured) -> Cell:
         why = _basis(measure)
         return Cell(None, basis=why, short=few or why.partition(":")[0])
     return Cell(
-        _signed(measure, measure.value),
+        _value_text(measure, measure.value),
         _interval(measure) or "no interval",
         f"{measure.n:,} {measure.of}",
         f"n {measure.n:,}",
@@ -519,7 +524,7 @@ def _cell(word: Word, line: Measured) -> Cell:
     )
 
 
-def _signed(measure: Measure, value: float) -> str:
+def _value_text(measure: Measure, value: float) -> str:
     """Print a value as its unit is written, with a sign where 0 is in the middle."""
     shown = number(value, 1 if measure.unit == "votes" else 2)
     if measure.unit not in SIGNED or value < 0 or float(shown) == 0:
@@ -530,7 +535,8 @@ def _signed(measure: Measure, value: float) -> str:
 def _interval(measure: Measure) -> str:
     if measure.interval is None:
         return ""
-    return f"{_signed(measure, measure.interval.low)} to {_signed(measure, measure.interval.high)}"
+    low, high = (_value_text(measure, end) for end in (measure.interval.low, measure.interval.high))
+    return f"{low} to {high}"
 
 
 def _basis(measure: Measure) -> str:
@@ -592,7 +598,7 @@ def _criteria(panel: PanelAudit) -> Table:
 
 def _reliability(calibration: Calibration) -> Iterator[Block]:
     """Report how often a panel this sure matched people."""
-    if not calibration.known:
+    if not calibration.is_known:
         why = calibration.reliability(0.5).why
         yield Sentence(f"How often a panel this sure is right is unknown: {why}.")
         return
@@ -607,13 +613,13 @@ def _reliability(calibration: Calibration) -> Iterator[Block]:
             (Column("pairs"), [f"{block.pairs:,}" for block in calibration.blocks]),
             (
                 Column("matched people"),
-                ["unknown" if m.value is None else _signed(m, m.value) for m in matched],
+                ["unknown" if m.value is None else _value_text(m, m.value) for m in matched],
             ),
             (Column("interval", "left"), [_interval(m) or UNKNOWN for m in matched]),
         ],
     )
     yield Sentence(
-        f"Of {counted(calibration.pairs, 'pair')} that people decided: how often a panel this sure "
-        "of a pair sided with them.",
+        f"Of {count_noun(calibration.pairs, 'pair')} that people decided: how often a panel this "
+        "sure of a pair sided with them.",
         quiet=True,
     )

@@ -9,7 +9,7 @@ from witan.core.rubric import Rubric, overall
 from witan.core.scale import HOLISTIC, Scale, read_grade
 from witan.deliberation import events as e
 from witan.deliberation.session import Authorship, Session
-from witan.service.text import counted, listed, number
+from witan.service.text import count_noun, list_text, number
 from witan.surfaces.report.document import BallotCell, BallotMatrix, Link, ReviewRow, ReviewState
 from witan.surfaces.report.names import SeatNames
 
@@ -25,8 +25,8 @@ class _ReviewerEvents:
 
     sheets: list[e.SheetDrawn] = field(default_factory=list)
     repairs: list[e.BallotRepaired] = field(default_factory=list)
-    cast: e.BallotCast | None = None
-    abstained: e.BallotAbstained | None = None
+    ballot: e.BallotCast | None = None
+    abstention: e.BallotAbstained | None = None
     failed: bool = False
 
 
@@ -37,16 +37,16 @@ def ballot_matrix(
     events = _fold_events(session)
     counted_notes = () if session.outcome is None else names.order_outcome(session.outcome).ballots
     notes = {note.reviewer: note for note in counted_notes}
-    own = Authorship.of(session.opened).own
+    own = Authorship.of(session.opening).candidates_by_author
     cast = {ballot.reviewer: ballot for ballot in session.ballots}
     reviews = []
     for reviewer in names.order(cast):
         ballot, seen = cast[reviewer], events.get(reviewer, _ReviewerEvents())
         note, authored = notes.get(reviewer), own.get(reviewer, ())
-        groups = note.ranking if note else _without(ballot, authored)
+        groups = note.ranking if note else _remove_own(ballot, authored)
         # Who did not answer reviews nobody; who fails in a debate keeps the answer it had.
         mute = seen.failed and reviewer not in session.answers
-        pending = not (closed or mute) and ballot.abstained and seen.abstained is None
+        pending = not (closed or mute) and ballot.abstained and seen.abstention is None
         reviews.append(
             ReviewRow(
                 names.name(reviewer),
@@ -67,7 +67,7 @@ def ballot_matrix(
         )
     candidates = names.order(session.answers)
     shown = tuple((names.name(each), names.anchor(each)) for each in candidates)
-    return BallotMatrix(shown, tuple(reviews), session.simulated)
+    return BallotMatrix(shown, tuple(reviews), session.is_simulated)
 
 
 def _state(session: Session, ballot: Ballot, *, pending: bool) -> ReviewState:
@@ -75,7 +75,7 @@ def _state(session: Session, ballot: Ballot, *, pending: bool) -> ReviewState:
         return "cast"
     if pending:
         return "pending"
-    return "out" if ballot.reviewer in session.outstanding else "abstained"
+    return "out" if ballot.reviewer in session.outstanding_reviewers else "abstained"
 
 
 def _recount_link(session: Session, reviewer: str, names: SeatNames) -> Link:
@@ -92,9 +92,9 @@ def _fold_events(session: Session) -> Mapping[str, _ReviewerEvents]:
             case e.BallotRepaired():
                 folded.setdefault(event.seat, _ReviewerEvents()).repairs.append(event)
             case e.BallotCast():
-                folded.setdefault(event.seat, _ReviewerEvents()).cast = event
+                folded.setdefault(event.seat, _ReviewerEvents()).ballot = event
             case e.BallotAbstained():
-                folded.setdefault(event.seat, _ReviewerEvents()).abstained = event
+                folded.setdefault(event.seat, _ReviewerEvents()).abstention = event
             case e.AnswerStarted() | e.AnswerFailed():
                 failed = isinstance(event, e.AnswerFailed)
                 folded.setdefault(event.seat, _ReviewerEvents()).failed = failed
@@ -103,7 +103,7 @@ def _fold_events(session: Session) -> Mapping[str, _ReviewerEvents]:
     return folded
 
 
-def _without(ballot: Ballot, own: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def _remove_own(ballot: Ballot, own: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     groups = (tuple(name for name in group if name not in own) for group in ballot.groups)
     return tuple(group for group in groups if group)
 
@@ -119,7 +119,7 @@ def _cells(
     for group in groups:
         rank = len(ranks) + 1
         ranks |= dict.fromkeys(group, (rank, len(group) > 1))
-    rubric = session.opened.procedure.rubric
+    rubric = session.opening.procedure.rubric
     places = ballot.positions or {}
     for name in names.order(session.answers):
         if name in own:
@@ -150,41 +150,41 @@ def overall_grade(ballot: Ballot, candidate: str, rubric: Rubric) -> float | Non
     return read_grade(grades.get(HOLISTIC), scale.whole)
 
 
-def _remarks(seen: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
-    if (cast := seen.cast) is not None:
+def _remarks(events: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
+    if (cast := events.ballot) is not None:
         yield from (f"reader: {each}" for each in cast.notes)
         if cast.compared:
-            pairs = f"{cast.flipped} of {counted(cast.compared, 'pair')}"
+            pairs = f"{cast.flipped} of {count_noun(cast.compared, 'pair')}"
             yield f"judged {pairs} otherwise when its sheet was turned round"
         if cast.lost:
             yield f"only one of its two orders could be read: {cast.lost}"
-    yield from (f"asked again: {each.problem}" for each in seen.repairs)
+    yield from (f"asked again: {each.problem}" for each in events.repairs)
     if note is not None and note.mismatch:
         yield "its ranking and its grades contradict each other in some pair"
 
 
-def _facts(seen: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
-    if seen.cast is not None:
-        yield READINGS[seen.cast.read_by]
+def _facts(events: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
+    if events.ballot is not None:
+        yield READINGS[events.ballot.read_by]
     if note is not None and note.tau is not None:
         yield f"Kendall's τ with the ranking is {number(note.tau)} (1 the same, −1 the reverse)."
 
 
-def _sheets(seen: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[tuple[str, str], ...]]:
-    last = max((event.round for event in seen.sheets), default=1)
-    for event in seen.sheets:
+def _sheets(events: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[tuple[str, str], ...]]:
+    last = max((event.round for event in events.sheets), default=1)
+    for event in events.sheets:
         if event.round == last:
             pairs = zip(event.sheet.labels, event.sheet.candidates, strict=False)
             yield tuple((label, names.name(each)) for label, each in pairs)
 
 
-def _replies(seen: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[str, str]]:
-    for each in seen.repairs:
+def _replies(events: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[str, str]]:
+    for each in events.repairs:
         yield "First reply, which could not be read", names.quote(each.reply)
-    last = seen.cast or seen.abstained
+    last = events.ballot or events.abstention
     for turn, text in enumerate(last.replies if last else (), start=1):
         which = f" {turn}, one of two orders" if last and len(last.replies) > 1 else ""
-        if not any(text == each.reply for each in seen.repairs):
+        if not any(text == each.reply for each in events.repairs):
             yield f"Reply{which}", names.quote(text)
 
 
@@ -198,7 +198,7 @@ def ballot_line(ballot: Ballot) -> str:
     order = " > ".join(" = ".join(map(graded, group)) for group in ballot.groups)
     ranked = {candidate for group in ballot.groups for candidate in group}
     alone = [graded(candidate) for candidate in ballot.grades if candidate not in ranked]
-    grades = f"grades alone: {listed(alone, most=20)}" if alone else ""
+    grades = f"grades alone: {list_text(alone, most=20)}" if alone else ""
     return "; ".join(part for part in (order, grades) if part)
 
 

@@ -25,13 +25,13 @@ SCORES = {
     "plackett_luce": "Plackett–Luce worth, log-odds",
     "elo": "Elo rating",
 }
-"""What the score of each rule is, for the axis; other rules are called by their name."""
+"""Names of the rules' scores on the axis; other rules are called by their name."""
 
 MARGIN = 0.04
 """Share of an axis left free at both ends, so that no dot is cut."""
 
 
-def signed(value: float | None, digits: int = 2) -> str:
+def signed_number(value: float | None, digits: int = 2) -> str:
     """Print a number with the minus sign of print."""
     return number(value, digits).replace("-", "−")
 
@@ -60,7 +60,7 @@ class Axis:
     line: float | None = None
 
     @classmethod
-    def over(
+    def of_numbers(
         cls,
         title: str,
         numbers: Iterable[tuple[float | None, Interval | None]],
@@ -92,7 +92,7 @@ class Axis:
         step = next(times * power for times in (1, 2, 5, 10) if times * power >= 0.999 * rough)
         digits = max(0, -floor(log10(step * 1.001)))
         steps = range(ceil(self.low / step), floor(self.high / step) + 1)
-        return [(each * step, signed(each * step, digits)) for each in steps]
+        return [(each * step, signed_number(each * step, digits)) for each in steps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,4 +217,30 @@ class Strips:
     series: tuple[Series, ...]
 
 
-Drawing: TypeAlias = Grid | DotPlot | Scatter | Strips
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """One diagram of several on the same axes.
+
+    Parameters
+    ----------
+    dots
+        Place across, the dot, and both in words.
+    dashes
+        Places across and up that a dashed line joins.
+    """
+
+    title: str
+    dots: tuple[tuple[float, Dot, str], ...]
+    dashes: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """Diagrams side by side, each with its diagonal."""
+
+    across: Axis
+    up: Axis
+    facets: tuple[Facet, ...]
+
+
+Drawing: TypeAlias = Grid | DotPlot | Scatter | Strips | Facets

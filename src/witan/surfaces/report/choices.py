@@ -60,10 +60,11 @@ SITUATIONS = (
     ),
     Situation(
         when="there are more than ten reviewers",
-        take="schulze, or stay with borda",
-        speaks_for="simulated with Mallows noise, schulze finds the best 1 to 2 points more often.",
-        speaks_against="simulated with Plackett–Luce noise, it does so 4 points less often; at "
-        "four reviewers both are even (47.1 %) and schulze has more dead heats (20 v 15 %).",
+        take="borda, or schulze",
+        speaks_for="simulated with Mallows noise, schulze finds the best about a point more often "
+        "at 15 reviewers.",
+        speaks_against="simulated with Plackett–Luce noise, it does so 1 to 3 points less often; "
+        "at four reviewers it shares 33 of 100 leads, borda 5.",
     ),
     Situation(
         when="near-copies of an answer, or majority rings, are likely",
@@ -220,4 +221,4 @@ def _name(profile: "CouncilProfile") -> str:
 
 
 def _models(seats: "Iterable[Seat]") -> str:
-    return ", ".join(seat.source or seat.name for seat in seats)
+    return ", ".join(seat.name if seat.simulated else seat.source or seat.name for seat in seats)

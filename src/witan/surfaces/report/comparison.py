@@ -3,14 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from math import isclose
 from typing import TYPE_CHECKING
 
 from witan.core.comparison import Comparison
-from witan.core.outcome import Outcome
+from witan.core.outcome import Leads, Outcome
 from witan.errors import NothingToCount
-from witan.service.text import UNKNOWN, counted, decimals, listed, number
-from witan.surfaces.report.chart import Grid, Square, signed
+from witan.service.text import UNKNOWN, count_noun, decimals, list_text, number
+from witan.surfaces.report.chart import Grid, Square, signed_number
 from witan.surfaces.report.document import (
     Block,
     Chart,
@@ -46,17 +47,17 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
     not_read, unused = (
         ((), ()) if isinstance(result, Comparison) else (result.not_read, result.without_effect)
     )
-    several = counted(len(comparison.sessions), "session")
+    several = count_noun(len(comparison.sessions), "session")
     return Report(
         "Comparison of rules",
-        (*_name(comparison, several), counted(len(comparison.rules), "rule")),
+        (*_name(comparison, several), count_noun(len(comparison.rules), "rule")),
         _finding(comparison),
         (
             *(Note(text, "warning", option="scale") for text in _scales(comparison)),
             *(_sessions(comparison) if len(comparison.sessions) <= most else (SINGLE,)),
             *_steadiness(comparison),
             *_agreement(comparison),
-            *_skipped(comparison),
+            *_list_skipped(comparison),
             *unread_blocks(not_read),
             *problem_blocks("Without effect", "without-effect", unused),
         ),
@@ -75,11 +76,7 @@ def _finding(comparison: Comparison) -> str:
         return "No rule can count these ballots."
     if len(comparison.sessions) == 1:
         return _one_finding([*comparison.outcomes[comparison.sessions[0]].values()])
-    alike = sum(
-        len({frozenset(each.leaders) for each in by_rule.values()}) == 1
-        for by_rule in comparison.outcomes.values()
-    )
-    of = _part(alike, len(comparison.sessions))
+    of = _part(comparison.same_leaders, len(comparison.sessions))
     return f"Every rule that counts a session has the same leaders in {of} sessions."
 
 
@@ -89,14 +86,14 @@ def _one_finding(outcomes: Sequence[Outcome]) -> str:
     clear = Counter(each.leaders for each in outcomes if each.clear_leader is not None)
     parts = []
     for leaders, n_rules in leads:
-        who = listed(leaders) or "nobody"
+        who = list_text(leaders) or "nobody"
         verb = "share the lead" if len(leaders) > 1 else "leads"
         if n_rules == clear[leaders]:
             verb += " clearly"
         if len(outcomes) == 1:
             under = outcomes[0].rule
         else:
-            under = "every rule" if len(leads) == 1 else counted(n_rules, "rule")
+            under = "every rule" if len(leads) == 1 else count_noun(n_rules, "rule")
         parts.append(f"{who} {verb} under {under}{_firmness(leaders, n_rules, clear[leaders])}")
     return f"{'; '.join(parts)}."
 
@@ -110,7 +107,8 @@ def _firmness(leaders: tuple[str, ...], n_rules: int, n_clear: int) -> str:
 
 
 def _scales(comparison: Comparison) -> Iterable[str]:
-    outcomes = (one for by_rule in comparison.outcomes.values() for one in by_rule.values())
+    # A session has its scales under every rule.
+    outcomes = (one for each in comparison.outcomes.values() for one in islice(each.values(), 1))
     return dict.fromkeys(scale.sentence for outcome in outcomes for scale in outcome.scales)
 
 
@@ -164,17 +162,11 @@ def _steadiness(comparison: Comparison) -> Iterator[Block]:
     """Say how often each rule has a clear leader, who it is, and how well it holds."""
     if not comparison.rules:
         return
-    counts = [
-        [by_rule[rule] for by_rule in comparison.outcomes.values() if rule in by_rule]
-        for rule in comparison.rules
-    ]
-    clear = [sum(one.clear_leader is not None for one in each) for each in counts]
-    shared = [sum(len(one.leaders) > 1 for one in each) for each in counts]
-    totals = [len(each) for each in counts]
+    leads = [comparison.leads[rule] for rule in comparison.rules]
     columns = [
         (Column("rule", "left", heads=True), [*comparison.rules]),
-        (Column("clear leader"), [*map(_part, clear, totals)]),
-        (Column("dead heat", keep=60), [*map(_part, shared, totals)]),
+        (Column("clear leader"), [_part(each.clear, each.sessions) for each in leads]),
+        (Column("dead heat", keep=60), [_part(each.shared, each.sessions) for each in leads]),
         (
             Column(
                 "steady",
@@ -184,7 +176,7 @@ def _steadiness(comparison: Comparison) -> Iterator[Block]:
         ),
     ]
     if len(comparison.sessions) > 1:
-        columns.append((Column("leads", "left", fit="middle", keep=50), [*map(_leads, counts)]))
+        columns.append((Column("leads", "left", fit="middle", keep=50), [*map(_list_leads, leads)]))
     yield Heading("How steady each rule is", "steady")
     yield table_of("How steady each rule is", columns)
 
@@ -197,11 +189,9 @@ def _share(value: float | None) -> str:
     return UNKNOWN if value is None else f"{number(100 * value, 0)}%"
 
 
-def _leads(outcomes: Sequence[Outcome]) -> str:
-    """Count who leads how often, a shared lead for each."""
-    counts = Counter(leader for outcome in outcomes for leader in outcome.leaders)
-    order = sorted(counts, key=lambda name: (-counts[name], name))
-    return ", ".join(f"{name} {counts[name]:,}" for name in order)
+def _list_leads(leads: Leads) -> str:
+    """List who leads how often, a shared lead for each."""
+    return ", ".join(f"{name} {times:,}" for name, times in leads.times.items())
 
 
 def _agreement(comparison: Comparison) -> Iterator[Block]:
@@ -213,11 +203,11 @@ def _agreement(comparison: Comparison) -> Iterator[Block]:
         yield Sentence("Every two rules rank alike: Kendall's τ is 1.")
     else:
         yield Sentence("Kendall's τ between two rules: 1 the same order, 0 chance, −1 the reverse.")
-        taus = [[*map(signed, line)] for line in comparison.tau]
+        taus = [[*map(signed_number, line)] for line in comparison.tau]
         chart = partial(_agreement_chart, comparison)
         yield _pairs("Kendall's τ between rules", comparison.rules, taus, chart)
     if any(map(any, comparison.leader_differs)):
-        several = counted(len(comparison.sessions), "session")
+        several = count_noun(len(comparison.sessions), "session")
         differs = [[f"{n:,}" for n in line] for line in comparison.leader_differs]
         yield Heading("Sessions in which the leaders differ", "differ")
         yield Sentence(f"Of {several}, as far as both rules count them.")
@@ -301,14 +291,14 @@ def _agreement_chart(comparison: Comparison) -> Chart:
     """Chart the mean τ between rules, and in how many sessions their leaders differ."""
     rules, total = comparison.rules, len(comparison.sessions)
     if len(rules) < 2:
-        raise NothingToCount(f"there is nothing to compare {listed(rules)} with: no other rule")
+        raise NothingToCount(f"there is nothing to compare {list_text(rules)} with: no other rule")
     known = [tau for i, row in enumerate(comparison.tau) for tau in row[:i] if tau is not None]
     least = min([*known, 0.9])
     squares = tuple(
         tuple(
             Square(
-                signed(tau),
-                f"{rule} and {rules[j]}: {signed(tau)}",
+                signed_number(tau),
+                f"{rule} and {rules[j]}: {signed_number(tau)}",
                 None if tau is None else (tau - least) / (1 - least),
                 str(comparison.leader_differs[i][j]),
             )
@@ -326,7 +316,7 @@ def _agreement_chart(comparison: Comparison) -> Chart:
     )
 
 
-def _skipped(comparison: Comparison) -> Iterator[Block]:
+def _list_skipped(comparison: Comparison) -> Iterator[Block]:
     if comparison.skipped:
         yield Heading("Rules left out", "left-out")
     rules: dict[str, list[str]] = {}

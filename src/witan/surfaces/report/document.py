@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from witan.service.text import listed
+from witan.service.text import list_text
 
 if TYPE_CHECKING:
     from witan.surfaces.report.chart import Drawing
@@ -447,7 +447,7 @@ class BallotMatrix:
         return sum(review.state == "cast" for review in self.reviews)
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """True once some reviewer is done."""
         return any(review.state in ("cast", "abstained") for review in self.reviews)
 
@@ -471,7 +471,7 @@ class BallotMatrix:
         groups = [[names.get(name, name) for name in group] for group in review.groups]
         ranking = " > ".join(map(" = ".join, groups))
         graded = [named for name, named in names.items() if named != name]
-        return ranking or f"grades alone, of {listed(graded, most=20)}"
+        return ranking or f"grades alone, of {list_text(graded, most=20)}"
 
 
 def quote_notes(notes: str | None) -> Iterator[str]:

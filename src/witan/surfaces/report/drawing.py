@@ -16,7 +16,16 @@ from typing import Any, NamedTuple
 from witan.core.escaping import clean
 from witan.errors import InvalidParameter, MissingExtra
 from witan.service.text import shorten, span
-from witan.surfaces.report.chart import Axis, Dot, DotLine, DotPlot, Grid, Scatter, Strips
+from witan.surfaces.report.chart import (
+    Axis,
+    Dot,
+    DotLine,
+    DotPlot,
+    Facets,
+    Grid,
+    Scatter,
+    Strips,
+)
 from witan.surfaces.report.document import Chart
 
 FONTS = (
@@ -186,13 +195,13 @@ def _draw_line(line: DotLine, axes: Sequence[Axis], columns: _Columns, y: float)
         yield _text(columns.name, y + 16, line.remark, ink, size=NOTE_SIZE, room=room)
     for axis, x, dot in zip(axes, columns.plots, line.dots, strict=True):
         if dot is not None:
-            yield from _dot(dot, _along(axis, x, columns.plot), y)
+            yield from _dot(dot, _scale_axis(axis, x, columns.plot), y)
     for x, cell in zip(columns.cells, line.cells, strict=True):
         yield _text(x, y, cell, anchor="end")
     yield "</g>"
 
 
-def _along(axis: Axis, start: float, length: float) -> Callable[[float], float]:
+def _scale_axis(axis: Axis, start: float, length: float) -> Callable[[float], float]:
     """Return the place of a value on an axis, from its worse end; a negative length goes up."""
     return lambda value: start + length * min(max(0.0, axis.share(value)), 1.0)
 
@@ -201,7 +210,7 @@ def _axis(
     axis: Axis, x: float, width: float, top: float, bottom: float, *, above: bool = False
 ) -> Iterator[str]:
     """Draw fine lines at round values, and their numbers below, or above as well."""
-    place = _along(axis, x, width)
+    place = _scale_axis(axis, x, width)
     for value, words in _ticks(axis, place, lambda words: _width(words, NOTE_SIZE) + 8):
         yield _rule(place(value), top, place(value), bottom, "tick")
         for y in (bottom + 11, top - 11) if above else (bottom + 11,):
@@ -278,10 +287,10 @@ LABEL = 17
 def _draw_scatter(scatter: Scatter) -> _Body:
     """Draw named dots, their names in a column beside the plot, each joined to its dot."""
     wide, tall = 1.4 * PLOT, max(PLOT, LABEL * len(scatter.points))
-    rise = _along(scatter.up, 24 + tall, -tall)
+    rise = _scale_axis(scatter.up, 24 + tall, -tall)
     ticks = _ticks(scatter.up, rise, lambda _: 24)
     left = _widest((words for _, words in ticks), NOTE_SIZE) + GAP
-    run = _along(scatter.across, left, wide)
+    run = _scale_axis(scatter.across, left, wide)
     parts = [_text(0, 9, scatter.up.title, "quiet", size=NOTE_SIZE)]
     parts += _axis(scatter.across, left, wide, 24, 24 + tall)
     for value, words in ticks:
@@ -318,7 +327,7 @@ def _spread(wanted: Sequence[float], least: float, most: float) -> list[float]:
 def _draw_strips(strips: Strips) -> _Body:
     """Draw a strip for each series, its dots joined from one to the next."""
     room = min(_widest(each.name for each in strips.series), NAME)
-    ticks = _ticks(strips.axis, _along(strips.axis, 0, 36), lambda _: 13)
+    ticks = _ticks(strips.axis, _scale_axis(strips.axis, 0, 36), lambda _: 13)
     left = room + 2 * GAP + _widest((words for _, words in ticks), NOTE_SIZE)
     right = left + PLOT + GAP + _widest(["last", *(each.last for each in strips.series)])
     parts = [
@@ -328,7 +337,7 @@ def _draw_strips(strips: Strips) -> _Body:
     ]
     for at, each in enumerate(strips.series):
         top = 20 + 48 * at
-        rise = _along(strips.axis, top + 40, -36)
+        rise = _scale_axis(strips.axis, top + 40, -36)
         for value, words in ticks:
             parts.append(_rule(left, rise(value), left + PLOT, rise(value), "tick"))
             parts.append(_text(left - 5, rise(value), words, "quiet", "end", size=9))
@@ -347,11 +356,47 @@ def _draw_strips(strips: Strips) -> _Body:
     return _Body(parts, right, 24 + 48 * len(strips.series))
 
 
+SIDE, FACETS_ACROSS = 200, 3
+"""Width and height of a facet, and how many stand side by side."""
+
+
+def _draw_facets(drawing: Facets) -> _Body:
+    """Draw diagrams with their diagonals, three in a row."""
+    ticks = _ticks(drawing.up, _scale_axis(drawing.up, SIDE, -SIDE), lambda _: 20)
+    margin = _widest((words for _, words in ticks), NOTE_SIZE) + GAP
+    parts = [_text(0, 9, drawing.up.title, "quiet", size=NOTE_SIZE)]
+    wide, tall = margin + SIDE + GAP, SIDE + 84.0
+    for at, facet in enumerate(drawing.facets):
+        left, top = margin + wide * (at % FACETS_ACROSS), 46 + tall * (at // FACETS_ACROSS)
+        run, rise = (
+            _scale_axis(drawing.across, left, SIDE),
+            _scale_axis(drawing.up, top + SIDE, -SIDE),
+        )
+        parts.append(_text(left, top - 14, facet.title))
+        parts += _axis(drawing.across, left, SIDE, top, top + SIDE)
+        for value, words in ticks:
+            parts.append(_rule(left, rise(value), left + SIDE, rise(value), "tick"))
+            parts.append(_text(left - 6, rise(value), words, "quiet", "end", size=NOTE_SIZE))
+        low = max(drawing.across.low, drawing.up.low)
+        parts.append(_rule(run(low), rise(low), run(1.0), rise(1.0), "join"))
+        places = [(run(x), rise(y)) for x, y in facet.dashes]
+        parts += [_rule(*one, *following, "edge") for one, following in pairwise(places)]
+        for x, dot, spoken in facet.dots:
+            parts.append(f'<g role="img"><title>{_safe(spoken)}</title>')
+            parts += [*_dot(dot, rise, run(x), upright=True), "</g>"]
+        title = drawing.across.title
+        parts.append(_text(left + SIDE, top + SIDE + 32, title, "quiet", "end", size=NOTE_SIZE))
+    columns = min(len(drawing.facets), FACETS_ACROSS)
+    rows = -(-len(drawing.facets) // FACETS_ACROSS)
+    return _Body(parts, max(wide * columns, _width(drawing.up.title)), 10 + tall * rows)
+
+
 _DRAWERS: dict[type, Callable[[Any], _Body]] = {
     Grid: _draw_matrix,
     DotPlot: _draw_rows,
     Scatter: _draw_scatter,
     Strips: _draw_strips,
+    Facets: _draw_facets,
 }
 
 
@@ -404,7 +449,7 @@ def _text(
 ) -> str:
     """Write a text, its middle at `y`; what has no room is cut, and whole in its title."""
     words = clean(words)
-    shown = words if room is None else _cut(words, room, size)
+    shown = words if room is None else _shorten(words, room, size)
     whole = f"<title>{_safe(words)}</title>" if shown != words else ""
     look = f' text-anchor="{anchor}"' * (anchor != "start")
     look += f' font-size="{_px(size)}"' * (size != TEXT_SIZE)
@@ -425,7 +470,7 @@ def _px(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _cut(words: str, room: float, size: float) -> str:
+def _shorten(words: str, room: float, size: float) -> str:
     if _width(words, size) <= room:
         return words
     most = min(span(words), int(room / (LEAST_EMS * size)))
@@ -501,7 +546,7 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _rasterise(drawn: str, target: Path) -> bytes:
+def _rasterise(svg: str, target: Path) -> bytes:
     try:
         from resvg_py import svg_to_bytes
     except ImportError as error:
@@ -512,7 +557,7 @@ def _rasterise(drawn: str, target: Path) -> bytes:
     if with_text == without:
         problem = "an .svg file: no font for a PNG is installed (one of fonts-dejavu will do)"
         raise InvalidParameter("a chart file", str(target), problem)
-    png: bytes = svg_to_bytes(svg_string=drawn, zoom=ZOOM)
+    png: bytes = svg_to_bytes(svg_string=svg, zoom=ZOOM)
     return png
 
 

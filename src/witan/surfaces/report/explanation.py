@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from witan.core.explanation import Explanation
 from witan.core.steps import Cell, Step
-from witan.service.operations.explain import Explained
+from witan.service.operations.explain import OutcomeExplanation
 from witan.service.text import number
 from witan.service.trust import trust_line
 from witan.surfaces.report.document import (
@@ -20,7 +20,7 @@ from witan.surfaces.report.document import (
 )
 
 
-def explanation_report(explanation: Explanation | Explained) -> Report:
+def explanation_report(explanation: Explanation | OutcomeExplanation) -> Report:
     """Write the report of an explanation, and of what could not be read."""
     outcome = explanation.outcome
     parts = (outcome.session, outcome.rule, outcome.why)
@@ -28,7 +28,7 @@ def explanation_report(explanation: Explanation | Explained) -> Report:
     return Report("Explanation", about, outcome.interpretation, tuple(_blocks(explanation)))
 
 
-def _blocks(explanation: Explanation | Explained) -> Iterator[Block]:
+def _blocks(explanation: Explanation | OutcomeExplanation) -> Iterator[Block]:
     outcome = explanation.outcome
     scales = {scale.sentence for scale in outcome.scales}
     for count, step in enumerate(explanation.steps, 1):
@@ -42,7 +42,7 @@ def _blocks(explanation: Explanation | Explained) -> Iterator[Block]:
             yield _table(step)
     yield Heading("Result", "result")
     yield Facts(tuple(trust_line(outcome).split(" · ")))
-    if isinstance(explanation, Explained):
+    if isinstance(explanation, OutcomeExplanation):
         for sentence in explanation.without_effect:
             yield Note(sentence, "concern")
         for each in explanation.not_read:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from witan.core.ballot import Ballot
 from witan.service.session_records import ImportedSession, votes_beside
-from witan.service.text import counted
+from witan.service.text import count_noun
 from witan.service.trust import trust_line
 from witan.surfaces.report.ballots import ballot_line
 from witan.surfaces.report.document import (
@@ -37,7 +37,7 @@ REVIEWERS_SHOWN = 200
 
 def imported_report(imported: ImportedSession, without: tuple[str, ...] = ()) -> Report:
     """Write the report of a session that came in as ballots, `without` those of some reviewers."""
-    about, record, outcome = imported.about, imported.held, imported.outcome
+    about, record, outcome = imported.about, imported.session_import, imported.outcome
     names = CandidateNames({name: at for at, name in enumerate(record.answers)})
     mark = record.simulated
     blocks: list[Block] = [Quote(record.question)] if record.question else []
@@ -70,10 +70,10 @@ def imported_report(imported: ImportedSession, without: tuple[str, ...] = ()) ->
 
 def _ballots(imported: ImportedSession, without: tuple[str, ...]) -> Iterator[Block]:
     by_reviewer: dict[tuple[str, str], list[Ballot]] = {}
-    for ballot in imported.held.ballots:
+    for ballot in imported.session_import.ballots:
         by_reviewer.setdefault((ballot.reviewer, ballot.kind), []).append(ballot)
     shown = [*by_reviewer.values()][:REVIEWERS_SHOWN]
-    people_wait = bool(votes_beside(imported.held.ballots))
+    people_wait = bool(votes_beside(imported.session_import.ballots))
 
     def recount(ballots: Sequence[Ballot]) -> Cell:
         reviewer, by_person = ballots[0].reviewer, ballots[0].kind == "human"
@@ -83,7 +83,7 @@ def _ballots(imported: ImportedSession, without: tuple[str, ...]) -> Iterator[Bl
         link = Link("show", {"session": imported.about.session, "without": reviewer})
         return Cell("without", link=link)
 
-    yield section_heading("ballots", "ballots", simulated=imported.held.simulated)
+    yield section_heading("ballots", "ballots", simulated=imported.session_import.simulated)
     yield table_of(
         "Ballots",
         [
@@ -92,14 +92,16 @@ def _ballots(imported: ImportedSession, without: tuple[str, ...]) -> Iterator[Bl
             (Column("recount", "left", action=True), [*map(recount, shown)]),
         ],
     )
-    n_more = len(imported.held.ballots) - sum(len(each[:REVIEWERS_SHOWN]) for each in shown)
+    n_more = len(imported.session_import.ballots) - sum(
+        len(each[:REVIEWERS_SHOWN]) for each in shown
+    )
     if n_more:
         yield Sentence(f"And {n_more:,} more, which an export has.", quiet=True)
 
 
 def _reviewer(ballots: Sequence[Ballot]) -> Cell:
     cast = sum(not each.abstained for each in ballots)
-    amount = [counted(cast, "ballot")] if cast > 1 else []
+    amount = [count_noun(cast, "ballot")] if cast > 1 else []
     kind = ["a person"] if ballots[0].kind == "human" else []
     return Cell(ballots[0].reviewer, basis=", ".join((*kind, *amount)))
 

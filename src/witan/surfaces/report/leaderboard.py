@@ -10,7 +10,7 @@ from witan.core.rules import RULES
 from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
 from witan.core.window import Window
 from witan.errors import NothingToCount
-from witan.service.text import UNKNOWN, counted, decimals, interval_text, number
+from witan.service.text import UNKNOWN, count_noun, decimals, interval_text, number
 from witan.surfaces.report.chart import (
     SCORES,
     Axis,
@@ -25,7 +25,7 @@ from witan.surfaces.report.chart import (
     Square,
     Strips,
     ends,
-    signed,
+    signed_number,
 )
 from witan.surfaces.report.document import (
     Block,
@@ -84,17 +84,17 @@ def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report
 def _standings(board: Leaderboard) -> Table:
     """Make the table; a line parts models that differ beyond noise."""
     ranked, lines = len(board.lines), (*board.lines, *board.provisional)
-    labels = {ranked: _apart(board)} if board.provisional else {}
+    labels = {ranked: _explain_unranked(board)} if board.provisional else {}
     strong = [at for at, line in enumerate(lines) if line.rank_low == 1]
     breaks = _breaks(board.lines)
     columns = [*_numbers(board, lines), *_details(board, lines)]
     return table_of("Standings", columns, breaks=breaks, labels=labels, strong=strong)
 
 
-def _apart(board: Leaderboard) -> str:
+def _explain_unranked(board: Leaderboard) -> str:
     """Explain why models have no rank."""
     least = board.terms.min_sessions
-    why = f"without a rank: fewer than {counted(least, 'scored session')}"
+    why = f"without a rank: fewer than {count_noun(least, 'scored session')}"
     if any(line.sessions >= least for line in board.provisional):
         why += f", or no {NUMBERS[board.terms.order_by]} that compares"
     return why
@@ -116,9 +116,11 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     shown: Shown = []
     if any(line.group not in (None, 1) for line in lines):
         meaning = "models joined by comparisons; ranks, scores and ratings compare within one only"
-        shown.append((Column("group", meaning=meaning), [_whole(line.group) for line in lines]))
+        shown.append(
+            (Column("group", meaning=meaning), [_integer_text(line.group) for line in lines])
+        )
     if any(line.rank is not None for line in lines):
-        shown.append((Column("rank"), [_whole(line.rank) for line in lines]))
+        shown.append((Column("rank"), [_integer_text(line.rank) for line in lines]))
     shown += [
         (
             Column("model", "left", fit="middle", heads=True),
@@ -134,9 +136,9 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     may = (
         "the ranks that noise leaves; a ruled line parts neighbours that differ beyond it" + several
     )
-    pairs = counted(int(f"{board.n_comparisons:.0f}"), "comparison")
+    pairs = count_noun(int(f"{board.n_comparisons:.0f}"), "comparison")
     rating = f"strength in logits ± its error, from {pairs} of two models"
-    return shown + _known(
+    return shown + _columns_with_values(
         (Column(interval, keep=70), [interval_text(line.interval, digits) for line in lines]),
         (Column("may rank", keep=75, meaning=may), [_ranks_text(line) for line in lines]),
         (Column("rating", keep=50, meaning=rating), [_rating(line) for line in lines]),
@@ -155,30 +157,30 @@ def _details(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     ]
     change = f"of the score, against sessions {board.compared_to}; * beyond noise"
     moved = f"ranks gained, against sessions {board.compared_to}"
-    shown += _known(
+    shown += _columns_with_values(
         (Column("change", keep=65, meaning=change), [_change(line, digits) for line in lines]),
-        (Column("moved", keep=62, meaning=moved), [_moved(line) for line in lines]),
+        (Column("moved", keep=62, meaning=moved), [_rank_change(line) for line in lines]),
         (Column("$/answer", keep=25), [number(line.effort.cost_usd, 4) for line in lines]),
         (Column("s/answer", keep=20), [number(line.effort.seconds, 1) for line in lines]),
     )
     if any(line.effort.failure_rate for line in lines):
-        shown.append((Column("failed", keep=22), [_failed(line) for line in lines]))
+        shown.append((Column("failed", keep=22), [_failure_rate(line) for line in lines]))
     return shown
 
 
-def _known(*columns: tuple[Column, list[str]]) -> Shown:
+def _columns_with_values(*columns: tuple[Column, list[str]]) -> Shown:
     """Leave out columns without a single value."""
     return [each for each in columns if any(cell != UNKNOWN for cell in each[1])]
 
 
-def _whole(value: int | None) -> str:
+def _integer_text(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
 
 
 def _rating(line: LeaderboardLine) -> str:
     if line.rating is None:
         return UNKNOWN
-    return f"{_signed(line.rating, 2)} ± {number(line.rating_error)}"
+    return f"{_signed_text(line.rating, 2)} ± {number(line.rating_error)}"
 
 
 def _wins(lines: Sequence[LeaderboardLine]) -> list[str]:
@@ -190,21 +192,21 @@ def _wins(lines: Sequence[LeaderboardLine]) -> list[str]:
 def _change(line: LeaderboardLine, digits: int) -> str:
     if line.change is None:
         return UNKNOWN
-    return _signed(line.change.score, digits) + "*" * (line.change.beyond_error is True)
+    return _signed_text(line.change.score, digits) + "*" * (line.change.beyond_error is True)
 
 
-def _moved(line: LeaderboardLine) -> str:
+def _rank_change(line: LeaderboardLine) -> str:
     if line.change is None or line.change.rank is None:
         return UNKNOWN
     return f"{line.change.rank:+d}" if line.change.rank else "0"
 
 
-def _signed(value: float, digits: int) -> str:
+def _signed_text(value: float, digits: int) -> str:
     shown = number(value, digits)
     return shown if shown.startswith("-") or float(shown) == 0 else f"+{shown}"
 
 
-def _failed(line: LeaderboardLine) -> str:
+def _failure_rate(line: LeaderboardLine) -> str:
     rate = line.effort.failure_rate
     return UNKNOWN if rate is None else f"{number(100 * rate, 0)}%"
 
@@ -226,9 +228,9 @@ def _number(board: Leaderboard, line: LeaderboardLine) -> tuple[float | None, In
     return line.score, line.interval
 
 
-def _printed(board: Leaderboard, line: LeaderboardLine) -> str:
+def _value_text(board: Leaderboard, line: LeaderboardLine) -> str:
     digits = 0 if board.terms.order_by == "elo" else 3 if board.terms.order_by == "score" else 2
-    return signed(_number(board, line)[0], digits)
+    return signed_number(_number(board, line)[0], digits)
 
 
 def _dot(board: Leaderboard, line: LeaderboardLine) -> Dot | None:
@@ -246,7 +248,7 @@ def _axis(board: Leaderboard, lines: Sequence[LeaderboardLine], arrow: str = "")
     title = f"Mean over sessions · {what}" if by_score else ORDERS[board.terms.order_by]
     better = f"{'lower' if turned else 'higher'} is better{arrow}"
     numbers = (_number(board, line) for line in lines)
-    return Axis.over(f"{title} · {better}", numbers, turned=turned)
+    return Axis.of_numbers(f"{title} · {better}", numbers, turned=turned)
 
 
 def _about(board: Leaderboard) -> tuple[str, ...]:
@@ -265,7 +267,7 @@ def _marks(board: Leaderboard, *, boxes: bool = False) -> str:
     if len(board.groups) > 1:
         notes.append("groups of models that never met cannot be compared")
     if board.provisional:
-        few = counted(board.terms.min_sessions, "scored session")
+        few = count_noun(board.terms.min_sessions, "scored session")
         notes.append(f"rings: without a rank, for want of {few}")
     return f"{'; '.join(notes)}."
 
@@ -295,13 +297,13 @@ def _bands(board: Leaderboard) -> Iterator[Band]:
 
 
 def _row(board: Leaderboard, line: LeaderboardLine) -> DotLine:
-    printed, may = _printed(board, line), _ranks_text(line)
+    printed, may = _value_text(board, line), _ranks_text(line)
     interval = ends(_number(board, line)[1], 3 if board.terms.order_by == "score" else 2)
     return DotLine(
         line.model,
         f"{line.model}: {printed}, interval {interval}, may rank {may}",
         (_dot(board, line),),
-        _whole(line.rank),
+        _integer_text(line.rank),
         (printed, may, f"{line.sessions:,}"),
     )
 
@@ -375,14 +377,14 @@ def cost_chart(board: Leaderboard) -> Chart:
     points = tuple(
         Point(
             line.model,
-            f"{line.model}: {_printed(board, line)}, {number(cost, 4)} US$ an answer",
+            f"{line.model}: {_value_text(board, line)}, {number(cost, 4)} US$ an answer",
             cost,
             dot,
         )
         for line, cost, dot in known
     )
     unknown = len(lines) - len(known)
-    left_out = f" Left out, without a known cost: {counted(unknown, 'model')}." * bool(unknown)
+    left_out = f" Left out, without a known cost: {count_noun(unknown, 'model')}." * bool(unknown)
     up = _axis(board, [line for line, _, _ in known], " ↑")
     return Chart(
         Scatter(Axis("← cheaper · mean cost of an answer, US$", 0.0, 1.05 * most), up, points),
@@ -394,7 +396,7 @@ def cost_chart(board: Leaderboard) -> Chart:
             "Cost against quality",
             [
                 (Column("model", "left", heads=True), [line.model for line, _, _ in known]),
-                (Column("number"), [_printed(board, line) for line, _, _ in known]),
+                (Column("number"), [_value_text(board, line) for line, _, _ in known]),
                 (Column("$/answer"), [number(cost, 4) for _, cost, _ in known]),
             ],
         ),
@@ -423,11 +425,11 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
         yield Sentence("All sessions are of one time.")
         return
     models = [line.model for line in (*board.lines, *board.provisional)]
-    lines = {model: [_scored(part, model) for _, part in parts] for model in models}
+    lines = {model: [_scored_line(part, model) for _, part in parts] for model in models}
     scored = [line for each in lines.values() for line in each if line is not None]
     turned = RULES[board.terms.rule].lower_is_better
-    axis = Axis.over("", ((line.score, line.interval) for line in scored), turned=turned)
-    more = f" Not drawn: {counted(len(models) - FIRST, 'more model')}." * (len(models) > FIRST)
+    axis = Axis.of_numbers("", ((line.score, line.interval) for line in scored), turned=turned)
+    more = f" Not drawn: {count_noun(len(models) - FIRST, 'more model')}." * (len(models) > FIRST)
     series = tuple(_series(model, lines[model]) for model in models[:FIRST])
     columns = [
         (Column("model", "left", heads=True), models),
@@ -448,13 +450,13 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
     )
 
 
-def _scored(part: Leaderboard | None, model: str) -> LeaderboardLine | None:
+def _scored_line(part: Leaderboard | None, model: str) -> LeaderboardLine | None:
     line = None if part is None else part.by_model.get(model)
     return line if line is not None and line.score is not None else None
 
 
 def _series(model: str, lines: Sequence[LeaderboardLine | None]) -> Series:
-    scores = [signed(line.score) for line in lines if line is not None]
+    scores = [signed_number(line.score) for line in lines if line is not None]
     dots = (
         None if line is None or line.score is None else Dot(line.score, line.interval)
         for line in lines

@@ -25,10 +25,10 @@ _MARKUP = re.compile(
 
 def to_markdown(text: str) -> str:
     """Escape a text of one line: its markup, and the characters that steer or hide."""
-    return _MARKUP.sub(_escaped, clean(text))
+    return _MARKUP.sub(_escape, clean(text))
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return f"{match[0][:-1]}\\{match[0][-1]}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from witan.core.blinding import label_map
 from witan.core.outcome import Outcome
-from witan.service.text import MANY_NAMES, listed
+from witan.service.text import MANY_NAMES, list_text
 
 if TYPE_CHECKING:
     from witan.deliberation.events import SessionOpened
@@ -73,12 +73,12 @@ class SeatNames(CandidateNames):
 
     labels: Mapping[str, str]
     others: Mapping[str, str]
-    opened: "SessionOpened | None" = field(default=None, repr=False)
+    opening: "SessionOpened | None" = field(default=None, repr=False)
 
     @classmethod
     def of(cls, session: "Session", *, veiled: bool) -> "SeatNames":
         """Return the names of a session as far as it came."""
-        opened = session.opened
+        opened = session.opening
         seats = [seat.name for seat in opened.seats]
         labels = _labels(session, seats)
         jurors = [seat.name for seat in opened.jury if seat.name not in labels]
@@ -94,7 +94,7 @@ class SeatNames(CandidateNames):
             veiled=veiled,
             labels=labels,
             others=others,
-            opened=opened,
+            opening=opened,
         )
 
     def name(self, who: str) -> str:
@@ -131,8 +131,8 @@ class SeatNames(CandidateNames):
         return replace(
             outcome,
             standings=tuple(lines[at] for at in rows),
-            p_beats=_permuted(outcome.p_beats, rows),
-            margins=_permuted(outcome.margins, rows),
+            p_beats=_permute(outcome.p_beats, rows),
+            margins=_permute(outcome.margins, rows),
             unresolved=tuple(sorted(pairs, key=lambda pair: (row[pair[0]], row[pair[1]]))),
             disputed_by=self.order(outcome.disputed_by),
             cycles=tuple(map(self.order, outcome.cycles)),
@@ -149,7 +149,7 @@ class SeatNames(CandidateNames):
 
     def name_list(self, seats: Iterable[str], *, most: int = MANY_NAMES) -> str:
         """Seats as a list of words; while names are hidden, in the order of the labels."""
-        return listed([*map(self.name, self.order(seats))], most=most)
+        return list_text([*map(self.name, self.order(seats))], most=most)
 
     def sentence(self, sentence: str) -> str:
         """Write names in a sentence of ours, or lists of them."""
@@ -196,13 +196,13 @@ class SeatNames(CandidateNames):
         # Ballots are counted without a session, and without the time its modules take to load.
         from witan.deliberation.texts import mask, masked_names
 
-        models = tuple(masked_names((*self._council.seats, *self._council.called)))
+        models = tuple(masked_names((*self._council.seats, *self._council.callable_seats)))
         return mask(text, self._council.question, models)
 
     @property
     def _council(self) -> "SessionOpened":
-        assert self.opened is not None  # noqa: S101 - only seats are hidden
-        return self.opened
+        assert self.opening is not None  # noqa: S101 - only seats are hidden
+        return self.opening
 
 
 def find_seat(session: "Session", value: str) -> str:
@@ -210,15 +210,15 @@ def find_seat(session: "Session", value: str) -> str:
 
     What is neither is returned as it is, for whoever looks it up to refuse.
     """
-    everyone = _everyone(session.opened)
+    everyone = _everyone(session.opening)
     if value in everyone:
         return value
     naming = SeatNames.of(session, veiled=True)
     return {naming.value(seat): seat for seat in everyone}.get(value, value)
 
 
-def _everyone(opened: "SessionOpened") -> list[str]:
-    return list(dict.fromkeys(seat.name for seat in (*opened.seats, *opened.jury)))
+def _everyone(opening: "SessionOpened") -> list[str]:
+    return list(dict.fromkeys(seat.name for seat in (*opening.seats, *opening.jury)))
 
 
 def _labels(session: "Session", seats: list[str]) -> dict[str, str]:
@@ -242,11 +242,11 @@ def _labels(session: "Session", seats: list[str]) -> dict[str, str]:
 def _draw_labels(session: "Session", seats: list[str]) -> dict[str, str]:
     from witan.deliberation.calls import SYNTHESIS_LABELS
 
-    sheet = label_map("chairman", seats, (session.opened.seed, SYNTHESIS_LABELS))
+    sheet = label_map("chairman", seats, (session.opening.seed, SYNTHESIS_LABELS))
     return dict(zip(sheet.candidates, sheet.labels, strict=True))
 
 
-def _permuted(
+def _permute(
     square: tuple[tuple[_Cell, ...], ...], rows: Sequence[int]
 ) -> tuple[tuple[_Cell, ...], ...]:
     """Rows and columns in another order; what is no square of them stays."""

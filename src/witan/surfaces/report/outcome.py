@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
-from witan.service.text import UNKNOWN, counted, decimals, interval_text, listed, number
+from witan.service.text import UNKNOWN, count_noun, decimals, interval_text, list_text, number
 from witan.service.trust import ignores_chance, p_best_text, trust_line
 from witan.surfaces.report.document import (
     Block,
@@ -22,6 +22,7 @@ from witan.surfaces.report.document import (
     table_of,
 )
 from witan.surfaces.report.names import BY_NAME, CandidateNames
+from witan.surfaces.report.verdict import verdict_blocks
 
 if TYPE_CHECKING:
     from witan.service.operations.recount import RecountResult
@@ -42,12 +43,14 @@ def outcome_report(result: "Outcome | RecountResult", *, simulated: bool | None 
         Scripts cast its ballots; None: as its details say.
     """
     outcome = result if isinstance(result, Outcome) else result.outcome
-    mark = outcome.details.get("simulated") if simulated is None else simulated
+    mark = bool(outcome.details.get("simulated") if simulated is None else simulated)
+    verdict = None if isinstance(result, Outcome) else result.verdict
+    decided = () if verdict is None else verdict_blocks(verdict, BY_NAME, simulated=mark)
     return Report(
         "Simulated outcome" if mark else "Outcome",
         (outcome.session,) if outcome.session else (),
         outcome.interpretation,
-        (Heading("Ranking", "ranking"), *outcome_blocks(outcome, BY_NAME)),
+        (*decided, Heading("Ranking", "ranking"), *outcome_blocks(outcome, BY_NAME)),
     )
 
 
@@ -64,7 +67,7 @@ def order_note(outcome: Outcome, names: CandidateNames) -> Iterator[Note]:
     """Say how steady reviewers were when their sheets were turned round."""
     if outcome.order_kept:
         both = [f"{name} {alike} of {n}" for name, (alike, n) in outcome.order_kept.items()]
-        text = f"Pairs judged alike in both orders, a flip being a tie: {listed(both)}."
+        text = f"Pairs judged alike in both orders, a flip being a tie: {list_text(both)}."
         yield Note(names.sentence(text), "reason")
 
 
@@ -86,7 +89,7 @@ def ranking_blocks(
         The count that it is compared with; None: none.
     """
     outcome = names.order_outcome(outcome)
-    ballots = counted(outcome.n_ballots, "ballot")
+    ballots = count_noun(outcome.n_ballots, "ballot")
     why = f": {names.sentence(outcome.why)}" if outcome.why else ""
     scales = {scale.sentence for scale in outcome.scales}
     return (
@@ -170,14 +173,14 @@ def agreement(outcome: Outcome, names: CandidateNames) -> Sides:
     outcome = names.order_outcome(outcome)
     return Sides(
         (
-            ("Agreed", tuple(_agreed(outcome, names))),
-            ("Contested", tuple(_contested(outcome, names))),
+            ("Agreed", tuple(_agreement_sentences(outcome, names))),
+            ("Contested", tuple(_condorcet_sentences(outcome, names))),
         )
     )
 
 
-def _agreed(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
-    yield from _separated(outcome, names)
+def _agreement_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
+    yield from _separation_sentences(outcome, names)
     firsts = {note.ranking[0] for note in outcome.ballots if note.ranking}
     if len(outcome.ballots) > 1 and len(firsts) == 1 and len(group := firsts.pop()) == 1:
         yield f"Every ballot places {names.name(group[0])} first."
@@ -192,7 +195,7 @@ def _kendall_w(value: float) -> str:
     return f"Kendall's W of the ballots is {number(value)} (0 no agreement, 1 full)."
 
 
-def _separated(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
+def _separation_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     """Say who stands above whom: of two tiers not every pair need be separated."""
     placed = [line for line in outcome.standings if line.votes > 0 and not line.failed]
     if len({line.tier for line in placed}) < 2:
@@ -206,22 +209,22 @@ def _separated(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
             above.setdefault(tuple(surely), []).append(line.candidate)
     for below, upper_names in above.items():
         stands = "stands" if len(upper_names) == 1 else "stand"
-        upper, under = (listed([*map(names.name, each)]) for each in (upper_names, below))
+        upper, under = (list_text([*map(names.name, each)]) for each in (upper_names, below))
         yield f"{upper} {stands} above {under}, beyond noise at {outcome.level * 100:g}%."
 
 
-def _contested(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
+def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     winner = outcome.condorcet_winner
     if winner is not None and winner not in outcome.leaders:
         beats = f"{names.name(winner)} beats every rival head to head"
         yield f"{beats}, yet does not lead under {outcome.rule}."
     if outcome.disputed_by:
         above, below = (
-            listed([*map(names.name, who)]) for who in (outcome.disputed_by, outcome.leaders)
+            list_text([*map(names.name, who)]) for who in (outcome.disputed_by, outcome.leaders)
         )
         yield f"The fit of the same ballots places {above} above {below}, beyond noise."
     for cycle in outcome.cycles:
-        ring = listed([*map(names.name, cycle)])
+        ring = list_text([*map(names.name, cycle)])
         yield f"{ring} form a preference cycle: no order agrees with every majority."
     if outcome.tie_broken_by is not None:
         yield f"Equal scores were separated by {outcome.tie_broken_by}."
@@ -247,10 +250,10 @@ def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
             continue  # it did not rank the leader: its own answer, mostly
         if above:
             dissents.append(
-                f"{names.name(note.reviewer)} ranks {listed([*map(names.name, above)])}"
+                f"{names.name(note.reviewer)} ranks {list_text([*map(names.name, above)])}"
             )
     if len(dissents) > DISSENTS:
-        yield f"{counted(len(dissents), 'reviewer')} rank others above {names.name(leader)}."
+        yield f"{count_noun(len(dissents), 'reviewer')} rank others above {names.name(leader)}."
         return
     for each in dissents:
         yield f"Reviewer {each} above {names.name(leader)}."
@@ -268,4 +271,4 @@ def _pairs(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
         )
         yield f"{upper} and {lower} are too close to call{likely}."
     if (more := len(outcome.unresolved) - PAIRS) > 0:
-        yield f"{counted(more, 'more pair')} in one tier or between two are too close to call."
+        yield f"{count_noun(more, 'more pair')} in one tier or between two are too close to call."

@@ -5,7 +5,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from witan.deliberation.plan import Plan, PlanLine
-from witan.service.text import UNKNOWN, counted, listed
+from witan.service.text import UNKNOWN, count_noun, list_text
 from witan.service.trust import separation_sentence
 from witan.surfaces.report.document import Block, Column, Note, Report, Sentence, Table, table_of
 
@@ -17,7 +17,7 @@ def plan_report(result: "Plan | PlanSummary") -> Report:
     """Write the report of a plan."""
     plan = _summarize(result) if isinstance(result, Plan) else result
     ceiling = plan.max_cost_usd
-    calls = f"{counted(plan.calls, 'call')} when nothing fails"
+    calls = f"{count_noun(plan.calls, 'call')} when nothing fails"
     cost = "" if plan.worst_usd is None else f"; {_dollars(plan.worst_usd)} at the very most"
     return Report(
         "Plan",
@@ -35,7 +35,7 @@ def _summarize(plan: Plan) -> "PlanSummary":
 
 def _remarks(plan: "PlanSummary") -> Iterator[Block]:
     if plan.expected_usd is not None and plan.worst_usd:
-        earlier = counted(plan.expected_from, "earlier session")
+        earlier = count_noun(plan.expected_from, "earlier session")
         basis = f"the lengths of {earlier}" if plan.expected_from else "published lengths"
         yield Sentence(f"Expected when nothing fails: {_dollars(plan.expected_usd)}, by {basis}.")
     if plan.separation is not None:
@@ -46,7 +46,7 @@ def _remarks(plan: "PlanSummary") -> Iterator[Block]:
 
 def _warnings(plan: "PlanSummary") -> Iterator[str]:
     if plan.unpriced:
-        unknown = f"the price of {listed(plan.unpriced)} is unknown, and with it the cost"
+        unknown = f"the price of {list_text(plan.unpriced)} is unknown, and with it the cost"
         yield (
             f"{unknown}; state it in your own configuration, or on the command line as "
             f"--price {plan.unpriced[0]}=IN,OUT (US dollars per million tokens)"

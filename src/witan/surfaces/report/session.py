@@ -9,7 +9,7 @@ from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
-from witan.service.text import counted, listed, number
+from witan.service.text import Page, count_noun, list_text, number
 from witan.service.trust import p_best_text, reliability_text, session_trust, verdict_text
 from witan.surfaces.live_board import CUT, Board, answer_facts
 from witan.surfaces.report.ballots import ballot_line, ballot_matrix
@@ -33,6 +33,8 @@ from witan.surfaces.report.document import (
 from witan.surfaces.report.names import CHAIRMAN, CandidateNames, SeatNames
 from witan.surfaces.report.outcome import agreement, order_note, ranking_blocks
 from witan.surfaces.report.sessions import relation_text
+from witan.surfaces.report.text import report_text
+from witan.surfaces.report.verdict import verdict_blocks
 
 if TYPE_CHECKING:
     from witan.service.session_records import CouncilSession
@@ -65,25 +67,34 @@ def session_report(
         before, session = session.outcome, replace(session, outcome=recounted)
         again = recount_text(recounted, without, names)
     closed = beside is None or not beside.under_way
-    mark = session.simulated
+    mark = session.is_simulated
     blocks = [
         *_opening(session, {} if beside is None else beside.children, names),
+        *_verdict(session, names),
         *_answers(session, names, closed=closed),
         *_ballots(session, names, without, closed=closed),
         *vote_blocks(() if beside is None else beside.votes, "members'", names),
-        *outcome_sections(session.outcome, names, before, simulated=mark),
     ]
+    judges = session.opening.judging is not None
+    if not judges or len(session.answers) > 1:
+        blocks += outcome_sections(session.outcome, names, before, simulated=mark)
     if session.outcome is None and closed:
         blocks += [section_heading("ranking", "ranking", simulated=mark), _no_outcome(session)]
     if closed:
-        blocks += [*_final_answer(session, names, recounted=bool(again)), *_seats(session, names)]
-        blocks += [*_figures(session), *_missing(session, names), *_trust(session, names, again)]
+        if not judges:
+            blocks += _final_answer(session, names, recounted=bool(again))
+        blocks += _seats(session, names)
+        blocks += [
+            *_figures(session),
+            *_missing_blocks(session, names),
+            *_trust(session, names, again),
+        ]
     return Report(
         report_title(simulated=mark),
         (
             session.id,
             session.status if closed else "under way",
-            f"{session.opened.at:%Y-%m-%d %H:%M} UTC",
+            f"{session.opening.at:%Y-%m-%d %H:%M} UTC",
         ),
         "",
         tuple(blocks),
@@ -101,10 +112,10 @@ def section_heading(noun: str, key: str, *, simulated: bool) -> Heading:
 
 
 def _opening(session: Session, children: Mapping[str, str], names: SeatNames) -> Iterator[Block]:
-    opened = session.opened
+    opened = session.opening
     yield Quote(session.question)
     if opened.files:
-        yield Sentence(f"with {listed([*opened.files], most=20)}", quiet=True)
+        yield Sentence(f"with {list_text([*opened.files], most=20)}", quiet=True)
     if opened.category is not None:
         yield Sentence(f"category {opened.category}", quiet=True)
     if opened.parent is not None:
@@ -113,7 +124,7 @@ def _opening(session: Session, children: Mapping[str, str], names: SeatNames) ->
         yield Sentence(text, quiet=True, link=Link("show", {"session": opened.parent}))
     if opened.jury:
         jury = [f"{names.name(s.name)}{_source(s, names, ' ({})')}" for s in opened.jury]
-        yield Sentence(f"judged by {listed(names.sort(jury), most=len(jury))}", quiet=True)
+        yield Sentence(f"judged by {list_text(names.sort(jury), most=len(jury))}", quiet=True)
     for name, relation in children.items():
         yield Sentence(f"{relation} as {name}", quiet=True, link=Link("show", {"session": name}))
     # While names are hidden, no order of seats may tell who is who.
@@ -123,6 +134,31 @@ def _opening(session: Session, children: Mapping[str, str], names: SeatNames) ->
         yield Note(note, "warning")
 
 
+def _verdict(session: Session, names: SeatNames) -> Iterator[Block]:
+    """Write the verdict on texts; while names are hidden, nothing."""
+    if session.verdict is not None and not names.veiled:
+        yield from verdict_blocks(session.verdict, names, simulated=session.is_simulated)
+
+
+def judgment_report(session: Session) -> Report:
+    """Write the verdict of a jury alone, and the ranking of several texts."""
+    names, mark = SeatNames.of(session, veiled=False), session.is_simulated
+    blocks = [*_verdict(session, names)]
+    if len(session.answers) > 1:
+        blocks += outcome_sections(session.outcome, names, None, simulated=mark)
+    return Report(report_title(simulated=mark), (session.id,), "", tuple(blocks))
+
+
+def judgment_text(session: Session) -> str:
+    """Write the verdict of a jury as text, its sentence first; without one, what is missing."""
+    names, mark = SeatNames.of(session, veiled=False), session.is_simulated
+    about = f"{report_title(simulated=mark).lower()} {session.id} · {session_trust(session)}"
+    if session.verdict is None:
+        return f"no verdict: {about}"
+    _, *lines = report_text(Page(), Report("", (), "", tuple(_verdict(session, names))))
+    return "\n".join([*lines, about])
+
+
 def _source(seat: Seat, names: SeatNames, form: str = "{}") -> str:
     """Return the model of a seat, where its name does not say so."""
     differs = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
@@ -130,8 +166,9 @@ def _source(seat: Seat, names: SeatNames, form: str = "{}") -> str:
 
 
 def _answers(session: Session, names: SeatNames, *, closed: bool) -> Iterator[Block]:
-    yield section_heading("answers", "answers", simulated=session.simulated)
-    seats = {seat.name: seat for seat in session.opened.seats}
+    noun = "answers" if session.opening.judging is None else "texts"
+    yield section_heading(noun, "answers", simulated=session.is_simulated)
+    seats = {seat.name: seat for seat in session.opening.seats}
     for name in names.order(session.answers):
         answer = session.answers[name]
         yield AnswerText(
@@ -160,14 +197,14 @@ def _rank(outcome: Outcome | None, name: str, names: SeatNames) -> Iterator[str]
         if line.candidate == name and line.votes:
             pairs = [pair for pair in outcome.unresolved if name in pair] if outcome else []
             others = [names.name(each) for pair in pairs for each in pair if each != name]
-            tied = f", too close to call against {listed(others, most=3)}" if others else ""
+            tied = f", too close to call against {list_text(others, most=3)}" if others else ""
             yield f"rank {line.rank}{tied}"
 
 
 def _ballots(
     session: Session, names: SeatNames, without: tuple[str, ...], *, closed: bool
 ) -> Iterator[Block]:
-    yield section_heading("ballots", "ballots", simulated=session.simulated)
+    yield section_heading("ballots", "ballots", simulated=session.is_simulated)
     if session.answers:
         yield ballot_matrix(session, names, without=without, closed=closed)
     else:
@@ -187,7 +224,7 @@ def vote_blocks(votes: Sequence[Ballot], whose: str, names: CandidateNames) -> I
         if notes := "\n".join(quote_notes(ballot.notes)):
             yield Quote(notes, aside=True)
     if (more := len(votes) - VOTES_SHOWN) > 0:
-        yield Sentence(f"And {counted(more, 'more vote')}; an export has them.", quiet=True)
+        yield Sentence(f"And {count_noun(more, 'more vote')}; an export has them.", quiet=True)
     yield Sentence(
         f"The standings are by the {whose} ballots; a recount of all kinds counts both.",
         quiet=True,
@@ -215,7 +252,7 @@ def _no_outcome(session: Session) -> Sentence:
 
 
 def _final_answer(session: Session, names: SeatNames, *, recounted: bool) -> Iterator[Block]:
-    yield section_heading("final answer", "verdict", simulated=session.simulated)
+    yield section_heading("final answer", "verdict", simulated=session.is_simulated)
     if session.synthesis is not None:
         for chairman, why in session.synthesis.failed.items():
             yield Note(names.sentence(f"chairman {chairman} failed: {why}"), "warning")
@@ -259,8 +296,8 @@ def legend_text(session: Session) -> str:
 
 
 def _seats(session: Session, names: SeatNames) -> Iterator[Block]:
-    yield section_heading("seats", "seats", simulated=session.simulated)
-    board = reduce(Board.after, session.events, Board()).settled()
+    yield section_heading("seats", "seats", simulated=session.is_simulated)
+    board = reduce(Board.apply_event, session.events, Board()).settle()
     lines = {line.name: line for line in board.seats}
     seats = [lines[name] for name in names.order(lines)]
     columns: list[tuple[Column, list[str | Cell]]] = [
@@ -286,7 +323,8 @@ def _figures(session: Session) -> Iterator[Block]:
     *_, reliability = reliability_text(session)
     worth = "what they are worth is unknown: reviewers may share their mistakes"
     if outcome.effective_votes is not None:
-        worth = f"worth {number(outcome.effective_votes, 1)} independent ones, {_sharing(outcome)}"
+        votes = number(outcome.effective_votes, 1)
+        worth = f"worth {votes} independent ones, {_shared_error_text(outcome)}"
     yield Heading("Figures", "figures")
     yield Figures(
         (
@@ -307,14 +345,14 @@ def _figures(session: Session) -> Iterator[Block]:
     )
 
 
-def _sharing(outcome: Outcome) -> str:
+def _shared_error_text(outcome: Outcome) -> str:
     if outcome.rho is None:
         return "as nothing is shared"
     how = "assuming" if outcome.rho_is_assumed else "at"
     return f"{how} a shared error of {number(outcome.rho)}"
 
 
-def _missing(session: Session, names: SeatNames) -> Iterator[Block]:
+def _missing_blocks(session: Session, names: SeatNames) -> Iterator[Block]:
     if session.status != "complete":
         yield Heading(f"This session is {session.status}", "missing")
         for each in names.sort([*map(names.sentence, session.missing)]):
@@ -327,8 +365,8 @@ def recount_text(outcome: Outcome, without: Sequence[str], names: SeatNames) -> 
     return f"counted again by {outcome.rule}{left_out}"
 
 
-def _trust(session: Session, names: SeatNames, again: str) -> Iterator[Block]:
+def _trust(session: Session, names: SeatNames, recount: str) -> Iterator[Block]:
     line = session_trust(session).removesuffix(f": {'; '.join(session.missing)}")
     yield Heading("Trust", "trust")
     parts = names.sentence(line).split(" · ")
-    yield Facts((*parts, again) if again else tuple(parts))
+    yield Facts((*parts, recount) if recount else tuple(parts))

@@ -6,7 +6,7 @@ from pathlib import Path
 from witan.deliberation.session import Cost
 from witan.history import SessionSummary
 from witan.service.operations.sessions import Deletion, SessionList
-from witan.service.text import UNKNOWN, counted, listed
+from witan.service.text import UNKNOWN, count_noun, list_text
 from witan.service.trust import cost_text
 from witan.surfaces.report.document import Block, Column, Note, Report, Table, table_of
 
@@ -26,10 +26,12 @@ def sessions_report(listing: SessionList) -> Report:
     """Write the report of a list of sessions."""
     if not listing.sessions:
         return Report("Sessions", (), "No matching sessions.", ())
-    return Report("Sessions", ("the latest first",), "", (_table(listing), *_more(listing)))
+    return Report(
+        "Sessions", ("the latest first",), "", (_table(listing), *_next_page_note(listing))
+    )
 
 
-def _more(listing: SessionList) -> Iterator[Block]:
+def _next_page_note(listing: SessionList) -> Iterator[Block]:
     if listing.next is not None:
         text = f"There are more than these {len(listing.sessions):,}; limit=NUMBER lists more."
         yield Note(text, "hint", option="limit")
@@ -100,8 +102,8 @@ SHOWN = 10
 
 def deletion_report(result: Deletion) -> Report:
     """Write the report of a deletion."""
-    names = listed(result.sessions)
-    finding = f"{counted(len(result.sessions), 'session')} forgotten."
+    names = list_text(result.sessions)
+    finding = f"{count_noun(len(result.sessions), 'session')} forgotten."
     return Report("Deletion", (names,) if names else (), finding, tuple(_notes(result)))
 
 
@@ -120,4 +122,4 @@ def _notes(result: Deletion) -> Iterator[Note]:
 
 def _children(children: Mapping[str, str]) -> str:
     names = [f"{session} ({relation})" for session, relation in children.items()]
-    return listed(names, most=SHOWN)
+    return list_text(names, most=SHOWN)

@@ -6,7 +6,7 @@ from math import isfinite
 
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
-from witan.service.text import UNKNOWN, counted, decimals, listed, number
+from witan.service.text import UNKNOWN, count_noun, decimals, list_text, number
 from witan.service.trust import ignores_chance, p_best_text
 from witan.surfaces.report.chart import (
     SCORES,
@@ -18,7 +18,7 @@ from witan.surfaces.report.chart import (
     Grid,
     Square,
     ends,
-    signed,
+    signed_number,
 )
 from witan.surfaces.report.document import Chart
 from witan.surfaces.report.names import BY_NAME, CandidateNames
@@ -37,10 +37,10 @@ def standings_chart(
         The count that it is compared with; None: none.
     """
     rule = RULES[outcome.fell_back_to or outcome.rule]
-    numbers = [(line.score, line.interval) for line in outcome.standings if _scored(line)]
+    numbers = [(line.score, line.interval) for line in outcome.standings if _has_score(line)]
     scores = [score for score, _ in numbers if score is not None]
     better = "lower" if rule.lower_is_better else "higher"
-    axis = Axis.over(
+    axis = Axis.of_numbers(
         f"{SCORES.get(rule.name, f'Score ({rule.name})')} · {better} is better →",
         numbers,
         turned=rule.lower_is_better,
@@ -62,9 +62,11 @@ def _circumstances(outcome: Outcome) -> Iterator[str]:
     """Say what any chart of one outcome depends on."""
     if outcome.session:
         yield f"session {outcome.session}"
-    abstained = f" ({counted(outcome.n_abstentions, 'abstention')})" * (outcome.n_abstentions > 0)
+    abstained = f" ({count_noun(outcome.n_abstentions, 'abstention')})" * (
+        outcome.n_abstentions > 0
+    )
     yield f"rule {outcome.rule}"
-    yield f"{counted(outcome.n_ballots, 'ballot')}{abstained}"
+    yield f"{count_noun(outcome.n_ballots, 'ballot')}{abstained}"
     if outcome.effective_votes is not None:
         worth = number(outcome.effective_votes, 1).removesuffix(".0")
         yield f"worth {worth} independent ones"
@@ -88,7 +90,7 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
                 *["leads clearly"] * (each.candidate == leader),
                 *[f"was {was}"] * (was != each.rank and each.votes > 0),
                 *[f"fails the safety gate: {', '.join(each.failed)}"] * bool(each.failed),
-                *["no votes" if each.votes == 0 else "no score"] * (not _scored(each)),
+                *["no votes" if each.votes == 0 else "no score"] * (not _has_score(each)),
             ]
             lines.append(_line(each, names, digits, "; ".join(remarks)))
         yield Band(tuple(lines), label, boxed and in_play)
@@ -109,15 +111,15 @@ def _in_tier(standing: Standing) -> bool:
     return standing.votes > 0 and not standing.failed
 
 
-def _scored(standing: Standing) -> bool:
+def _has_score(standing: Standing) -> bool:
     return standing.votes > 0 and standing.score is not None and isfinite(standing.score)
 
 
 def _line(line: Standing, names: CandidateNames, digits: int, remark: str) -> DotLine:
     name = names.name(line.candidate)
-    score, interval = (line.score, line.interval) if _scored(line) else (None, None)
+    score, interval = (line.score, line.interval) if _has_score(line) else (None, None)
     level = f"{100 * interval.level:.4g}% interval" if interval else "interval"
-    printed = signed(score, digits)
+    printed = signed_number(score, digits)
     return DotLine(
         name,
         f"{name}: score {printed}, {level} {ends(interval, digits)}{f', {remark}' * bool(remark)}",
@@ -133,6 +135,8 @@ def matchup_chart(outcome: Outcome) -> Chart:
     """Chart who beats whom: ballots for the row over the column, less the reverse."""
     names = tuple(line.candidate for line in outcome.standings)
     most = max((abs(margin) for row in outcome.margins for margin in row), default=0.0) or 1.0
+    weighs = any(ballot.weight != 1 for ballot in outcome.ballots)
+    ballots = "weight of the ballots" if weighs else "ballots"
     squares = tuple(
         tuple(
             None if i == j else Square(_plus(m), f"{name} over {names[j]}: {_plus(m)}", m / most)
@@ -143,7 +147,7 @@ def matchup_chart(outcome: Outcome) -> Chart:
     return Chart(
         Grid(names, names, squares),
         "Head to head",
-        "Number: ballots that place the row above the column, less the reverse.",
+        f"Number: {ballots} that place the row above the column, less the reverse.",
         _head_to_head(outcome),
         tuple(_circumstances(outcome)),
     )
@@ -160,6 +164,6 @@ def _head_to_head(outcome: Outcome) -> str:
     if outcome.condorcet_winner is not None:
         return f"{outcome.condorcet_winner} beats every rival head to head."
     if outcome.cycles:
-        rings = "; ".join(listed(ring) for ring in outcome.cycles)
+        rings = "; ".join(list_text(ring) for ring in outcome.cycles)
         return f"Nobody beats every rival: the majorities run in a circle among {rings}."
     return "Nobody beats every rival head to head."

@@ -7,7 +7,7 @@ from witan.core.outcome import Outcome
 from witan.core.scale import Scale
 from witan.service.ballots import Unread
 from witan.service.operations.tally import Tally
-from witan.service.text import UNKNOWN, counted, listed
+from witan.service.text import UNKNOWN, count_noun, list_text
 from witan.service.trust import p_best_text
 from witan.surfaces.report.document import (
     Block,
@@ -38,7 +38,7 @@ class Digest:
 
     Parameters
     ----------
-    noted
+    has_notes
         It has warnings beside those on its scales.
     """
 
@@ -50,7 +50,7 @@ class Digest:
     tied_with: tuple[str, ...]
     p_best: float | None
     flips: str
-    noted: bool
+    has_notes: bool
     scales: tuple[Scale, ...] = ()
 
     @classmethod
@@ -66,7 +66,7 @@ class Digest:
             tied_with=tuple(name for name in outcome.tied_for_best if name not in leaders),
             p_best=outcome[leaders[0]].p_best if leaders else None,
             flips=_flips(outcome),
-            noted=len(outcome.warnings) > len(outcome.scales),
+            has_notes=len(outcome.warnings) > len(outcome.scales),
             scales=outcome.scales,
         )
 
@@ -127,7 +127,7 @@ def outcomes_report(
     if len(outcomes) == 1:
         one = outcome_report(outcomes[0], simulated=outcomes[0].session in simulated)
         return Report(one.title, one.about, one.finding, (*problems, *one.blocks))
-    words = f"{counted(len(outcomes), 'session')} counted" if outcomes else "Nothing is counted"
+    words = f"{count_noun(len(outcomes), 'session')} counted" if outcomes else "Nothing is counted"
     return Report("Tally", (), f"{words}.", (*problems, *_sections(outcomes, simulated)))
 
 
@@ -177,7 +177,7 @@ def _lines(digests: Sequence[Digest]) -> Table:
             ),
             (
                 Column("tied with", "left", fit="middle", keep=60),
-                [listed(one.tied_with, most=3) for one in digests],
+                [list_text(one.tied_with, most=3) for one in digests],
             ),
             (Column("p_best", keep=50), [p_best_text(one.p_best) for one in digests]),
             (Column("flips", keep=40), [one.flips for one in digests]),
@@ -189,12 +189,12 @@ def _lines(digests: Sequence[Digest]) -> Table:
 
 def _remarks(digests: Sequence[Digest], most: int | None) -> Iterator[Block]:
     if most is not None and len(digests) > most:
-        yield Sentence(f"And {counted(len(digests) - most, 'more session')}.", quiet=True)
+        yield Sentence(f"And {count_noun(len(digests) - most, 'more session')}.", quiet=True)
     for sentence in dict.fromkeys(scale.sentence for one in digests for scale in one.scales):
         yield Note(sentence, "warning", option="scale")
-    if noted := sum(one.noted for one in digests):
+    if noted := sum(one.has_notes for one in digests):
         carry = "carries a note" if noted == 1 else "carry notes"
-        yield Note(f"{counted(noted, 'session')} {carry}.", "warning")
+        yield Note(f"{count_noun(noted, 'session')} {carry}.", "warning")
 
 
 def _total(digests: Sequence[Digest]) -> str:
@@ -208,7 +208,7 @@ def _total(digests: Sequence[Digest]) -> str:
     ]
     if nobody:
         parts.append(f"{nobody:,} without a vote")
-    return f"{counted(len(digests), 'session')}: {listed(parts)}."
+    return f"{count_noun(len(digests), 'session')}: {list_text(parts)}."
 
 
 def _leads(digests: Sequence[Digest]) -> Iterator[Block]:
@@ -234,4 +234,4 @@ def _leads(digests: Sequence[Digest]) -> Iterator[Block]:
         ],
     )
     if more := len(order[CANDIDATES_SHOWN:]):
-        yield Sentence(f"And {counted(more, 'more candidate')}.", quiet=True)
+        yield Sentence(f"And {count_noun(more, 'more candidate')}.", quiet=True)

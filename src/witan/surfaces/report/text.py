@@ -38,7 +38,7 @@ MARK = "!"
 def report_text(page: Page, report: Report) -> Iterator[str]:
     """Yield the lines of a report; charts are left out, and sections of nothing else."""
     yield page.sentence(
-        " · ".join(filter(None, (_uncapitalized(report.title), *report.about))), "bold", hang=2
+        " · ".join(filter(None, (_uncapitalize(report.title), *report.about))), "bold", hang=2
     )
     if report.finding:
         yield page.sentence(report.finding)
@@ -47,7 +47,7 @@ def report_text(page: Page, report: Report) -> Iterator[str]:
         yield from _section(page, section, headed=len(sections) > 1)
 
 
-def _uncapitalized(text: str) -> str:
+def _uncapitalize(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
@@ -186,7 +186,7 @@ def table(
     ]
     visible = list(range(len(columns)))
     dropped: list[int] = []
-    while page.width is not None and _least(columns, natural, visible) > page.width:
+    while page.width is not None and _least_width(columns, natural, visible) > page.width:
         spare = [index for index in visible if columns[index].keep < ALWAYS]
         if not spare:
             break
@@ -209,7 +209,7 @@ def table(
         yield page.sentence(f"(too narrow to show: {names})", "dim")
 
 
-def _least(columns: Sequence[Column], natural: Sequence[int], visible: Sequence[int]) -> int:
+def _least_width(columns: Sequence[Column], natural: Sequence[int], visible: Sequence[int]) -> int:
     """Return the narrowest these columns can be."""
     widths = (_narrowest(columns[index], natural[index]) for index in visible)
     return sum(widths) + len(GAP) * (len(visible) - 1)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from witan.core.blind_vote import Agreement
 from witan.history.ballots import RevealedAnswer, VoteResult
 from witan.service.operations.voting import VotingPaper
-from witan.service.text import UNKNOWN, counted, listed
+from witan.service.text import UNKNOWN, count_noun, list_text
 from witan.surfaces.report.document import (
     Block,
     Column,
@@ -27,7 +27,7 @@ def paper_report(paper: VotingPaper) -> Report:
 def _paper(paper: VotingPaper) -> Iterator[Block]:
     yield Quote(paper.question or "(the question is not stored)")
     if paper.files:
-        yield Sentence(f"with {listed(paper.files, most=20)}", quiet=True)
+        yield Sentence(f"with {list_text(paper.files, most=20)}", quiet=True)
     if paper.absent:
         n, texts = paper.absent, "the texts of {:,} more answers are"
         absent = "the text of 1 more answer is" if n == 1 else texts.format(n)
@@ -86,7 +86,7 @@ def _agreement(agreement: Agreement | None) -> str:
     sentence = f"You and the panel picked {best}"
     if not agreement.pairs_decided:
         return f"{sentence}; there is no pair that both of you place apart."
-    pairs = counted(agreement.pairs_decided, "pair")
+    pairs = count_noun(agreement.pairs_decided, "pair")
     return (
         f"{sentence}; you agree on {agreement.pairs_alike} of {pairs} that both of you place apart."
     )

@@ -161,7 +161,7 @@ def _placeholder(parameter: Parameter) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledForm:
     """A form as it was filled in, to be shown again.
 
     Parameters
@@ -183,7 +183,7 @@ class Filled:
         """Return the text of a field."""
         return self.values.get(name, "")
 
-    def ticked(self, name: str) -> list[str]:
+    def ticked_values(self, name: str) -> list[str]:
         """Return the boxes that are ticked of a field."""
         return self.value(name).splitlines()
 
@@ -196,7 +196,7 @@ class Filled:
         return any(each.name in self.faults for s in sections for each in s.fields)
 
 
-BLANK = Filled()
+BLANK = FilledForm()
 
 
 def read_query(operation: Operation[Any, Any], query: Mapping[str, str]) -> Any:

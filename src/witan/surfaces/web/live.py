@@ -20,14 +20,14 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.service.session_records import CouncilSession
 from witan.service.sessions.stream import Stream
-from witan.service.text import clean, counted, readable
+from witan.service.text import clean, count_noun, readable
 from witan.surfaces.live_board import Board, LiveLine
 from witan.surfaces.report.ballots import ballot_matrix
 from witan.surfaces.report.document import BallotMatrix
 from witan.surfaces.report.names import CHAIRMAN, SeatNames
 from witan.surfaces.report.outcome import ranking_blocks
 from witan.surfaces.web.escaping import to_html
-from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.markdown import render_html
 from witan.surfaces.web.rendering import SITE, Site, part, render
 from witan.surfaces.web.session_page import SessionPage, session_page
 
@@ -129,7 +129,7 @@ class LivePage:
     def take(self, event: e.Event) -> None:
         """Hear of an event; what it changes waits for the next patch."""
         self.seq = event.seq
-        self.board = self.board.after(event)
+        self.board = self.board.apply_event(event)
         if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
             self._events.append(event)
             if not isinstance(event, e.CallRetried | e.SheetDrawn | e.ReviewStarted):
@@ -147,7 +147,7 @@ class LivePage:
             case e.AnswerDelta():
                 self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
             case e.AnswerDone():
-                self._answers[event.seat] = rendered(self.naming.quote(event.text))
+                self._answers[event.seat] = render_html(self.seat_names.quote(event.text))
             case (
                 e.AnswerStarted()
                 | e.AnswerFailed()
@@ -182,7 +182,7 @@ class LivePage:
             pass
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """True if the session was closed."""
         return self.board.phase == "closed"
 
@@ -192,16 +192,19 @@ class LivePage:
         return Session.of(self._events)
 
     @property
-    def naming(self) -> SeatNames:
+    def seat_names(self) -> SeatNames:
         """The current names of the seats."""
         if self._naming is None:
-            self._naming = SeatNames.of(self.session, veiled=not self._revealed)
+            session = self.session
+            # Whoever hands texts in knows what they are called.
+            revealed = self._revealed or session.opening.judging is not None
+            self._naming = SeatNames.of(session, veiled=not revealed)
         return self._naming
 
     @property
     def news(self) -> tuple[str, ...]:
         """Changes of the course of the session."""
-        return tuple(map(self.naming.sentence, self.board.news))
+        return tuple(map(self.seat_names.sentence, self.board.news))
 
     @property
     def authors(self) -> frozenset[str]:
@@ -211,14 +214,14 @@ class LivePage:
         return frozenset(seat.name for seat in seats)
 
     @property
-    def seated(self) -> str:
+    def lane_noun(self) -> str:
         """A word for those who have a lane."""
-        if self.judged:
+        if self.is_rejudgment:
             return "reviewers"
         return "members and jurors" if self.board.jurors else "members"
 
     @property
-    def judged(self) -> bool:
+    def is_rejudgment(self) -> bool:
         """True if the answers come from an earlier session."""
         first = self._events[0]
         return isinstance(first, e.SessionOpened) and bool(first.answers)
@@ -237,7 +240,7 @@ class LivePage:
 
     def matrix(self) -> BallotMatrix:
         """Return the ballots so far."""
-        return ballot_matrix(self.session, self.naming, closed=False)
+        return ballot_matrix(self.session, self.seat_names, closed=False)
 
     def lanes(self) -> tuple[Lane, ...]:
         """Return every seat, with its text so far."""
@@ -246,23 +249,23 @@ class LivePage:
             replace(
                 self._lane(key, line),
                 writes=line.name in authors,
-                partial=readable(self.naming.quote_partial(self._texts.get(line.name, ""))),
+                partial=readable(self.seat_names.quote_partial(self._texts.get(line.name, ""))),
                 text=self._answers.get(line.name),
             )
             for key, line in enumerate(self._lines())
         )
 
     def _lane(self, key: int, line: LiveLine) -> Lane:
-        elapsed = line.elapsed(self._now())
+        elapsed = line.elapsed_seconds(self._now())
         seconds = None if elapsed is None else round(elapsed, 1)
         return Lane(
-            key, self.naming.name(line.name), line, seconds, self.naming.sentence(line.note)
+            key, self.seat_names.name(line.name), line, seconds, self.seat_names.sentence(line.note)
         )
 
     def _lines(self) -> tuple[LiveLine, ...]:
         """Return the seats in the order of their lanes."""
         lines = {line.name: line for line in self.board.seats}
-        return tuple(lines[seat] for seat in self.naming.order(lines))
+        return tuple(lines[seat] for seat in self.seat_names.order(lines))
 
     def writer(self) -> Lane | None:
         """Return the seat that writes the final answer; None: nobody yet."""
@@ -270,17 +273,17 @@ class LivePage:
         if line is None:
             return None
         lane = self._lane(-1, line)
-        return replace(lane, name=CHAIRMAN) if self.naming.veiled else lane
+        return replace(lane, name=CHAIRMAN) if self.seat_names.veiled else lane
 
     def verdict_text(self) -> str:
         """Return the final answer so far."""
-        return readable(self.naming.quote_partial(self._texts.get(CLOSING, "")))
+        return readable(self.seat_names.quote_partial(self._texts.get(CLOSING, "")))
 
     def patch(self) -> str:
         """Return what changed since the last patch, as partials."""
         if not self._events:
             return ""
-        if self.closed:
+        if self.is_closed:
             return self.final_patch()
         return "\n".join(_partial(at, swap, write()) for at, swap, write in self._changes())
 
@@ -295,14 +298,14 @@ class LivePage:
     def _changes(self) -> Iterator[Change]:
         """Yield what changed since it was last yielded."""
         lanes = [each for pair in enumerate(self._lines()) for each in self._lane_changes(*pair)]
-        if self._differs("labels", self.naming.labels if self.naming.veiled else None):
+        if self._differs("labels", self.seat_names.labels if self.seat_names.veiled else None):
             # A seat that failed gets none of the labels of the final answer, so others move up.
             yield "lanes", "innerHTML", self._write_lanes
         else:
             yield from lanes
         outcome, writer = self.board.outcome, self.board.writer
         if outcome is not None and self._differs("ranking", outcome):
-            blocks = partial(ranking_blocks, outcome, self.naming)
+            blocks = partial(ranking_blocks, outcome, self.seat_names)
             yield "ranking", "innerMorph", lambda: _part("blocks", blocks(), self._site, {})
         if self._differs("ballots", self._n_counts):
             yield "ballots", "innerMorph", lambda: _part("matrix", self.matrix(), self._site, True)
@@ -311,9 +314,9 @@ class LivePage:
         if self._differs(f"text of {CLOSING}", text := self._texts.get(CLOSING, "")):
             yield from self._text_changes("verdict-text", CLOSING, text)
         board = self.board
-        if self._differs("status", (board.doing, board.news, board.provisional)):
+        if self._differs("status", (board.stage_text, board.news, board.provisional)):
             yield "status", "innerHTML", lambda: part(LIVE, "status", board, self.news)
-            yield "announced", "textContent", lambda: to_html(board.doing)
+            yield "announced", "textContent", lambda: to_html(board.stage_text)
 
     def _differs(self, name: str, state: object) -> bool:
         """Remember the state of a part; return true if it was another."""
@@ -336,12 +339,12 @@ class LivePage:
             return
         yield from self._text_changes(target, name, text)
         if text:
-            amount = to_html(counted(line.words, "word"))
+            amount = to_html(count_noun(line.words, "word"))
             yield f"lane-{key}-amount", "textContent", lambda: amount
 
     def _text_changes(self, target: str, of: str, text: str) -> Iterator[Change]:
         """Yield the part of a growing text that was not sent."""
-        before, now = self._visible.get(of, ""), self.naming.quote_partial(text)
+        before, now = self._visible.get(of, ""), self.seat_names.quote_partial(text)
         self._visible[of] = now
         if before is None or not now.startswith(before):  # what was sent is void, or a name
             yield target, "outerHTML", lambda: part(LIVE, "stream", target, now)
@@ -384,7 +387,7 @@ class Feed:
 
     def is_behind(self, stream: Stream) -> bool:
         """Return true if the stream has messages that it has not applied."""
-        return stream.ended or bool(stream.messages_after(self._latest))
+        return stream.has_ended or bool(stream.messages_after(self._latest))
 
     async def wait(self, stream: Stream) -> None:
         """Wait for a message, and for those that come with it.
@@ -392,14 +395,14 @@ class Feed:
         Whatever begins at one moment is shown at one: in what order it begins is that of the seats.
         """
         if not self.is_behind(stream):
-            await stream.changed()
+            await stream.wait_for_change()
         await anyio.sleep_until(max(self._next_at, anyio.current_time() + FRAME_SECONDS))
 
     def take(self, stream: Stream, problem: Callable[[], str]) -> None:
         """Render the messages since the last patch, if there are any."""
         if self.end is not None:
             return
-        is_over = stream.ended  # before the messages are read: nothing follows them then
+        is_over = stream.has_ended  # before the messages are read: nothing follows them then
         for message in stream.messages_after(self._latest):
             self._latest = message.seq
             self._live.take(message.event)
@@ -411,7 +414,7 @@ class Feed:
             self._patches.clear()
             return
         # What closes a session is followed by its end, with which the whole page comes.
-        if patch := "" if self._live.closed else self._live.patch():
+        if patch := "" if self._live.is_closed else self._live.patch():
             self._patches.append(frame(f"{self.seq}-{stream.mark}", patch))
             self._n_patches += 1
             self._next_at = anyio.current_time() + FRAME_SECONDS
@@ -447,7 +450,7 @@ class Feed:
         for message in messages:
             if message.seq > after:
                 live.take(message.event)
-        patch = "" if live.closed else live.patch()
+        patch = "" if live.is_closed else live.patch()
         return frame(f"{self.seq}-{stream.mark}", patch) if patch else b""
 
 

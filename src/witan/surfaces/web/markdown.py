@@ -21,10 +21,10 @@ _SHIFT = 3
 """Levels by which headings of a text are lowered below ours."""
 
 
-def rendered(
-    text: str, cited: Mapping[str, str] | None = None, unresolved: Collection[str] = ()
+def render_html(
+    text: str, anchors: Mapping[str, str] | None = None, unresolved: Collection[str] = ()
 ) -> Markup:
-    """Render a text as HTML, with the labels in `cited` as links.
+    """Render a text as HTML, with the labels in `anchors` as links.
 
     Labels in `unresolved` are marked as naming no answer.
     """
@@ -36,7 +36,7 @@ def rendered(
         elif token.type in ("th_open", "td_open"):
             _align(token)
         if token.children:
-            token.children = _linked(token.children, cited or {}, unresolved)
+            token.children = _link_citations(token.children, anchors or {}, unresolved)
     html: str = parser.renderer.render(tokens, parser.options, {})
     return trusted_html(html)
 
@@ -63,31 +63,33 @@ def _align(token: Token) -> None:
         token.attrs["class"] = style.rpartition(":")[2]
 
 
-def _linked(
-    children: Sequence[Token], cited: Mapping[str, str], unresolved: Collection[str]
+def _link_citations(
+    children: Sequence[Token], anchors: Mapping[str, str], unresolved: Collection[str]
 ) -> list[Token]:
     """Turn citations of a paragraph into links, except inside links."""
     out: list[Token] = []
     depth = 0
     for token in children:
         depth += token.nesting if token.type.startswith("link_") else 0
-        if token.type == "text" and not depth and (cited or unresolved):
-            out += _cut(token.content, cited, unresolved)
+        if token.type == "text" and not depth and (anchors or unresolved):
+            out += _split_citations(token.content, anchors, unresolved)
         else:
             out.append(token)
     return out
 
 
-def _cut(text: str, cited: Mapping[str, str], unresolved: Collection[str]) -> list[Token]:
+def _split_citations(
+    text: str, anchors: Mapping[str, str], unresolved: Collection[str]
+) -> list[Token]:
     out, end = list[Token](), 0
     for citation in _CITATION.finditer(text):
         label = citation[1]
-        if label not in cited and label not in unresolved:
+        if label not in anchors and label not in unresolved:
             continue
         out.append(_text(text[end : citation.start()]))
-        attrs: dict[str, str | int | float] = {"href": cited.get(label, ""), "class": "cite"}
+        attrs: dict[str, str | int | float] = {"href": anchors.get(label, ""), "class": "cite"}
         kind, tag = "link", "a"
-        if label not in cited:
+        if label not in anchors:
             attrs, kind, tag = {"class": "uncited", "title": "names no answer"}, "mark", "mark"
         out.append(Token(f"{kind}_open", tag, 1, attrs=attrs))
         out.append(_text(f"[{label}]"))

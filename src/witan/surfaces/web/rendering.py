@@ -20,8 +20,8 @@ from witan.surfaces.report.drawing import draw_chart
 from witan.surfaces.report.sessions import cost_of, origin_text, question_beginning
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
-from witan.surfaces.web.forms import BLANK, Filled, council_sections, form_fields
-from witan.surfaces.web.markdown import rendered
+from witan.surfaces.web.forms import BLANK, FilledForm, council_sections, form_fields
+from witan.surfaces.web.markdown import render_html
 from witan.surfaces.web.session_list import ListedSession
 from witan.surfaces.web.session_page import session_page
 
@@ -96,7 +96,7 @@ def _environment() -> Environment:
     environment.globals["style_files"] = STYLES
     environment.filters |= {
         "address": _address,
-        "beginning": _beginning,
+        "beginning": _excerpt,
         "clean": clean,
         "cost": cost_of,
         "draw": _draw,
@@ -115,7 +115,7 @@ LIST_CHARS = 160
 """Characters of a question that a list shows."""
 
 
-def _beginning(question: str) -> str:
+def _excerpt(question: str) -> str:
     return question_beginning(clean(question), LIST_CHARS)
 
 
@@ -139,9 +139,9 @@ def _is_overlong(text: str) -> bool:
 def _render_prose(text: str, final: FinalAnswer | None = None) -> Markup:
     """Render a model's text, with the citations of a final answer as links."""
     if final is None:
-        return rendered(text)
+        return render_html(text)
     cited = {label: anchor for label, anchor, _ in final.citations}
-    return rendered(text, cited, final.unresolved)
+    return render_html(text, cited, final.unresolved)
 
 
 def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
@@ -242,12 +242,12 @@ def render_ask(
     profiles: Sequence[Choice],
     *,
     demo_question: str,
-    filled: Filled = BLANK,
-    planned: Report | None = None,
+    form: FilledForm = BLANK,
+    plan: Report | None = None,
     latest: Sequence[ListedSession] = (),
     site: Site = SITE,
 ) -> str:
-    """Render the form that asks a question, and its cost if `planned`."""
+    """Render the form that asks a question, with its cost after a `plan`."""
     councils = [
         replace(each, words=clean(each.words), problem=clean(each.problem)) for each in profiles
     ]
@@ -260,9 +260,9 @@ def render_ask(
         profiles=councils,
         sections=council_sections(QuestionRequest, members, writers.items(), without=ELSEWHERE),
         by_hand={each.name: each for each in form_fields(QuestionRequest, {})},
-        filled=filled,
+        filled=form,
         demo_question=demo_question,
-        planned=planned,
+        planned=plan,
         latest=latest,
     )
 
@@ -302,7 +302,7 @@ def render_vote(
     person comes from the page of the session.
     """
     places = values or {}
-    texts = [(label, rendered(text)) for label, text in paper.texts.items()]
+    texts = [(label, render_html(text)) for label, text in paper.texts.items()]
     words = clean(problem)
     return render(
         "vote.html", site=site, paper=paper, texts=texts, problem=words, given=places, seen=seen

@@ -24,7 +24,7 @@ def page_router() -> APIRouter:
     return APIRouter(include_in_schema=False, dependencies=[Depends(known_parameters)])
 
 
-class Compressed(Response):
+class CompressedResponse(Response):
     """A response that is compressed if the client accepts it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,7 +32,7 @@ class Compressed(Response):
         await GZipMiddleware(super().__call__, minimum_size=1000)(scope, receive, send)
 
 
-class HtmlPage(Compressed, HTMLResponse):
+class HtmlPage(CompressedResponse, HTMLResponse):
     """A page, revalidated by browsers every time."""
 
     def __init__(self, html: str, status: int = 200, headers: Mapping[str, str] | None = None):

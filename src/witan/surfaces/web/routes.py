@@ -7,11 +7,17 @@ from starlette.responses import RedirectResponse, Response
 
 from witan.errors import UnknownName
 from witan.surfaces.http.door import COOKIE, Clients
-from witan.surfaces.web import routes_asking, routes_reports, routes_sessions
+from witan.surfaces.web import routes_asking, routes_judging, routes_reports, routes_sessions
 from witan.surfaces.web.assets import ASSETS, asset
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.rendering import render
-from witan.surfaces.web.responses import Compressed, HtmlPage, page_router, redirect, site_of
+from witan.surfaces.web.responses import (
+    CompressedResponse,
+    HtmlPage,
+    page_router,
+    redirect,
+    site_of,
+)
 
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 """Headers of an asset whose address names its content."""
@@ -28,7 +34,7 @@ async def asset_named(
         raise UnknownName("asset", name, sorted(ASSETS))
     # Without the digest of what it holds the address says nothing of what it will hold.
     headers = FOR_GOOD if digest is not None else {"Cache-Control": "no-cache"}
-    return Compressed(asset(name), headers=headers, media_type=ASSETS[name])
+    return CompressedResponse(asset(name), headers=headers, media_type=ASSETS[name])
 
 
 @router.get("/sign-in")
@@ -37,7 +43,7 @@ async def sign_in_form(request: Request, to: str = "") -> Response:
     site = site_of(request)
     if request.app.state.clients.open:
         return redirect(site)
-    return HtmlPage(render("sign_in.html", site=site, problem="", to=_own(to)))
+    return HtmlPage(render("sign_in.html", site=site, problem="", to=_own_path(to)))
 
 
 @router.post("/sign-in")
@@ -45,7 +51,7 @@ async def sign_in(request: Request) -> Response:
     """Give a cookie for a token."""
     site, clients = site_of(request), _clients(request)
     form = await read_form(request)
-    to = _own(form.get("to"))
+    to = _own_path(form.get("to"))
     client = clients.by_token(form.get("token"))
     if client is None:
         waits = clients.count_guess(request.client.host if request.client else "")
@@ -85,7 +91,7 @@ def _secure(request: Request) -> bool:
     return request.url.scheme == "https" or public.startswith("https:")
 
 
-def _own(to: str) -> str:
+def _own_path(to: str) -> str:
     """Return a path if it is one of our pages, else nothing."""
     there = to.startswith("/") and to[1:2] not in ("/", "\\")
     return to if there and to.isascii() and to.isprintable() else ""
@@ -93,6 +99,7 @@ def _own(to: str) -> str:
 
 router.routes += [
     *routes_asking.router.routes,
+    *routes_judging.router.routes,
     *routes_reports.router.routes,
     *routes_sessions.router.routes,  # last, as names of sessions may hold anything
 ]

@@ -26,15 +26,22 @@ from witan.service.operations import ask as operations
 from witan.service.operations import plan as planning
 from witan.service.parameters import parameters_of, validate_parameters
 from witan.service.request_texts import fault_words, parse_texts, read_texts
-from witan.service.requests import QuestionRequest, RejudgeRequest, ResumeRequest, RetryRequest
+from witan.service.requests import (
+    JudgeRequest,
+    QuestionRequest,
+    RejudgeRequest,
+    ResumeRequest,
+    RetryRequest,
+)
 from witan.service.sessions import DEMO, Service
-from witan.service.text import clean, listed
+from witan.service.stored_sessions import ClientService
+from witan.service.text import clean, list_text
 from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
 from witan.surfaces.report.names import find_seat
 from witan.surfaces.report.plan import plan_report
-from witan.surfaces.web.forms import Filled, Form, council_sections, read_form
+from witan.surfaces.web.forms import FilledForm, Form, council_sections, read_form
 from witan.surfaces.web.rendering import Choice, render, render_ask
 from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
 from witan.surfaces.web.session_list import ListedSession, latest_sessions
@@ -49,6 +56,9 @@ SIMULATED = Choice(DEMO, "the demonstration: scripts answer, whatever is asked")
 FIELDS = tuple(each.name for each in parameters_of(QuestionRequest))
 """Every field of the form that asks."""
 
+KNOWN_FIELDS = {*FIELDS, *(each.name for each in parameters_of(JudgeRequest))}
+"""Every field of the forms that ask and judge."""
+
 BY_HAND = ("files", "conversation")
 """Fields that are no text of a parameter."""
 
@@ -62,11 +72,11 @@ _FIELD_OF = {"session": "parent", "seat": "members"}
 
 
 @router.get("/")
-async def first(
+async def show_question_form(
     request: Request, service: ServiceOf, parent: str = "", profile: str = ""
 ) -> Response:
     """Ask for a question."""
-    return await _form(request, service, Filled({"parent": parent, "profile": profile}))
+    return await _form(request, service, FilledForm({"parent": parent, "profile": profile}))
 
 
 @router.post("/plan")
@@ -85,7 +95,7 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
     if form.contents:
         note = Note("The files were counted; choose them again to ask with them.", "hint")
         report = replace(report, blocks=(note, *report.blocks))
-    return await _form(request, service, Filled(values), planned=report)
+    return await _form(request, service, FilledForm(values), plan=report)
 
 
 @router.post("/sessions")
@@ -107,29 +117,29 @@ async def ask(
 
 
 async def _form(
-    request: Request, service: Service, filled: Filled, planned: Report | None = None
+    request: Request, service: Service, form: FilledForm, plan: Report | None = None
 ) -> Response:
     councils = _councils(service)
-    if filled.value("profile") == DEMO and (filled.value("parent") or filled.problem):
+    if form.value("profile") == DEMO and (form.value("parent") or form.problem):
         councils.append(SIMULATED)
     html = render_ask(
         councils,
         demo_question=demonstration(fast=True).question,
-        filled=filled,
-        planned=planned,
+        form=form,
+        plan=plan,
         latest=await anyio.to_thread.run_sync(_latest, service),
         site=site_of(request),
     )
-    return HtmlPage(html, filled.status)
+    return HtmlPage(html, form.status)
 
 
 def _councils(service: Service) -> list[Choice]:
     """List the configured councils, by their seats or purpose."""
     result = []
     for name, profile in ((name, redact(each)) for name, each in service.profiles.items()):
-        seats = listed([_name_seat(seat) for seat in profile.seats])
+        seats = list_text([_name_seat(seat) for seat in profile.seats])
         if profile.jury:
-            seats += f", judged by {listed([_name_seat(seat) for seat in profile.jury])}"
+            seats += f", judged by {list_text([_name_seat(seat) for seat in profile.jury])}"
         about = profile.about or seats
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
@@ -166,14 +176,14 @@ def _latest(service: Service) -> list[ListedSession]:
 async def resume(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Resume a session, or show it if that happened meanwhile."""
     form = await read_form(request)
-    session_id = await service.named(session)
+    session_id = await service.resolve_session(session)
     try:
         await operations.resume.handler(
-            operations.ClientService(service, client),
+            ClientService(service, client),
             read_texts(ResumeRequest, form.texts, {"session": session_id}),
         )
     except (HistoryConflict, NothingToCount):
-        running = service.running(session_id)
+        running = service.find_running(session_id)
         resumed = running is not None and running.under_way
         if not resumed and (await service.session(session_id)).status == "interrupted":
             raise
@@ -186,7 +196,7 @@ async def retry(request: Request, session: str, service: ServiceOf, client: Clie
     form = await read_form(request)
     record = await service.session(session)
     parameters = read_retry(form, record)
-    running = await operations.retry.handler(operations.ClientService(service, client), parameters)
+    running = await operations.retry.handler(ClientService(service, client), parameters)
     return redirect(site_of(request), "sessions", running.id)
 
 
@@ -200,7 +210,7 @@ async def rejudge(
 ) -> Response:
     """Have another jury judge the answers."""
     form = await read_form(request)
-    session_id = await service.named(session)
+    session_id = await service.resolve_session(session)
     try:
         parameters = read_rejudging(form, session_id)
         running = await service.rejudge(session_id, parameters, client=client, hops=hops)
@@ -236,18 +246,18 @@ async def plan_rejudge(
 ) -> Response:
     """Say what another jury would cost at most."""
     form = await read_form(request)
-    session_id, values = await service.named(session), form.values
+    session_id, values = await service.resolve_session(session), form.values
     try:
         planned = await planning.plan_rejudge.handler(
             planning.Planner(service, client), read_rejudging(form, session_id)
         )
     except AT_A_FIELD as error:
         return _jury_page(request, session_id, refuse_form(request, values, error))
-    return _jury_page(request, session_id, Filled(values), plan_report(planned))
+    return _jury_page(request, session_id, FilledForm(values), plan_report(planned))
 
 
 def _jury_page(
-    request: Request, session: str, filled: Filled, planned: Report | None = None
+    request: Request, session: str, form: FilledForm, plan: Report | None = None
 ) -> Response:
     """Show the form for another jury."""
     site = site_of(request)
@@ -255,12 +265,12 @@ def _jury_page(
         "rejudge.html",
         site=site,
         session=session,
-        juries=[name for name in site.juries if name != DEMO or filled.value("profile") == DEMO],
+        juries=[name for name in site.juries if name != DEMO or form.value("profile") == DEMO],
         sections=council_sections(RejudgeRequest, without=("session", "profile")),
-        filled=filled,
-        planned=planned,
+        filled=form,
+        planned=plan,
     )
-    return HtmlPage(html, filled.status)
+    return HtmlPage(html, form.status)
 
 
 def read_retry(form: Form, session: Session) -> RetryRequest:
@@ -332,7 +342,7 @@ def _turns(text: str) -> list[dict[str, str]]:
 
 def refuse_form(
     request: Request, values: Mapping[str, str], error: WitanError | ValidationError
-) -> Filled:
+) -> FilledForm:
     """Return the filled-in form with what is wrong with it."""
     if isinstance(error, ValidationError):
         wrong = [
@@ -341,7 +351,7 @@ def refuse_form(
         ]
         problem = clean("; ".join(f"{name}: {words}" for name, words in wrong))
         faults = {name: _sentence(words) for name, words in reversed(wrong)}
-        return Filled(values, problem, faults, 422)
+        return FilledForm(values, problem, faults, 422)
     words = word_error(request, error)
     name = _field_of(error, values)
     fault = words
@@ -350,11 +360,11 @@ def refuse_form(
     elif isinstance(error, ConfigError):
         fault = words.removeprefix(f"{error.where}: {error.key} ")
     faults = {name: _sentence(fault)} if name else {}
-    return Filled(values, clean(words), faults, status_of(error))
+    return FilledForm(values, clean(words), faults, status_of(error))
 
 
 def _field_at(place: tuple[int | str, ...]) -> str:
-    return next((str(each) for each in place if each in FIELDS), "")
+    return next((str(each) for each in place if each in KNOWN_FIELDS), "")
 
 
 def _sentence(words: str) -> str:
@@ -366,7 +376,7 @@ def _field_of(error: WitanError, values: Mapping[str, str]) -> str:
     """Find the field that an error is about; empty: none of them."""
     if isinstance(error, ConfigError):
         parts = error.key.replace("[", ".").split(".")
-        return next((each for each in parts if each in FIELDS), "")
+        return next((each for each in parts if each in KNOWN_FIELDS), "")
     if isinstance(error, UnknownName):
         name = _FIELD_OF.get(error.kind, error.kind)
         is_chairman = error.kind == "seat" and error.name == values.get("chairman", "").strip()
@@ -375,4 +385,4 @@ def _field_of(error: WitanError, values: Mapping[str, str]) -> str:
             name = "jury"
     else:
         name = error.name if isinstance(error, InvalidParameter) else ""
-    return name if name in FIELDS else ""
+    return name if name in KNOWN_FIELDS else ""

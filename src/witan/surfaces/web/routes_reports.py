@@ -17,7 +17,9 @@ from witan.history import SessionSummary
 from witan.service.ballots import SentBallots
 from witan.service.catalogue import Operation
 from witan.service.dispatch import ServedSessions, dispatch, perform
+from witan.service.operations.calibrate import calibrate
 from witan.service.operations.compare import compare
+from witan.service.operations.estimate import estimate
 from witan.service.operations.explain import explain
 from witan.service.operations.reports import (
     AuditParameters,
@@ -30,7 +32,7 @@ from witan.service.operations.sessions import sessions
 from witan.service.operations.tally import tally
 from witan.service.request_texts import read_texts
 from witan.service.text import clean
-from witan.service.worker_pool import once
+from witan.service.worker_pool import count_once
 from witan.surfaces.http.endpoints import ClientOf, ServiceOf, while_connected
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report import report_of
@@ -82,11 +84,11 @@ class ReportPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingReport:
     """Addresses of the rest, with a script and without."""
 
-    part: str
-    whole: str
+    part_url: str
+    whole_url: str
 
 
 @router.get("/history")
@@ -225,9 +227,11 @@ async def answer_report(
     try:
         check()
         if show not in (PART, WHOLE):
-            return HtmlPage(report.render(template, site, waiting=_waiting(request, report, site)))
+            return HtmlPage(
+                report.render(template, site, waiting=_pending_report(request, report, site))
+            )
         key = (request.app.state.service, report.page, tuple(_query(request)))
-        view = await while_connected(request, lambda: once(key, count))
+        view = await while_connected(request, lambda: count_once(key, count))
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:
         return HtmlPage(report.render(template, site, empty=clean(word_error(request, error))))
@@ -237,9 +241,9 @@ async def answer_report(
     return HtmlPage(html)
 
 
-def _waiting(request: Request, report: ReportPage, site: Site) -> Waiting:
+def _pending_report(request: Request, report: ReportPage, site: Site) -> PendingReport:
     part, whole = (urlencode([*_query(request), ("show", show)]) for show in (PART, WHOLE))
-    return Waiting(f"{site.at(report.page)}?{part}", f"{site.at(report.page)}?{whole}")
+    return PendingReport(f"{site.at(report.page)}?{part}", f"{site.at(report.page)}?{whole}")
 
 
 def _query(request: Request) -> list[tuple[str, str]]:
@@ -250,12 +254,14 @@ def _query(request: Request) -> list[tuple[str, str]]:
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-FIRST_FIELDS = ("rule", "rules", "session")
+FIRST_FIELDS = ("rule", "rules", "session", "against", "reviewers", "pass_mark")
 """Parameters that stand beside the ballots, as a count may have to be told them."""
 
 
-def add_counting_page(operation: Operation[Any, Any], title: str, button: str) -> None:
-    """Add the page of an operation on ballots."""
+def add_counting_page(
+    operation: Operation[Any, Any], title: str, button: str, *, of_history: bool = False
+) -> None:
+    """Add the page of an operation on ballots; `of_history`: without any, on those of it."""
 
     def write(request: Request, values: Mapping[str, str] = NOTHING, **shown: Any) -> str:
         fields = form_fields(operation.parameters, values, without=["ballots"])
@@ -284,7 +290,8 @@ def add_counting_page(operation: Operation[Any, Any], title: str, button: str) -
             form = await read_form(request)
             values = form.fields
             ballots = _ballots(values.get("ballots", ""), form.contents.values())
-            parameters = read_texts(operation.parameters, form.texts, {"ballots": ballots})
+            given = {"ballots": ballots} if ballots.content.strip() or not of_history else {}
+            parameters = read_texts(operation.parameters, form.texts, given)
 
             def work() -> Awaitable[str]:
                 return dispatch(
@@ -321,4 +328,6 @@ def _ballots(text: str, files: Iterable[bytes]) -> SentBallots:
 
 add_counting_page(tally, "Count ballots that you have", "Count them")
 add_counting_page(compare, "Compare the rules on ballots that you have", "Compare the rules")
+add_counting_page(calibrate, "Check whether probabilities hold", "Check them", of_history=True)
+add_counting_page(estimate, "Estimate systems, corrected by people's votes", "Estimate them")
 add_counting_page(explain, "Explain an outcome step by step", "Explain it")

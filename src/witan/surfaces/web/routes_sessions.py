@@ -86,8 +86,8 @@ async def live(
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Patch a page of a session under way, by server-sent events."""
-    session_id = await service.named(session)
-    running = service.running(session_id)
+    session_id = await service.resolve_session(session)
+    running = service.find_running(session_id)
     page = partial(LivePage, revealed=reveal, site=replace(site_of(request), client=""))
     if running is None:
         # It ended long ago, or the server was restarted: the page shows what is recorded.
@@ -108,7 +108,7 @@ async def live(
 async def state(session: str, service: ServiceOf) -> Response:
     """Answer 204 while a session is interrupted, else 205 to reload."""
     try:
-        waiting = await _is_interrupted(service, await service.named(session))
+        waiting = await _is_interrupted(service, await service.resolve_session(session))
     except UnknownName:  # it was deleted, which its page says
         waiting = False
     return Response(status_code=204 if waiting else 205, headers=UNKEPT)
@@ -116,7 +116,7 @@ async def state(session: str, service: ServiceOf) -> Response:
 
 async def _is_interrupted(service: Service, session_id: str) -> bool:
     """Return true if a session is interrupted, without reading its events."""
-    running = service.running(session_id)
+    running = service.find_running(session_id)
     if running is not None and running.under_way:
         return False
     if service.history is not None:
@@ -129,12 +129,12 @@ async def _is_interrupted(service: Service, session_id: str) -> bool:
 @router.post("/sessions/{session:path}/cancel")
 async def cancel(request: Request, session: str, service: ServiceOf) -> Response:
     """Stop a session."""
-    session_id = await service.named(session)
-    running = service.running(session_id)
+    session_id = await service.resolve_session(session)
+    running = service.find_running(session_id)
     if running is not None:
         running.cancel()
         with suppress(WitanError):  # its page says so
-            await running.ended()
+            await running.wait_for_session()
     return redirect(site_of(request), "sessions", session_id)
 
 
@@ -142,7 +142,7 @@ async def cancel(request: Request, session: str, service: ServiceOf) -> Response
 async def forget(request: Request, session: str, service: ServiceOf, client: ClientOf) -> Response:
     """Delete a session, and show those that are left."""
     form = await read_form(request)
-    session_id = await service.named(session)
+    session_id = await service.resolve_session(session)
     if (name := form.get("session")) != session_id:
         # An address of its own: whoever goes back to it later is asked to send nothing again.
         reveal = {"reveal": "1"} if form.get("reveal") else {}
@@ -168,7 +168,7 @@ async def paper(
     store, site, name = ServedSessions(service, client), site_of(request), person.strip()
     if not name:
         _ = store.history
-        session_id = await service.named(session)
+        session_id = await service.resolve_session(session)
         known = "" if request.app.state.clients.open else client.name
         return HtmlPage(render("voter.html", site=site, session=session_id, known=known, seen=seen))
     prepared = await anyio.to_thread.run_sync(paper_for, store, session, name)
@@ -191,7 +191,7 @@ async def post_vote(
     prepared = await anyio.to_thread.run_sync(paper_for, store, session, person)
     site, fields = site_of(request), form.fields
     try:
-        await anyio.to_thread.run_sync(partial(_cast, store, prepared, fields))
+        await anyio.to_thread.run_sync(partial(_cast_vote, store, prepared, fields))
     except InvalidBallot as error:
         seen = "seen" in fields
         html = render_vote(prepared, problem=str(error), values=fields, seen=seen, site=site)
@@ -201,7 +201,7 @@ async def post_vote(
     return redirect(site, "sessions", prepared.session, "vote", **voter)
 
 
-def _cast(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> None:
+def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> None:
     check_unvoted(store.history, paper, replacing="replace" in fields)
     groups = read_places(paper.sheet, fields)
     try:
@@ -253,14 +253,14 @@ async def show(
 ) -> Response:
     """Show a session, running, finished or imported."""
     query = SessionQuery(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal, misnamed=misnamed)
-    return await _show_session(request, service, await service.named(session), query)
+    return await _show_session(request, service, await service.resolve_session(session), query)
 
 
 async def _show_session(
     request: Request, service: ServiceOf, session_id: str, query: SessionQuery
 ) -> Response:
     """Make the page of a session, kept in no cache."""
-    site, running = site_of(request), service.running(session_id)
+    site, running = site_of(request), service.find_running(session_id)
     if running is not None and running.under_way:
         events = (each.event for each in running.stream.messages_after(0))
         live = LivePage(events, revealed=query.reveal, site=site, mark=running.stream.mark)
@@ -279,7 +279,9 @@ async def _show_session(
     except WitanError as error:
         failure, seats = error, ()
     if not isinstance(result, ImportedSession):
-        running = service.running(session_id)  # no longer where another process took the session up
+        running = service.find_running(
+            session_id
+        )  # no longer where another process took the session up
     write = partial(
         render_session,
         result,

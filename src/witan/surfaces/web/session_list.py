@@ -18,7 +18,7 @@ def list_sessions(
     summaries: Sequence[SessionSummary], running: Sequence[RunningSession]
 ) -> list[ListedSession]:
     """List sessions of a history, some of which are under way."""
-    names = {each.id for each in running if each.named}
+    names = {each.id for each in running if each.has_name}
     return [(summary, summary.session in names) for summary in summaries]
 
 
@@ -30,20 +30,20 @@ def latest_sessions(
     new = [
         (_summarize(each), each.under_way)
         for each in reversed(local)
-        if each.named and each.id not in stored
+        if each.has_name and each.id not in stored
     ]
     running = [each for each in local if each.under_way]
     return [*new, *list_sessions([*map(redact, summaries)], running)][:most]
 
 
 def _summarize(running: RunningSession) -> SessionSummary:
-    session, opened = running.session, running.session.opened
+    session, opened = running.session, running.session.opening
     return SessionSummary(
         session=running.id,
         at=opened.at,
         status=session.status,
         category=opened.category,
-        simulated=session.simulated,
+        simulated=session.is_simulated,
         question=session.question,
         rule=None,
         leader=None,

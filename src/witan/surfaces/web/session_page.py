@@ -42,6 +42,8 @@ class SessionPage:
     ----------
     imported
         It came in as ballots.
+    judges_texts
+        Its texts were handed in, by whom knows their names.
     n_answers
         Answers that can be judged anew, or voted on.
     veiled
@@ -67,6 +69,7 @@ class SessionPage:
     simulated: bool
     n_answers: int
     imported: bool = False
+    judges_texts: bool = False
     veiled: bool = False
     recount: "RecountNote | None" = None
     rule: str = ""
@@ -122,15 +125,17 @@ def session_page(
         return _imported_page(result, recounted, without)
     record = CouncilSession(result) if isinstance(result, Session) else result
     session = record.session
-    names = SeatNames.of(session, veiled=not revealed)
+    judges_texts = session.opening.judging is not None
+    names = SeatNames.of(session, veiled=not (revealed or judges_texts))
     outcome = session.outcome if recounted is None else recounted
     return SessionPage(
         session_report(record, names, recounted=recounted, without=without),
         session.id,
         session.question,
         "under way" if record.under_way else session.status,
-        session.simulated,
+        session.is_simulated,
         len(session.answers),
+        judges_texts=judges_texts,
         veiled=names.veiled,
         recount=None if recounted is None else _compare(session.outcome, recounted, without, names),
         rule="" if outcome is None else outcome.rule,
@@ -138,7 +143,7 @@ def session_page(
         retry=_failed_seats(session, names),
         has_text=session.text is not None,
         n_children=len(record.children),
-        council=find_council(session.opened, councils),
+        council=find_council(session.opening, councils),
     )
 
 
@@ -155,7 +160,7 @@ def _imported_page(
         imported.about.question,
         imported.about.status,
         imported.about.simulated,
-        len(imported.held.answers),
+        len(imported.session_import.answers),
         imported=True,
         recount=None if recounted is None else RecountNote(how, "", changed=False),
         rule="" if outcome is None else outcome.rule,
@@ -166,15 +171,15 @@ def _imported_page(
 def _compare(
     before: Outcome | None, after: Outcome, without: Sequence[str], names: SeatNames
 ) -> RecountNote:
-    how, now = recount_text(after, without, names), _leading(after, names)
+    how, now = recount_text(after, without, names), _leaders_text(after, names)
     if before is not None and set(before.leaders) == set(after.leaders):
         return RecountNote(how, f"{now}, as before", changed=False)
     return RecountNote(
-        how, f"{now}; as the session counted, {_leading(before, names)}", changed=True
+        how, f"{now}; as the session counted, {_leaders_text(before, names)}", changed=True
     )
 
 
-def _leading(outcome: Outcome | None, names: SeatNames) -> str:
+def _leaders_text(outcome: Outcome | None, names: SeatNames) -> str:
     if outcome is None or not outcome.leaders:
         return "nobody leads"
     leaders = names.name_list(outcome.leaders)

@@ -1,24 +1,31 @@
-"""Sessions as cast, and the counted ballots of one kind in them.
+"""Ballots of sessions as cast, and as counted by kind.
 
-Cast is with one's own candidate, every comparison by itself, and nothing done by the safety gate:
-what an audit asks about. Counted is what `interpret` makes of them under the settings.
+As cast they have one's own candidate and every comparison by itself, untouched by the safety gate:
+an audit asks about these. `interpret` makes the counted ones under the settings.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from math import isnan, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, are_battles, shown_pair
+from witan.core.electorate import Electorate, Vote, VoteBlock
 from witan.core.entries import AnswerEntry
-from witan.core.interpretation import NOTHING_LEFT, Electorate, Vote, authors_of, interpret
+from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret, plain_blocks
 from witan.core.outcome import Outcome
+from witan.core.profile import Floats
 from witan.core.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    """One session as it was cast.
+class SessionBallots:
+    """One session with its ballots as cast.
 
     Parameters
     ----------
@@ -31,10 +38,10 @@ class Cast:
         Candidate to the length of its answer in characters; those of `answers` need not be named.
     answers
         What each answer took. None given: one per candidate of known length.
-    kept
+    order_agreement
         Reviewer to pairs judged alike in both orders and pairs seen in both, where its one ballot
         was made of two.
-    repaired
+    repaired_reviewers
         Reviewers whose ballot was read at the second attempt.
     outcome
         What the council came to by the models' ballots; None: it is counted where it is needed.
@@ -48,17 +55,17 @@ class Cast:
     models: Mapping[str, str] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
     answers: tuple[AnswerEntry, ...] = ()
-    kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    repaired: Collection[str] = ()
+    order_agreement: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    repaired_reviewers: Collection[str] = ()
     outcome: Outcome | None = None
 
 
-class Named:
+class ModelNames:
     """Names of one session, and the models behind them."""
 
-    def __init__(self, cast: Cast) -> None:
-        self._models = cast.models
-        self._authors = authors_of(cast.ballots, [])
+    def __init__(self, ballots: SessionBallots) -> None:
+        self._models = ballots.models
+        self._authors = authors_of(ballots.ballots, [])
 
     def reviewer(self, name: str) -> str:
         """The model behind a reviewer."""
@@ -78,25 +85,25 @@ class Reading:
     ----------
     ballots
         In the order given.
-    superseded
+    replacement_mask
         Aligned: whether a later ballot of the same reviewer stands instead.
     votes
         Aligned: the ballot as it was cast; None: it says nothing, is superseded, or weighs nothing.
-    own
+    own_seats
         Author to the seats of what it wrote.
-    counted
+    electorate
         What counts, after recusal.
     """
 
     ballots: Sequence[Ballot]
-    superseded: Sequence[bool]
+    replacement_mask: Sequence[bool]
     votes: Sequence[Vote | None]
-    own: Mapping[str, frozenset[int]]
-    counted: Electorate
+    own_seats: Mapping[str, frozenset[int]]
+    electorate: Electorate
 
 
-def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading:
-    """Read the ballots of one kind.
+def read_ballots(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading:
+    """Read the ballots of one kind, as cast and as counted.
 
     Raises
     ------
@@ -129,8 +136,85 @@ def read(session: str, ballots: Sequence[Ballot], settings: Settings) -> Reading
         for name, late in zip(names, superseded, strict=True)
     ]
     # A row of weight 0 is no abstention.
-    weighed = replace(counted.reweighted(settings.weights), abstentions=counted.abstentions)
+    weighed = replace(counted.scale_weights(settings.weights), abstentions=counted.abstentions)
     return Reading(ballots, superseded, votes, own, weighed)
+
+
+class GradedBlock:
+    """Ballots of sessions of one shape that only grade, as cast and after recusal."""
+
+    def __init__(self, block: VoteBlock, recusals: VoteBlock) -> None:
+        self._cast, self._recused = block, recusals
+
+    @cached_property
+    def lines(self) -> list[list[tuple[Any, ...]]]:
+        """Own seats, shares and grades per session and ballot; None: not ranked, or no grade.
+
+        With p twice its rank among n ranked candidates, a share is (2n − p) / (2n − 2): n and p are
+        of the others alone, for a candidate that is not own.
+        """
+        grades, places, others = self._cast.grades, self._cast.places, self._recused.places
+        own = np.isnan(self._recused.grades)
+        place = np.where(own, places, others).astype(np.float64)
+        n_all, n_others = ((cells > 0).sum(axis=2, keepdims=True) for cells in (places, others))
+        ranked: NDArray[np.int64] = np.where(own, n_all, n_others)
+        known = (place > 0) & (ranked > 1)
+        shares = np.full(place.shape, np.nan)
+        np.divide(2 * ranked - place, 2 * ranked - 2, out=shares, where=known)
+        columns = (own.tolist(), _none_for_nan(shares), _none_for_nan(grades))
+        return [list(zip(*rows, strict=True)) for rows in zip(*columns, strict=True)]
+
+
+def _none_for_nan(values: Floats) -> list[Any]:
+    unknown = np.isnan(values)
+    if not unknown.any():
+        return values.tolist()  # type: ignore[no-any-return]
+    plain = values.astype(object)
+    plain[unknown] = None
+    return plain.tolist()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class GradedReading:
+    """Ballots of one kind in one session that only grade.
+
+    Parameters
+    ----------
+    block, row
+        Where they stand as cast.
+    electorate
+        What counts, after recusal.
+    """
+
+    ballots: Sequence[Ballot]
+    block: GradedBlock
+    row: int
+    electorate: Electorate
+
+
+def read_graded_ballots(
+    sessions: Mapping[str, Sequence[Ballot]], settings: Settings
+) -> dict[str, GradedReading]:
+    """Read, in blocks, the sessions whose ballots only grade; leave out the others.
+
+    The electorates, and the rows that follow, are those of `read_ballots`.
+    """
+    counting = settings.counting
+    if counting.recusal == "after" or counting.unranked == "last":
+        return {}
+    open_to_all = {name: cast for name, cast in sessions.items() if name not in settings.gates}
+    readings = {}
+    for plain in plain_blocks(open_to_all):
+        as_cast, recused = plain.votes("off"), plain.votes("before")
+        block = GradedBlock(as_cast, recused)
+        counted = recused if counting.recusal == "before" else as_cast
+        for row, electorate in enumerate(plain.electorates(counting.recusal, counted)):
+            weighed = electorate.scale_weights(settings.weights)
+            if weighed is not electorate:  # a row of weight 0 is no abstention
+                weighed = replace(weighed, abstentions=electorate.abstentions)
+            name = electorate.session
+            readings[name] = GradedReading(sessions[name], block, row, weighed)
+    return readings
 
 
 def close_gaps(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
@@ -194,7 +278,7 @@ def _recuse(
         if seats is None:
             continue
         if ballot.candidates not in (None, everyone.candidates):
-            named = ballot.mentioned()
+            named = ballot.candidate_names()
             seats = frozenset(seat for seat in seats if everyone.candidates[seat] in named)
         n_own[ballot.reviewer] = len(seats)
         for seat in seats:

@@ -1,0 +1,104 @@
+"""A batch of 1,000 judgements over HTTP beside a bare `aiohttp` loop of the same calls.
+
+Run `python benchmarks/batch.py`. A server that takes 100 ms for every call runs in a process of its
+own. Three jurors judge each text, eight texts at a time: the critical path is that many rounds of
+100 ms. The bare loop sends bodies of the same texts, as many at a time, and reads the replies as
+JSON.
+"""
+
+import gc
+import json
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import anyio
+from council import server
+from harness import Row, show
+
+from witan import Council, History
+from witan.batches import Batch, BatchOptions, BatchReport, BatchRow
+
+SECONDS, JURORS = 0.1, 3
+
+
+def rows(number: int) -> list[BatchRow]:
+    """Texts that the server's models can judge."""
+    return [
+        BatchRow(n, None, "Which design?", {"text": f"Design {n}, of worth {n % 8 + 1}. " * 20})
+        for n in range(number)
+    ]
+
+
+async def batch(url: str, number: int, at_once: int, folder: Path) -> tuple[float, float, Any]:
+    """Wall and CPU seconds of a batch with a history."""
+    seats = [f"m{seat}={url}#model-{seat}" for seat in range(JURORS)]
+    with History.open(folder / "history.sqlite") as history:
+        options = BatchOptions(concurrency=at_once, pass_mark=6)
+        whole = Batch(Council(seats), history, rows(number), options)
+        gc.collect()
+        wall, cpu = time.perf_counter(), time.process_time()
+        async with whole.council:
+            report: BatchReport = await whole.run(lambda _: None)
+    took = time.perf_counter() - wall, time.process_time() - cpu
+    assert report.statuses == {"complete": number}, report
+    return *took, report
+
+
+async def bare(url: str, number: int, at_once: int) -> tuple[float, float]:
+    """Wall and CPU seconds of the calls alone."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
+        async with client.get(f"{url}/bodies") as response:
+            bodies = (await response.json())[-JURORS:]
+        limit = anyio.CapacityLimiter(at_once)
+
+        async def call(body: Any) -> None:
+            async with client.post(f"{url}/chat/completions", json=body) as response:
+                reply = json.loads(await response.read())
+            assert json.loads(reply["choices"][0]["message"]["content"])
+
+        async def judge() -> None:
+            async with limit, anyio.create_task_group() as jurors:
+                for body in bodies:
+                    jurors.start_soon(call, body)
+
+        gc.collect()
+        wall, cpu = time.perf_counter(), time.process_time()
+        async with anyio.create_task_group() as group:
+            for _ in range(number):
+                group.start_soon(judge)
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def main() -> None:
+    """Print the figures."""
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
+    at_once = int(sys.argv[2]) if len(sys.argv) > 2 else 8
+    with server(SECONDS) as url, tempfile.TemporaryDirectory() as folder:
+        wall, cpu, _ = anyio.run(batch, url, number, at_once, Path(folder))
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        bare_wall, bare_cpu = anyio.run(bare, url, number, at_once)
+    critical = -(-number // at_once) * SECONDS
+    show(
+        f"{number:,} judgements by {JURORS} jurors, {at_once} at a time, with a history",
+        [
+            Row(
+                "to the critical path",
+                f"{wall / critical:.2f} ×",
+                "≤ 1.2 ×",
+                wall <= 1.2 * critical,
+            ),
+            Row("to the critical path, bare", f"{bare_wall / critical:.2f} ×", "-", None),
+            Row("CPU to the bare loop", f"{cpu / bare_cpu:.2f} ×", "≤ 3 ×", cpu <= 3 * bare_cpu),
+            Row("CPU a judgement", f"{1000 * cpu / number:.1f} ms", "-", None),
+            Row("memory", f"{memory:.0f} MB", "≤ 250 MB", memory <= 250),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""A jury as a scorer, and a council as a solver, of Inspect."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from inspect_ai.model import ModelOutput
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+import witan
+from witan.bridges.verdicts import mean_grades, seat_jury, verdict_facts
+from witan.reports import judgment_text, verdict_sentence
+
+
+@scorer(metrics={"*": [mean(), stderr()]})
+def witan_jury(
+    jury: Sequence[Any] | None = None,
+    *,
+    pass_mark: float | None = None,
+    use_target: bool = True,
+    **options: Any,
+) -> Scorer:
+    """Score the output of a sample by a jury: its mean grades, overall and per criterion.
+
+    The explanation is the verdict's sentence; the metadata say how sure it is. A sample without
+    output, or with too few ballots, is unscored, with the reason.
+
+    Parameters
+    ----------
+    jury
+        As of `witan.judge`.
+    pass_mark
+        Lowest grade that passes, from 1 to 10.
+    use_target
+        Give the jury the target of the sample as the right answer.
+    **options
+        As of `witan.judge`: rubric, profile, mirrored, …
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        text = state.output.completion
+        if not text.strip():
+            return Score.unscored(explanation="there is no output to judge")
+        known = {"reference answer": target.text} if use_target and target.text.strip() else {}
+        async with seat_jury(jury, options) as council:
+            session = await council.judge(text, state.input_text, pass_mark=pass_mark, files=known)
+        if session.verdict is None or not (grades := mean_grades(session)):
+            return Score.unscored(explanation=judgment_text(session))
+        return Score(
+            value=grades,
+            answer=text,
+            explanation=verdict_sentence(session.verdict),
+            metadata=verdict_facts(session),
+        )
+
+    return score
+
+
+@solver
+def witan_council(
+    members: Sequence[Any] | None = None, chairman: Any = None, **options: Any
+) -> Solver:
+    """Put the question of a sample to a council; its output is the final answer.
+
+    Parameters
+    ----------
+    members, chairman, **options
+        As of `witan.ask`.
+
+    Raises
+    ------
+    NothingToCount
+        If the council gives no final answer.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001 - Inspect's
+        *before, last = state.messages
+        conversation = [
+            witan.models.Message(message.role, message.text)
+            for message in before
+            if message.role != "tool"
+        ]
+        if members is None:
+            council = witan.Council.from_config(chairman=chairman, **options)
+        else:
+            council = witan.Council(members, chairman, **options)
+        async with council:
+            session = await council.ask(last.text, conversation=conversation)
+        if session.text is None:
+            missing = "; ".join(session.missing)
+            raise witan.errors.NothingToCount(f"no final answer: {missing}")
+        state.output = ModelOutput.from_content("witan", session.text)
+        state.messages.append(state.output.message)
+        state.metadata["witan"] = {
+            "session": session.id,
+            "status": session.status,
+            "cost_usd": session.cost.total_usd,
+            "leaders": list(session.outcome.leaders) if session.outcome else [],
+        }
+        return state
+
+    return solve

@@ -1,0 +1,56 @@
+"""A jury as a Python assertion, and a council as a Python provider, of promptfoo."""
+
+from typing import Any
+
+import witan
+from witan.bridges.verdicts import mean_grades, share_of_scale, verdict_facts
+from witan.reports import judgment_text, verdict_sentence
+
+
+def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
+    """Have a jury judge an output; it passes if the verdict says so, or without a pass_mark.
+
+    The score is the mean overall grade, the named scores those of the criteria, all from 0 to 1.
+
+    Parameters
+    ----------
+    context
+        Of promptfoo. The `config` of the assertion has the arguments of `witan.judge`; unless it
+        has a question, that is the prompt. With `allow_too_close` what is too close to call passes.
+    """
+    config = {"question": context["prompt"], **(context.get("config") or {})}
+    accepted = {
+        "passed",
+        None,
+        *(["too close to call"] if config.pop("allow_too_close", 0) else []),
+    }
+    if not output.strip():
+        return {"pass": False, "score": 0.0, "reason": "there is no output to judge"}
+    session = witan.judge(output, **config)
+    grades = {name: share_of_scale(grade) for name, grade in mean_grades(session).items()}
+    if session.verdict is None or "overall" not in grades:
+        return {"pass": False, "score": 0.0, "reason": judgment_text(session)}
+    return {
+        "pass": session.verdict.decision in accepted,
+        "score": grades.pop("overall"),
+        "reason": verdict_sentence(session.verdict),
+        "namedScores": grades,
+        "metadata": verdict_facts(session),
+    }
+
+
+def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG001 - promptfoo's
+    """Put a prompt to a council; the output is its final answer.
+
+    Parameters
+    ----------
+    options
+        Of promptfoo. The `config` of the provider has the arguments of `witan.ask`.
+    """
+    config = {**(options.get("config") or {})}
+    config.pop("basePath", None)  # promptfoo's own, put there by it
+    session = witan.ask(prompt, **config)
+    if session.text is None:
+        return {"error": f"no final answer: {'; '.join(session.missing)}"}
+    facts = {"session": session.id, "status": session.status}
+    return {"output": session.text, "cost": session.cost.total_usd, "metadata": facts}

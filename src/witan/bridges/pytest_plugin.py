@@ -1,0 +1,114 @@
+"""The fixture ``assert_judged`` of pytest: a test fails unless a jury passes its text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+import witan
+from witan.bridges.verdicts import seat_jury
+
+if TYPE_CHECKING:
+    from witan import Council, Session
+
+FOLDER = "witan"
+"""Folder of the sessions in pytest's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAssertion:
+    """The assertion that a jury passes a text.
+
+    Parameters
+    ----------
+    folder
+        Folder of stored sessions, a file each; None: nothing is stored.
+    """
+
+    folder: Path | None
+
+    def __call__(
+        self,
+        text: str | Sequence[str] | Mapping[str, str],
+        *,
+        pass_mark: float | None = None,
+        jury: Sequence[Any] | None = None,
+        allow_too_close: bool = False,
+        **options: Any,
+    ) -> "Session":
+        """Judge, or read the stored session of the same; return it, or fail with its verdict.
+
+        Parameters
+        ----------
+        text, jury, pass_mark
+            As of `witan.judge`; a single text needs a pass_mark.
+        allow_too_close
+            Accept a verdict that is too close to call.
+        **options
+            As of `witan.judge`: question, reference, expected, files, rubric, …
+        """
+        __tracebackhide__ = True
+        if pass_mark is None and (isinstance(text, str) or len(text) == 1):
+            wanted = "a grade from 1 to 10, without which one text can neither pass nor fail"
+            raise witan.errors.InvalidParameter("pass_mark", pass_mark, wanted)
+        asked = {**options, "pass_mark": pass_mark}
+        file = self._find_file(text, jury, asked)
+        session = _read_session(file)
+        if session is None:
+            session = witan.judge(text, jury, **asked)
+            if file is not None and session.status == "complete":
+                _write_session(file, session)
+        decision = None if session.verdict is None else session.verdict.decision
+        accepted = ("passed", "too close to call") if allow_too_close else ("passed",)
+        if decision not in accepted:
+            raise AssertionError(witan.reports.judgment_text(session))
+        return session
+
+    def _find_file(
+        self, text: object, jury: Sequence[Any] | None, options: dict[str, Any]
+    ) -> Path | None:
+        if self.folder is None:
+            return None
+        of_judge = ("question", "reference", "pass_mark", "expected", "files", "seed", "category")
+        seating = {name: each for name, each in options.items() if name not in of_judge}
+        seating.pop("listener", None)
+        asked = sorted((name, options[name]) for name in of_judge if name in options)
+        everything = repr((witan.__version__, text, asked, *_describe(seat_jury(jury, seating))))
+        return self.folder / f"{blake2b(everything.encode(), digest_size=16).hexdigest()}.json"
+
+
+def _describe(council: "Council") -> list[object]:
+    """Describe who judges and how; a script counts by its text, as it is what the seat says."""
+    described: list[object] = [council.procedure]
+    for member in council.reviewers:
+        script = Path(member.source.removeprefix("script:"))
+        says = script.read_text(encoding="utf-8") if member.provider == "script" else ""
+        described.append((member.name, member.source, member.url, member.options, says))
+    return described
+
+
+def _read_session(file: Path | None) -> "Session | None":
+    if file is None or not file.exists():
+        return None
+    try:
+        return witan.session_from_json(file.read_text(encoding="utf-8"))
+    except witan.errors.SessionFileError:  # of another version, or damaged: it is judged again
+        return None
+
+
+def _write_session(file: Path, session: "Session") -> None:
+    """Write a session in one step, as several processes may run the same test."""
+    draft = file.with_suffix(f".{uuid4().hex}")
+    draft.write_text(witan.session_to_json(session), encoding="utf-8")
+    draft.replace(file)
+
+
+@pytest.fixture(scope="session")
+def assert_judged(pytestconfig: pytest.Config) -> JudgedAssertion:
+    """Fail unless a jury passes a text; what was judged once is read from pytest's cache."""
+    cache = getattr(pytestconfig, "cache", None)  # none under -p no:cacheprovider
+    return JudgedAssertion(None if cache is None else cache.mkdir(FOLDER))

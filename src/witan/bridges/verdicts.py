@@ -1,0 +1,47 @@
+"""Verdicts as numbers by name, as evaluation tools store them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import witan
+
+if TYPE_CHECKING:
+    from witan import Council, Session
+
+
+def seat_jury(jury: Any, options: Mapping[str, Any]) -> "Council":
+    """Seat a jury, or else the configured reviewers."""
+    if jury is None:
+        return witan.Council.from_config(**options)
+    return witan.Council(jury, **options)
+
+
+def mean_grades(session: "Session") -> dict[str, float]:
+    """Mean grades of the one text from 1 to 10: ``overall``, and one per criterion."""
+    if session.verdict is None:
+        return {}
+    [text] = session.verdict.texts
+    overall = {} if text.overall is None else {"overall": text.overall.mean}
+    return overall | {name: grade.mean for name, grade in text.criteria.items()}
+
+
+def share_of_scale(grade: float) -> float:
+    """Put a grade from 1 to 10 on the scale from 0 to 1."""
+    return (grade - 1) / 9
+
+
+def verdict_facts(session: "Session") -> dict[str, Any]:
+    """Say by name how sure the verdict on one text is, who judged, at what cost, and where."""
+    facts = {"session": session.id, "status": session.status, "cost_usd": session.cost.total_usd}
+    if (verdict := session.verdict) is None:
+        return facts
+    interval = verdict.texts[0].overall and verdict.texts[0].overall.interval
+    return facts | {
+        "decision": verdict.decision,
+        "probability": verdict.probability,
+        "interval": interval and [interval.low, interval.high],
+        "level": verdict.level,
+        "pass_mark": verdict.pass_mark,
+        "ballots_to_flip": verdict.ballots_to_flip,
+        "reviewers": list(verdict.reviewers),
+    }

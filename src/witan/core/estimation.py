@@ -1,0 +1,342 @@
+"""Mean grades and pass rates of systems by a jury, corrected by people's votes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.ballot import Ballot
+from witan.core.display import NotebookDisplay
+from witan.core.electorate import Electorate
+from witan.core.outcome import Interval
+from witan.core.profile import Floats
+from witan.core.scale import NATIVE
+from witan.core.settings import Settings
+from witan.core.stats.measures import Count, Measure, MeasureUnit, lack_data
+from witan.core.stats.prediction_powered import (
+    MIN_CLUSTERS,
+    MeanKind,
+    Means,
+    estimate_powered_means,
+)
+from witan.core.tally import prepare
+from witan.core.verdict import check_pass_mark
+from witan.errors import InvalidParameter, NothingToCount
+
+MOST_SYSTEMS = 50
+"""Systems that are estimated and compared: those with the most sessions."""
+
+Quantity = Literal["mean grade", "pass rate", "share of rivals beaten"]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedMean:
+    """One mean by people and jury together, by the jury alone, and by people alone.
+
+    Parameters
+    ----------
+    corrected
+        The jury's mean, corrected by people's votes; without a value where there are too few.
+    jury
+        The jury's own mean, uncorrected.
+    people
+        The mean of people alone.
+    slope
+        How much of a difference between the jury's values counts: 0 where it tells nothing.
+    """
+
+    corrected: Measure
+    jury: Measure
+    people: Measure
+    slope: float
+
+
+@dataclass(frozen=True, slots=True)
+class SystemEstimate:
+    """The estimate of one system.
+
+    Parameters
+    ----------
+    system
+        The name of the candidate; None: all of them.
+    quantity
+        ``mean grade``, ``pass rate`` or ``share of rivals beaten``.
+    mean
+        Over sessions.
+    """
+
+    system: str | None
+    quantity: Quantity
+    mean: CorrectedMean
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceEstimate:
+    """The difference of two systems over the sessions that have both.
+
+    Parameters
+    ----------
+    first, second
+        The systems; the estimate is of the first minus the second.
+    quantity
+        ``mean grade``, ``pass rate`` or ``share of rivals beaten``.
+    mean
+        Over sessions.
+    """
+
+    first: str
+    second: str
+    quantity: Quantity
+    mean: CorrectedMean
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates(NotebookDisplay):
+    """Means of systems, corrected by people's votes.
+
+    Parameters
+    ----------
+    level
+        Of the intervals.
+    pass_mark
+        Lowest passing grade, from 1 to 10; None: no pass rate is estimated.
+    sessions, people_sessions
+        How many there are, and how many of them have people's votes.
+    systems
+        By quantity; all together first, where they are graded, then the best.
+    differences
+        Of every two systems, the better first.
+    """
+
+    level: float
+    pass_mark: float | None
+    sessions: int
+    people_sessions: int
+    systems: tuple[SystemEstimate, ...]
+    differences: tuple[DifferenceEstimate, ...]
+
+    def __repr__(self) -> str:
+        names = sum(each.system is not None for each in self.systems)
+        return f"<Estimates: {names} of systems over {self.sessions} sessions>"
+
+
+def estimate(
+    ballots: Iterable[Ballot],
+    settings: Settings | None = None,
+    *,
+    pass_mark: float | None = None,
+) -> Estimates:
+    """Estimate systems by a jury of models, corrected by people's votes on some sessions.
+
+    Where both grade, the mean grade, and with a pass mark the share of grades that reach it; else
+    the mean share of rivals that a system beats. The correction is prediction-powered
+    (`estimate_powered_means`), with a session as cluster. It holds if the sessions that people
+    judged are drawn at random from all.
+
+    Parameters
+    ----------
+    settings
+        As for `tally_sessions`; None: the usual ones. The rule decides nothing.
+    pass_mark
+        Lowest passing grade, from 1 to 10.
+
+    Raises
+    ------
+    NothingToCount
+        If no system has ballots of models in five sessions.
+    InvalidParameter
+        If there is no such grade, or no grades to compare with it.
+    UnclearScale
+        As `tally_sessions`.
+    """
+    check_pass_mark(pass_mark)
+    chosen = replace(settings or Settings(), rho=None, prior=None)
+    everyone, chosen = prepare(ballots, chosen)
+    if not everyone:
+        raise NothingToCount("there is no ballot to count")
+    is_graded = _are_graded(everyone)
+    if pass_mark is not None and not is_graded:
+        expected = "none: the jury, or people, gave no grades to compare with it"
+        raise InvalidParameter("pass_mark", pass_mark, expected)
+    systems = _most_frequent(everyone)
+    if not systems:
+        problem = f"no system has ballots of models in {MIN_CLUSTERS} sessions"
+        raise NothingToCount(f"{problem}; a column session or prompt groups ballots")
+    quantities: list[Quantity] = ["mean grade"] if is_graded else ["share of rivals beaten"]
+    if pass_mark is not None:
+        quantities.append("pass rate")
+    lines: list[SystemEstimate] = []
+    differences: list[DifferenceEstimate] = []
+    for quantity in quantities:
+        table = _Table.of(everyone, quantity, pass_mark)
+        own, apart = table.estimate(systems, chosen.level)
+        lines += own
+        differences += apart
+    with_people = sum("human" in one.kinds for one in everyone)
+    return Estimates(
+        chosen.level, pass_mark, len(everyone), with_people, tuple(lines), tuple(differences)
+    )
+
+
+def _are_graded(everyone: Sequence[Electorate]) -> bool:
+    """Tell whether every kind of reviewer that voted gave grades."""
+    voted: set[str] = set()
+    graded: set[str] = set()
+    for electorate in everyone:
+        voted.update(electorate.kinds)
+        if graded < voted:
+            graded.update(v.kind for v in electorate.votes if not np.isnan(v.grades).all())
+    return graded == voted
+
+
+def _most_frequent(everyone: Sequence[Electorate]) -> list[str]:
+    """Systems with sessions enough, those of the most sessions first."""
+    counts: dict[str, int] = {}
+    for electorate in everyone:
+        if "model" in electorate.kinds:
+            for name in electorate.candidates:
+                counts[name] = counts.get(name, 0) + 1
+    enough = [name for name, count in counts.items() if count >= MIN_CLUSTERS]
+    return sorted(enough, key=lambda name: (-counts[name], name))[:MOST_SYSTEMS]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The mean value of each candidate in each session by jury and people, as long columns."""
+
+    quantity: Quantity
+    session: NDArray[np.intp]
+    candidate: list[str]
+    people: Floats
+    jury: Floats
+
+    @classmethod
+    def of(
+        cls, everyone: Sequence[Electorate], quantity: Quantity, pass_mark: float | None
+    ) -> "_Table":
+        """Average the votes of each kind by session and candidate."""
+        jury, people = [], []
+        for one in everyone:
+            values = _values(one, quantity, pass_mark)
+            weights = np.array(one.weights, dtype=np.float64)[:, np.newaxis]
+            kinds = np.array(one.kinds)
+            jury.append(_weighted_means(values, weights * (kinds == "model")[:, np.newaxis]))
+            people.append(_weighted_means(values, weights * (kinds == "human")[:, np.newaxis]))
+        sizes = [len(one.candidates) for one in everyone]
+        return cls(
+            quantity,
+            np.repeat(np.arange(len(everyone)), sizes),
+            [name for one in everyone for name in one.candidates],
+            np.concatenate(people),
+            np.concatenate(jury),
+        )
+
+    @property
+    def kind(self) -> MeanKind:
+        return "grades" if self.quantity == "mean grade" else "shares"
+
+    def estimate(
+        self, systems: Sequence[str], level: float
+    ) -> tuple[list[SystemEstimate], list[DifferenceEstimate]]:
+        """Estimate every system, and the difference of every two."""
+        people, jury = self._matrices(systems)
+        alone = _conclude(people, jury, None, self.kind, level)
+        order = sorted(range(len(systems)), key=lambda at: -_best_value(alone[at]))
+        lines = [SystemEstimate(systems[at], self.quantity, alone[at]) for at in order]
+        if self.quantity != "share of rivals beaten" and len(systems) > 1:
+            of_people, of_jury = self.people[:, np.newaxis], self.jury[:, np.newaxis]
+            [whole] = _conclude(of_people, of_jury, self.session, self.kind, level)
+            lines.insert(0, SystemEstimate(None, self.quantity, whole))
+        people, jury = people[:, order], jury[:, order]
+        names = [systems[at] for at in order]
+        kind: MeanKind = "grades" if self.kind == "grades" else "differences of shares"
+        differences = []
+        for first in range(len(names) - 1):
+            of_people, of_jury = (e[:, [first]] - e[:, first + 1 :] for e in (people, jury))
+            means = _conclude(of_people, of_jury, None, kind, level, paired=True)
+            for second, mean in zip(names[first + 1 :], means, strict=True):
+                differences.append(DifferenceEstimate(names[first], second, self.quantity, mean))
+        return lines, differences
+
+    def _matrices(self, systems: Sequence[str]) -> tuple[Floats, Floats]:
+        """Values by session and system, NaN where there are none."""
+        number = {name: at for at, name in enumerate(systems)}
+        column = np.array([number.get(name, -1) for name in self.candidate])
+        wanted = column >= 0
+        shape = (int(self.session[-1]) + 1, len(systems))
+        people, jury = np.full(shape, np.nan), np.full(shape, np.nan)
+        people[self.session[wanted], column[wanted]] = self.people[wanted]
+        jury[self.session[wanted], column[wanted]] = self.jury[wanted]
+        return people, jury
+
+
+def _values(electorate: Electorate, quantity: Quantity, pass_mark: float | None) -> Floats:
+    """The value of each vote for each candidate, shape (R, C)."""
+    if quantity == "share of rivals beaten":
+        places = np.array([vote.places for vote in electorate.votes], dtype=np.float64)
+        places = places.reshape(len(electorate.votes), len(electorate.candidates))
+        length = (places > 0).sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(
+                (places > 0) & (length > 1), (length - places / 2) / (length - 1), np.nan
+            )
+    grades = np.array([vote.grades for vote in electorate.votes], dtype=np.float64)
+    grades = grades.reshape(len(electorate.votes), len(electorate.candidates))
+    if pass_mark is None or quantity == "mean grade":
+        return grades
+    return np.where(np.isnan(grades), np.nan, grades >= pass_mark)
+
+
+def _weighted_means(values: Floats, weights: Floats) -> Floats:
+    counted = np.where(np.isnan(values), 0.0, weights)
+    total = counted.sum(axis=0)
+    sums = (counted * np.nan_to_num(values)).sum(axis=0)
+    return np.where(total > 0, sums / np.where(total > 0, total, 1.0), np.nan)
+
+
+def _best_value(mean: CorrectedMean) -> float:
+    for measure in (mean.corrected, mean.jury):
+        if measure.value is not None:
+            return measure.value
+    return -np.inf
+
+
+def _conclude(
+    people: Floats,
+    jury: Floats,
+    clusters: NDArray[np.intp] | None,
+    kind: MeanKind,
+    level: float,
+    *,
+    paired: bool = False,
+) -> list[CorrectedMean]:
+    """Estimate each column, and say what it rests on."""
+    found = estimate_powered_means(people, jury, clusters, kind=kind, level=level)
+    unit: MeasureUnit = "grade" if kind == "grades" else "share"
+    if paired:
+        unit = "grade points" if kind == "grades" else "difference of shares"
+    of = "sessions" if clusters is None else "texts"
+    return [
+        CorrectedMean(
+            _measure(found.corrected, at, of, unit, level),
+            _measure(found.jury, at, of, unit, level),
+            _measure(found.people, at, of, unit, level),
+            float(found.slope[at]),
+        )
+        for at in range(people.shape[1])
+    ]
+
+
+def _measure(means: Means, at: int, of: str, unit: MeasureUnit, level: float) -> Measure:
+    value, low, high = (float(each[at]) for each in means[:3])
+    count = Count(int(means.n[at]), of, MIN_CLUSTERS)
+    if count.n < count.needed or np.isnan(value):
+        return lack_data(count, unit)
+    if np.isnan(low):
+        why = "error unknown: all sessions say the same, or there are too few"
+        return Measure(value, None, int(count.n), of, MIN_CLUSTERS, unit, why)
+    if unit == "grade":
+        low, high = max(low, NATIVE.low), min(high, NATIVE.high)
+    return Measure(value, Interval(low, high, level), int(count.n), of, MIN_CLUSTERS, unit)

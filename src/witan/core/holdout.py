@@ -1,0 +1,672 @@
+"""Stated probabilities beside what others said: reviewers held out, or people.
+
+Of each session some reviewers are drawn and counted as if they were all. What p_best and p_beats
+state is then compared with what the reviewers that were not drawn say of the same candidates. These
+are few, too, and their own noise would hide that a probability is right. So the posterior of the
+drawn ones also gives the probability of what *these* others find (`beliefs`), taken to be as exact:
+that is expected, and an honest probability is found as often as expected. Of a known truth as much
+is expected as is stated.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.ballot import Ballot
+from witan.core.counting import (
+    GoOn,
+    fits_of,
+    forever,
+    gradable,
+    group_by_shape,
+    normalise_weights,
+    opinion_rows,
+    stack,
+)
+from witan.core.display import NotebookDisplay
+from witan.core.electorate import Electorate
+from witan.core.outcome import Unit
+from witan.core.profile import Floats, Profile
+from witan.core.rules import RULES
+from witan.core.settings import Settings
+from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_rows
+from witan.core.stats.measures import Count, Measure, estimate_measure, rate, ratio
+from witan.core.stats.posterior import N_POINTS, beliefs, ratios
+from witan.core.stats.priors import prior_of
+from witan.core.stats.uncertainty import Uncertainty, design_effect
+from witan.core.tally import prepare
+from witan.errors import InvalidParameter, NothingToCount
+
+Against = Literal["reviewers", "people", "truth"]
+
+SIZES = (3, 5, 9)
+"""Reviewers drawn where none are named, as far as the ballots allow."""
+
+MIN_OTHERS = 2
+"""Reviewers held out at least."""
+
+MIN_SESSIONS = 5
+"""Sessions that a share needs at least."""
+
+MOST_CASES = 100_000
+"""Draws over all sessions for one number of reviewers; of more sessions fewer are drawn each."""
+
+CASES_AT_ONCE = 2048
+
+CELLS_AT_ONCE = 1 << 22
+"""Cells of (C, C, cases) at once."""
+
+TENTHS = 5
+"""From .5 to 1."""
+
+EQUAL = 1e-9
+"""Effects this close are level."""
+
+LEAST = 0.5 / N_POINTS
+"""Least probability in a log score: half a point of the lattice."""
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Tenth:
+    """Claims of similar probability: `low` ≤ stated < `high`, the last ≤ 1.
+
+    Parameters
+    ----------
+    low, high
+        Where it lies between .5 and 1.
+    probability
+        Mean stated probability.
+    expectation
+        Mean share that the others would find if it were right.
+    share
+        Share that the others found, a tie counting half; its n counts sessions.
+    n_claims
+        Draws, or pairs of these, in it.
+    deviates
+        Share and expectation differ beyond chance, all tenths considered.
+    """
+
+    low: float
+    high: float
+    probability: float
+    expectation: float
+    share: Measure
+    n_claims: int
+    deviates: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationCurve:
+    """One kind of probability, stated and found.
+
+    Parameters
+    ----------
+    tenths
+        From .5 up; those without a claim are left out.
+    gap
+        Found minus expected, over all of them.
+    log_score, log_floor
+        Mean −ln of the expected probability of what was found; and of giving all the same.
+    brier, brier_floor
+        Mean squared distance, likewise.
+    """
+
+    tenths: tuple[Tenth, ...]
+    gap: Measure
+    log_score: float
+    log_floor: float
+    brier: float
+    brier_floor: float
+
+
+@dataclass(frozen=True, slots=True)
+class PanelCheck:
+    """The probabilities of panels of one size.
+
+    Parameters
+    ----------
+    reviewers
+        How many were drawn.
+    others
+        Mean number of those that they were compared with.
+    sessions, draws
+        How many sessions there were, and draws over all of them.
+    p_best
+        Of the candidate likeliest to be best.
+    p_beats
+        Of every pair, on the side of the likelier.
+    """
+
+    reviewers: int
+    others: float
+    sessions: int
+    draws: int
+    p_best: CalibrationCurve
+    p_beats: CalibrationCurve
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationCheck(NotebookDisplay):
+    """Stated probabilities beside what others said.
+
+    Parameters
+    ----------
+    against
+        Who the others are.
+    prior
+        What was known beforehand: ``public``, ``history`` (learned from these sessions), ``none``.
+    level
+        Of the intervals.
+    seed
+        Of the draws.
+    sessions
+        How many there are, with or without reviewers enough.
+    panels
+        By number of reviewers.
+    """
+
+    against: Against
+    prior: str
+    level: float
+    seed: int
+    sessions: int
+    panels: tuple[PanelCheck, ...]
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(str(panel.reviewers) for panel in self.panels)
+        return f"<CalibrationCheck of {sizes} reviewers over {self.sessions} sessions>"
+
+
+def check_calibration(
+    ballots: Iterable[Ballot],
+    settings: Settings | None = None,
+    *,
+    against: Against = "reviewers",
+    reviewers: Sequence[int] = (),
+    draws: int = 20,
+    seed: int = 0,
+    check_wanted: GoOn = forever,
+) -> CalibrationCheck:
+    """Compare stated probabilities with reviewers held out, or with people.
+
+    Models are drawn where there are any, else people. Sessions weigh by their draws; intervals are
+    clustered by session.
+
+    Parameters
+    ----------
+    settings
+        As for `tally_sessions`; None: the usual ones. The rule decides nothing: a probability is
+        that of the fit.
+    against
+        ``people``: compare with their ballots on the same sessions, taken to be as exact as the
+        reviewers'. ``truth``: take these for exact, as known answers are.
+    reviewers
+        How many to draw, one size or several; none: 3, 5 and 9, as far as the ballots allow.
+    draws
+        Of each size from each session, at least 1. Where there are no more subsets, each is taken
+        once.
+    seed
+        Of the draws.
+    check_wanted
+        Called before every piece of the work; what it raises ends it.
+
+    Raises
+    ------
+    NothingToCount
+        If no session has reviewers enough, or none people's ballots.
+    InvalidParameter
+        If a number is no number of reviewers or draws.
+    UnclearScale
+        As `tally_sessions`.
+    """
+    for name, values, least in (("reviewers", reviewers, 2), ("draws", [draws], 1)):
+        for value in values:
+            if value < least:
+                raise InvalidParameter(name, value, f"a whole number from {least} up")
+    chosen = replace(settings or Settings(), rho=None)
+    everyone, chosen = prepare(ballots, chosen)
+    groups = [*_groups(everyone, against)]
+    sizes = _sizes(everyone, groups, against, reviewers)
+    panels = []
+    for size in sizes:
+        rng = np.random.default_rng([seed, size])
+        sums = _Sums(len(everyone))
+        able = sum(group.n_sessions for group in groups if group.can_spare(size))
+        each = max(1, min(draws, MOST_CASES // max(able, 1)))
+        for group in groups:
+            if group.can_spare(size):
+                for case in group.draw(size, each, rng):
+                    check_wanted()
+                    _compare(case, chosen, sums)
+        if sums.beats.scores[:, 0].any():
+            panels.append(sums.panel(size, chosen.level))
+    if not panels:
+        problem = "so few reviewers state no probability, or the others judged other candidates"
+        raise NothingToCount(f"{problem}; draw more reviewers")
+    known = chosen.prior
+    source = known if isinstance(known, str) else "none" if known is None else known.source
+    return CalibrationCheck(against, source, chosen.level, seed, len(everyone), tuple(panels))
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """Ballots of N drawn panels, and of the others; comparisons as rows of values."""
+
+    numbers: Rows
+    panel: "Profile | _Opinions"
+    others: "Profile | _Opinions | AdditiveFit"
+    n_others: Floats
+
+    def take(self, cases: Rows) -> "_Draw":
+        """Take some of the draws of whole ballots."""
+        assert isinstance(self.panel, Profile)  # noqa: S101 - comparisons are fitted at once
+        assert not isinstance(self.others, _Opinions)  # noqa: S101
+        panel, others = self.panel.take(cases), self.others.take(cases)
+        return _Draw(self.numbers[cases], panel, others, self.n_others[cases])
+
+
+@dataclass(frozen=True, slots=True)
+class _Opinions:
+    """Comparisons of pairs as rows: values (R, K, C, S), K per reviewer, and votes (R, C, S)."""
+
+    values: Floats
+    votes: NDArray[np.integer[Any]]
+
+    def fit(self) -> AdditiveFit:
+        n, k, n_candidates, n_cases = self.values.shape
+        return fit_rows(self.values.reshape(n * k, n_candidates, n_cases))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Sessions of one shape.
+
+    Parameters
+    ----------
+    numbers
+        Of the sessions.
+    ballots
+        Of the reviewers to draw from.
+    people
+        Fit of people's ballots, and their number per session; None: against reviewers.
+    """
+
+    numbers: Rows
+    ballots: Profile | _Opinions
+    n_reviewers: int
+    n_candidates: int
+    people: tuple[AdditiveFit, Floats] | None
+
+    @classmethod
+    def of(
+        cls,
+        numbers: Rows,
+        ballots: "Profile | _Opinions",
+        people: Mapping[int, Electorate],
+        against: Against,
+    ) -> "_Group":
+        """Sessions, and what people say of them, if that is compared."""
+        mine = [people[number] for number in numbers.tolist()] if people else []
+        counts = np.array([len(one.reviewers) for one in mine], dtype=np.float64)
+        values = ballots.places if isinstance(ballots, Profile) else ballots.votes
+        fit = _joined_fits(mine) if mine else None
+        if fit is not None and against == "truth":
+            fit = replace(fit, inverses=np.zeros_like(fit.inverses))
+        said = None if fit is None else (fit, counts)
+        return cls(numbers, ballots, len(values), values.shape[1], said)
+
+    @property
+    def n_sessions(self) -> int:
+        """Number of sessions."""
+        return len(self.numbers)
+
+    def can_spare(self, size: int) -> bool:
+        """Tell whether so many can be drawn."""
+        return self.n_reviewers >= size + (MIN_OTHERS if self.people is None else 0)
+
+    def draw(self, size: int, draws: int, rng: np.random.Generator) -> Iterator[_Draw]:
+        """Draw panels, some sessions at a time."""
+        whole = None
+        if comb(self.n_reviewers, size) <= draws:
+            whole = np.array([*combinations(range(self.n_reviewers), size)], dtype=np.intp)
+            draws = len(whole)
+        most = min(CASES_AT_ONCE, max(1, CELLS_AT_ONCE // self.n_candidates**2))
+        at_once = max(1, most // draws)
+        for start in range(0, self.n_sessions, at_once):
+            columns = np.arange(start, min(start + at_once, self.n_sessions))
+            columns = np.repeat(columns, draws)
+            if whole is None:
+                order = rng.random((len(columns), self.n_reviewers)).argsort(axis=1)
+                order[:, :size].sort(axis=1)
+                order[:, size:].sort(axis=1)
+            else:
+                rest = [np.setdiff1d(np.arange(self.n_reviewers), some) for some in whole]
+                one = np.concatenate([whole, np.array(rest, dtype=np.intp)], axis=1)
+                order = np.tile(one, (len(columns) // draws, 1))
+            for part in range(0, len(columns), most):
+                some = slice(part, part + most)
+                yield self._split_draw(order[some], columns[some], size)
+
+    def _split_draw(self, order: Rows, columns: Rows, size: int) -> _Draw:
+        panel = _take_ballots(self.ballots, order[:, :size].T, columns)
+        if self.people is not None:
+            fit, counts = self.people
+            return _Draw(self.numbers[columns], panel, fit.take(columns), counts[columns])
+        others = _take_ballots(self.ballots, order[:, size:].T, columns)
+        n_others = np.full(len(columns), float(self.n_reviewers - size))
+        return _Draw(self.numbers[columns], panel, others, n_others)
+
+
+def _take_ballots(ballots: Profile | _Opinions, rows: Rows, columns: Rows) -> Profile | _Opinions:
+    """Take the ballots of the rows (n, N) in sessions (N,)."""
+    if isinstance(ballots, _Opinions):
+        values = np.moveaxis(ballots.values[rows, :, :, columns], 1, -1)
+        return _Opinions(values, np.moveaxis(ballots.votes[rows, :, columns], 1, -1))
+
+    def of_ballots(array: NDArray[Any] | None) -> NDArray[Any] | None:
+        return None if array is None else array[rows, columns]
+
+    def of_cells(array: NDArray[Any]) -> NDArray[Any]:
+        return np.ascontiguousarray(np.moveaxis(array[rows, :, columns], 1, -1))
+
+    weights = of_ballots(ballots.weights)
+    return Profile(
+        places=of_cells(ballots.places),
+        grades=None if ballots.grades is None else of_cells(ballots.grades),
+        weights=None if weights is None else normalise_weights(weights),
+        rounding=None if ballots.rounding is None else ballots.rounding[columns],
+    )
+
+
+def _groups(everyone: Sequence[Electorate], against: Against) -> Iterator[_Group]:
+    """Sessions that reviewers can be drawn from, by shape."""
+    kinds = {kind for electorate in everyone for kind in electorate.kinds}
+    kind = "model" if "model" in kinds else "human"
+    of_kind = {number: _only(electorate, kind) for number, electorate in enumerate(everyone)}
+    people: dict[int, Electorate] = {}
+    if against != "reviewers":
+        everybody = ((n, _only(e, "human")) for n, e in enumerate(everyone) if kind != "human")
+        people = {number: one for number, one in everybody if one.votes}
+        of_kind = {number: of_kind[number] for number in people}
+    usable = [n for n, e in of_kind.items() if len(e.reviewers) > 1 and len(e.candidates) > 1]
+    for members in group_by_shape([of_kind[number] for number in usable]):
+        numbers = np.array(usable)[members]
+        some = [of_kind[number] for number in numbers]
+        if not some[0].is_paired:
+            yield _Group.of(numbers, stack(some), people, against)
+            continue
+        by_shape: dict[tuple[int, ...], list[tuple[int, _Opinions]]] = {}
+        for number, one in zip(numbers, map(_opinions, some), strict=True):
+            by_shape.setdefault(one.values.shape, []).append((number, one))
+        for alike in by_shape.values():
+            values = np.concatenate([one.values for _, one in alike], axis=-1)
+            votes = np.concatenate([one.votes for _, one in alike], axis=-1)
+            opinions = _Opinions(values, votes)
+            yield _Group.of(np.array([n for n, _ in alike]), opinions, people, against)
+
+
+def _only(electorate: Electorate, kind: str) -> Electorate:
+    if all(one == kind for one in electorate.kinds) and all(electorate.weights):
+        return electorate
+    votes = tuple(vote for vote in electorate.votes if vote.kind == kind and vote.weight > 0)
+    return replace(electorate, votes=votes)
+
+
+def _joined_fits(electorates: Sequence[Electorate]) -> AdditiveFit:
+    """Fit sessions of one number of candidates, whatever their ballots, as one batch."""
+    fits: list[AdditiveFit] = []
+    for electorate in electorates:
+        fit, at, _ = fits_of([electorate], stack([electorate]), RULES["calibrated"])[0]
+        fits.append(fit.take(np.array([at])))
+    patterns = {(one.inverses.tobytes(), one.components.tobytes()): one for one in fits}
+    number = {key: at for at, key in enumerate(patterns)}
+    return AdditiveFit(
+        effects=np.concatenate([one.effects for one in fits], axis=1),
+        residual_variance=np.concatenate([one.residual_variance for one in fits]),
+        least_variance=np.concatenate([one.least_variance for one in fits]),
+        df=np.concatenate([one.df for one in fits]),
+        inverses=np.concatenate([one.inverses for one in patterns.values()]),
+        components=np.concatenate([one.components for one in patterns.values()]),
+        pattern=np.array([number[o.inverses.tobytes(), o.components.tobytes()] for o in fits]),
+    )
+
+
+def _opinions(electorate: Electorate) -> _Opinions:
+    """Comparisons of one session as rows, as many per reviewer as the most scattered one needs."""
+    rows, votes = [], []
+    for reviewer in electorate.reviewers:
+        mine = tuple(vote for vote in electorate.votes if vote.reviewer == reviewer)
+        rows.append(opinion_rows(replace(electorate, votes=mine)))
+        votes.append(np.sum([np.array(vote.places) > 0 for vote in mine], axis=0))
+    values = np.full((len(rows), max(map(len, rows)), len(electorate.candidates), 1), np.nan)
+    for row, of_reviewer in enumerate(rows):
+        values[row, : len(of_reviewer)] = of_reviewer
+    return _Opinions(values, np.array(votes)[:, :, np.newaxis])
+
+
+def _sizes(
+    everyone: Sequence[Electorate],
+    groups: Sequence[_Group],
+    against: Against,
+    panel_sizes: Sequence[int],
+) -> Sequence[int]:
+    """Numbers of reviewers to draw.
+
+    Raises
+    ------
+    NothingToCount
+        If no session has that many.
+    """
+    if not everyone:
+        raise NothingToCount("there is no ballot to count")
+    if against != "reviewers" and not groups:
+        problem = "no session has ballots of two models and of people"
+        raise NothingToCount(f"{problem}; compare with reviewers held out")
+    spare = MIN_OTHERS if against == "reviewers" else 0
+    most = max((group.n_reviewers for group in groups), default=1)
+    sizes = [size for size in panel_sizes or SIZES if size + spare <= most]
+    if sizes:
+        return sorted(set(sizes))
+    if not panel_sizes and most - spare >= 2:
+        return [most - spare]
+    needed = min(panel_sizes or [2]) + spare
+    held = f", {spare} of them held out," if spare else ""
+    what = f"no session has the {needed} reviewers{held} that this takes"
+    if most - spare < 2:
+        raise NothingToCount(f"{what}; the most is {most}: have more models review, or import more")
+    raise NothingToCount(f"{what}; the most is {most}: draw {most - spare} or fewer")
+
+
+def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
+    """Add what panels state and what the others say, on grades if these decide, else on ranks."""
+    if isinstance(draw.panel, _Opinions):
+        assert not isinstance(draw.others, Profile)  # noqa: S101 - cut from the same as the panel
+        others = draw.others.fit() if isinstance(draw.others, _Opinions) else draw.others
+        votes = draw.panel.votes.sum(axis=0)
+        evidence = _Evidence(draw.panel.fit(), votes, "ranks", paired=True)
+        _add(draw, evidence, others, settings, sums)
+        return
+    enough, _ = gradable(draw.panel)
+    units: tuple[tuple[Unit, NDArray[np.bool_]], ...] = (("grades", enough), ("ranks", ~enough))
+    for unit, which in units:
+        if not which.any():
+            continue
+        some = draw if which.all() else draw.take(np.flatnonzero(which))
+        panel = some.panel
+        assert isinstance(panel, Profile)  # noqa: S101 - checked above
+        assert not isinstance(some.others, _Opinions)  # noqa: S101
+        fit = fit_grades if unit == "grades" else fit_ranks
+        present = panel.grade_mask if unit == "grades" else panel.rank_mask
+        if panel.weights is not None:
+            present = present & (panel.weights > 0)[:, np.newaxis]
+        evidence = _Evidence(fit(panel), present.sum(axis=0), unit, panel.weights)
+        others = fit(some.others) if isinstance(some.others, Profile) else some.others
+        _add(some, evidence, others, settings, sums)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """A fit of drawn panels, and what its probabilities are made of."""
+
+    fit: AdditiveFit
+    votes: NDArray[np.integer[Any]]
+    unit: Unit
+    weights: Floats | None = None
+    paired: bool = False
+
+
+def _add(
+    draw: _Draw,
+    evidence: _Evidence,
+    others: AdditiveFit,
+    settings: Settings,
+    sums: "_Sums",
+) -> None:
+    """Add what fitted panels state and what the others say."""
+    fit = evidence.fit
+    n_candidates = len(fit.effects)
+    prior = prior_of(settings.prior, evidence.unit, n_candidates, paired=evidence.paired)
+    design = design_effect(evidence.weights)
+    uncertainty = Uncertainty.of(fit, evidence.votes, prior=prior, design=design)
+    everybody, among = np.ones(fit.effects.shape, dtype=np.bool_), ratios(prior)
+    stated = beliefs(uncertainty, everybody, among)
+    expected = beliefs(uncertainty, everybody, among, others)
+    sums.others += float(draw.n_others.sum())
+    sums.draws += len(draw.numbers)
+    sums.is_drawn[draw.numbers] = True
+    _add_best(draw.numbers, stated.p_best, expected.p_best, others, sums.best)
+    first, second = np.triu_indices(n_candidates, k=1)
+    cases = np.broadcast_to(draw.numbers, (len(first), len(draw.numbers)))
+    pairs = (stated.p_beats[first, second], expected.p_beats[first, second])
+    _add_pairs(cases, *pairs, _sides_of(others, first, second), sums.beats)
+
+
+def _sides_of(others: AdditiveFit, first: Rows, second: Rows) -> Floats:
+    """1 where the others place the first higher, 0 lower, a half equal; NaN: not compared."""
+    above = others.effects[first] - others.effects[second]
+    side = np.where(np.abs(above) <= EQUAL, 0.5, above > 0)
+    components = others.components[others.pattern].T
+    met = (components[first] == components[second]) & (components[first] >= 0)
+    return np.where(met, side, np.nan)
+
+
+def _add_pairs(
+    numbers: Rows, stated: Floats, expected: Floats, outcomes: Floats, sums: "_ClaimSums"
+) -> None:
+    """Add pairs on the side of the likelier candidate."""
+    known = ~(np.isnan(stated) | np.isnan(outcomes))
+    p, q, hit = stated[known], expected[known], outcomes[known]
+    hit = np.where(np.abs(p - 0.5) <= EQUAL, 0.5, hit)
+    turned = p < 0.5
+    p, q, hit = (np.where(turned, 1 - each, each) for each in (p, q, hit))
+    sure = np.clip(q, LEAST, 1 - LEAST)
+    logs = -(hit * np.log(sure) + (1 - hit) * np.log(1 - sure))
+    scores = (logs, np.full(p.shape, np.log(2)), (q - hit) ** 2, (0.5 - hit) ** 2)
+    sums.add(numbers[known], (p, q, hit), scores)
+
+
+def _add_best(
+    numbers: Rows, stated: Floats, expected: Floats, others: AdditiveFit, sums: "_ClaimSums"
+) -> None:
+    """Add the candidate likeliest to be best of every draw; several share the claim."""
+    running = ~np.isnan(stated)
+    component = np.where(running, others.components[others.pattern].T, -2)
+    highest = component.max(axis=0)
+    compared = (highest >= 0) & ((component == highest) | ~running).all(axis=0)
+    which = np.flatnonzero(compared & (running.sum(axis=0) > 1))
+    running, stated, expected = running[:, which], stated[:, which], expected[:, which]
+    effects = np.where(running, others.effects[:, which], -np.inf)
+    share = (effects >= effects.max(axis=0) - EQUAL).astype(np.float64)
+    share /= share.sum(axis=0)
+    likeliest = running & (stated >= np.where(running, stated, 0.0).max(axis=0) - EQUAL)
+    q, even = np.where(running, expected, 0.0), running / running.sum(axis=0)
+    logs = -(share * np.log(np.maximum(q, LEAST))).sum(axis=0)
+    scores = (
+        logs,
+        np.log(running.sum(axis=0)),
+        ((q - share) ** 2).sum(axis=0),
+        ((even - share) ** 2).sum(axis=0),
+    )
+    stated = np.where(running, stated, 0.0)
+    claims = [np.mean(each, axis=0, where=likeliest) for each in (stated, q, share)]
+    sums.add(numbers[which], claims, scores)
+
+
+class _ClaimSums:
+    """Sums of claims by session: cases, stated, expected and found by tenth, and scores."""
+
+    def __init__(self, n_sessions: int) -> None:
+        self.tenths = np.zeros((n_sessions, TENTHS, 4))
+        self.scores = np.zeros((n_sessions, 5))
+
+    def add(self, numbers: Rows, claims: Sequence[Floats], scores: Sequence[Floats]) -> None:
+        """Add claims of stated, expected and found, and their four scores, all of shape (N,)."""
+        np.add.at(self.scores, numbers, np.stack([np.ones(len(numbers)), *scores], axis=-1))
+        sure = claims[0] >= 0.5
+        stated = claims[0][sure]
+        tenth = np.minimum((10 * (stated - 0.5) + 1e-9).astype(np.intp), TENTHS - 1)
+        rows = np.stack([np.ones(len(stated)), *(each[sure] for each in claims)], axis=-1)
+        np.add.at(self.tenths, (numbers[sure], tenth), rows)
+
+    def curve(self, level: float) -> CalibrationCurve:
+        """Measure them."""
+        n_cases = max(self.scores[:, 0].sum(), 1.0)
+        scores = self.scores[:, 1:].sum(axis=0) / n_cases
+        filled = [at for at in range(TENTHS) if self.tenths[:, at, 0].any()]
+        return CalibrationCurve(
+            tuple(self._tenth(at, level, len(filled)) for at in filled),
+            _gap(self.tenths.sum(axis=1), level),
+            *(float(each) for each in scores),
+        )
+
+    def _tenth(self, at: int, level: float, n_filled: int) -> Tenth:
+        sums = self.tenths[:, at]
+        cases, stated, expected, _ = sums.sum(axis=0)
+        strict = _gap(sums, 1 - (1 - level) / n_filled).interval
+        return Tenth(
+            low=(5 + at) / 10,
+            high=(6 + at) / 10,
+            probability=float(stated / cases),
+            expectation=float(expected / cases),
+            share=rate(sums[:, [3, 0]], _of_sessions(sums), level=level),
+            n_claims=round(cases),
+            deviates=strict is not None and not strict.low <= 0 <= strict.high,
+        )
+
+
+def _of_sessions(sums: Floats) -> Count:
+    return Count(float((sums[:, 0] > 0).sum()), "sessions", MIN_SESSIONS)
+
+
+def _gap(sums: Floats, level: float) -> Measure:
+    """Found minus expected, clustered by session."""
+    some = sums[sums[:, 0] > 0]
+    rows = np.stack([some[:, 3] - some[:, 2], some[:, 0]], axis=-1)
+    return estimate_measure(rows, ratio, _of_sessions(sums), "share", level=level)
+
+
+class _Sums:
+    """Sums over the draws of one number of reviewers."""
+
+    def __init__(self, n_sessions: int) -> None:
+        self.best, self.beats = _ClaimSums(n_sessions), _ClaimSums(n_sessions)
+        self.is_drawn = np.zeros(n_sessions, dtype=np.bool_)
+        self.draws, self.others = 0, 0.0
+
+    def panel(self, reviewers: int, level: float) -> PanelCheck:
+        """Conclude."""
+        return PanelCheck(
+            reviewers=reviewers,
+            others=self.others / max(self.draws, 1),
+            sessions=int(self.is_drawn.sum()),
+            draws=self.draws,
+            p_best=self.best.curve(level),
+            p_beats=self.beats.curve(level),
+        )

@@ -1,0 +1,347 @@
+"""The verdict of a jury on texts: their grades, which of them pass, and how sure that is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from witan.core.ballot import Ballot
+from witan.core.display import FrameSource, NotebookDisplay
+from witan.core.outcome import Interval, Outcome
+from witan.core.profile import Floats
+from witan.core.rubric import Rubric
+from witan.core.scale import NATIVE, read_grade
+from witan.core.settings import Settings
+from witan.core.stats.distributions import t_cdf, t_quantile
+from witan.core.stats.priors import GRADE_DF, prior_of, rho_of
+from witan.core.stats.uncertainty import MIN_DF
+from witan.core.tally import prepare, put_on_scale
+from witan.errors import InvalidParameter, UnknownName
+
+Decision = Literal["passed", "failed", "too close to call"]
+
+SEVERITY = 0.7
+"""Variance of reviewers' severity, in grades of 1 to 10 squared.
+
+Where texts are compared it drops out; the grade of a single text contains it. The 33 judges of the
+LLMJudge benchmark differ by .67 (grades of 0 to 3, converted), the two judges of WildBench, of one
+maker, by .19. This is the cautious end.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MeanGrade:
+    """A mean of grades over reviewers.
+
+    Parameters
+    ----------
+    mean
+        From 1 to 10.
+    interval
+        Of the mean that reviewers like these would give; None: too few ballots.
+    n_ballots
+        Ballots with such a grade.
+    """
+
+    mean: float
+    interval: Interval | None
+    n_ballots: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextGrades:
+    """The grades of one text.
+
+    Parameters
+    ----------
+    text
+        Its name.
+    overall
+        Mean of the reviewers' overall grades by the rubric; None: nobody graded it.
+    criteria
+        Criterion to mean grade, in the order of the rubric.
+    p_pass
+        Probability that reviewers like these would on average grade it at the pass mark or above;
+        None: unknown, or no pass mark.
+    ballots_to_flip
+        The fewest ballots, of its highest or its lowest grades, without which it would not be
+        decided so; None: no number of them, or nothing is decided.
+    failed
+        Flags of the safety gate.
+    """
+
+    text: str
+    overall: MeanGrade | None
+    criteria: Mapping[str, MeanGrade]
+    p_pass: float | None = None
+    ballots_to_flip: int | None = None
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(NotebookDisplay, FrameSource):
+    """The conclusion of a jury on one or more texts.
+
+    Parameters
+    ----------
+    decision
+        One text passes if `p_pass` reaches the level, and fails if it is as close to 0. Of several,
+        the expected one, or else any, has to lead clearly as well. None: one text, no pass mark.
+    text
+        The text it is about: the only one, the expected one, or the clear leader; None: no leader.
+    leader
+        The text clearly above all others; None: there is none, or one text.
+    probability
+        Of one text `p_pass`; of several, that this one, or else the first, is best. None: unknown.
+    ballots_to_flip
+        The fewest ballots that could change it; None: not known, or no number of them.
+    pass_mark
+        Lowest passing grade; None: there is none.
+    level
+        How sure a decision has to be, in (0, 1).
+    texts
+        Their grades, best first.
+    reviewers
+        Whose ballots count.
+    """
+
+    decision: Decision | None
+    text: str | None
+    leader: str | None
+    probability: float | None
+    ballots_to_flip: int | None
+    pass_mark: float | None
+    level: float
+    texts: tuple[TextGrades, ...]
+    reviewers: tuple[str, ...]
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the texts, best first, as rows of a data frame."""
+        for each in self.texts:
+            leads = each.text == self.leader
+            named = {"text": each.text, "leads": leads, "decision": self.decision}
+            grades = {"p_pass": each.p_pass, "overall": each.overall, **each.criteria}
+            yield {**named, **grades, "failed": each.failed}
+
+
+def check_pass_mark(pass_mark: object) -> None:
+    """Refuse a pass mark that no mean of grades can be compared with."""
+    is_number = isinstance(pass_mark, int | float) and not isinstance(pass_mark, bool)
+    if pass_mark is not None and not (is_number and NATIVE.low <= pass_mark <= NATIVE.high):  # type: ignore[operator]
+        raise InvalidParameter("pass_mark", pass_mark, "a grade from 1 to 10, or None")
+
+
+def judge_texts(
+    ballots: Sequence[Ballot],
+    outcome: Outcome,
+    settings: Settings,
+    *,
+    pass_mark: float | None = None,
+    expected: str | None = None,
+) -> Verdict:
+    """Judge the texts of one session by the ballots of its jury.
+
+    Model, for one text or one criterion: reviewers' grades are its quality, an error that they all
+    share, and what each adds, severity included; sums of these are normal. With s² their variance,
+    moderated by what is known of judges elsewhere, and ρ the shared part, the mean over R ballots
+    has the variance s²·(1/R + ρ/(1 − ρ)), on Student's t.
+
+    Parameters
+    ----------
+    outcome
+        What the ballots come to: those that it counts, at its weights and its level.
+    pass_mark
+        Lowest passing grade, from 1 to 10.
+    expected
+        The text that is to lead.
+
+    Raises
+    ------
+    InvalidParameter, UnknownName
+        If there is no such grade, or no such text.
+    """
+    check_pass_mark(pass_mark)
+    names = [line.candidate for line in outcome.standings]
+    if expected is not None and expected not in names:
+        raise UnknownName("text", expected, names)
+    # A recount may leave reviewers out, weigh them anew or ask for another level.
+    weight_of = {note.reviewer: note.weight for note in outcome.ballots}
+    voting = [ballot for ballot in ballots if ballot.reviewer in weight_of]
+    counted = put_on_scale(voting, settings)
+    [electorate], _ = prepare(counted, settings)
+    weights = np.array([weight_of[voter] for voter in electorate.voters], dtype=np.float64)
+    seats = {name: seat for seat, name in enumerate(electorate.candidates)}
+    ballot_of = {ballot.reviewer: ballot for ballot in counted}
+    rubric = settings.counting.rubric
+    texts = []
+    for name in names:
+        overall = np.array([vote.grades[seats[name]] for vote in electorate.votes])
+        by_criterion = _criteria([ballot_of[voter] for voter in electorate.voters], name, rubric)
+        panel = _Panel(weights, settings, outcome.level)
+        means = {c: panel.mean(grades) for c, grades in by_criterion.items()}
+        failed = electorate.failed.get(name, ())
+        # What fails the gate has the grade that the gate gives it, of which nothing is uncertain.
+        mean = None if failed else panel.mean(overall)
+        p_pass = flips = None
+        if mean is not None and pass_mark is not None:
+            p_pass, flips = mean.p_above(pass_mark), panel.ballots_to_flip(overall, pass_mark)
+        texts.append(
+            TextGrades(
+                name,
+                None if mean is None else mean.grade(),
+                {c: each.grade() for c, each in means.items() if each is not None},
+                p_pass,
+                flips,
+                failed,
+            )
+        )
+    return _conclude(tuple(texts), outcome, pass_mark, expected)
+
+
+def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, Floats]:
+    """Each criterion's grades of one text, in the order of the ballots; NaN: none."""
+    columns: dict[str, Floats] = {}
+    for criterion in rubric.criteria:
+        grades = []
+        for ballot in cast:
+            given = ballot.grades.get(name)
+            raw = given.get(criterion.name) if isinstance(given, Mapping) else None
+            within = NATIVE if ballot.scale is None else ballot.scale.of(criterion.name)
+            read = None if raw is None else read_grade(raw, within)
+            grades.append(np.nan if read is None else read)
+        if not np.isnan(grades).all():
+            columns[criterion.name] = np.array(grades)
+    return columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """A weighted mean, its standard error and degrees of freedom."""
+
+    mean: float
+    std_error: float
+    df: float
+    n: int
+    level: float
+
+    @property
+    def is_sure(self) -> bool:
+        return self.df >= MIN_DF and self.std_error > 0
+
+    def grade(self) -> MeanGrade:
+        if not self.is_sure:
+            return MeanGrade(self.mean, None, self.n)
+        reach = t_quantile((1 + self.level) / 2, self.df) * self.std_error
+        low, high = max(self.mean - reach, NATIVE.low), min(self.mean + reach, NATIVE.high)
+        return MeanGrade(self.mean, Interval(low, high, self.level), self.n)
+
+    def p_above(self, pass_mark: float) -> float | None:
+        if not self.is_sure:
+            return None
+        return float(t_cdf(np.array([(self.mean - pass_mark) / self.std_error]), self.df)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """Reviewers by their weights, as settings of a count see them."""
+
+    weights: Floats
+    settings: Settings
+    level: float
+
+    def mean(self, grades: Floats) -> _Mean | None:
+        """The mean of grades, one per reviewer; NaN: none. None: nobody graded."""
+        given = ~np.isnan(grades) & (self.weights > 0)
+        if not given.any():
+            return None
+        values, shares = grades[given], self.weights[given] / self.weights[given].sum()
+        mean = float(shares @ values)
+        n_effective = 1 / float(shares @ shares)
+        own = n_effective - 1
+        variance = float(shares @ (values - mean) ** 2) * n_effective / own if own > 0 else 0.0
+        prior = prior_of(self.settings.prior, "grades", 1)
+        # However well a history knows the noise, severity is known no better than publicly.
+        noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
+        freedom = own + df
+        moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
+        shared = rho_of(self.settings.rho, "grades")
+        error = sqrt(moderated * (1 / n_effective + shared / (1 - shared)))
+        return _Mean(mean, error, freedom if own > 0 else 0.0, len(values), self.level)
+
+    def decide(self, grades: Floats, pass_mark: float) -> Decision:
+        """Decide on the grades of a text."""
+        mean = self.mean(grades)
+        return decide(None if mean is None else mean.p_above(pass_mark), self.level)
+
+    def ballots_to_flip(self, grades: Floats, pass_mark: float) -> int | None:
+        """The fewest of the highest or the lowest grades without which it is decided otherwise."""
+        decision = self.decide(grades, pass_mark)
+        given = np.flatnonzero(~np.isnan(grades) & (self.weights > 0))
+        if decision == "too close to call":
+            return None
+        leads = self.weights[given] * (grades[given] - pass_mark)
+        order = given[np.argsort(-leads if decision == "passed" else leads, kind="stable")]
+        for number in range(1, len(order)):
+            rest = grades.copy()
+            rest[order[:number]] = np.nan
+            if self.decide(rest, pass_mark) != decision:
+                return number
+        return None
+
+
+def decide(p_pass: float | None, level: float) -> Decision:
+    """Decide by the probability that a text passes, at a level of confidence."""
+    sure = max(level, 1 - level)
+    if p_pass is None:
+        return "too close to call"
+    if p_pass >= sure:
+        return "passed"
+    return "failed" if p_pass <= 1 - sure else "too close to call"
+
+
+def _conclude(
+    texts: tuple[TextGrades, ...],
+    outcome: Outcome,
+    pass_mark: float | None,
+    expected: str | None,
+) -> Verdict:
+    level = outcome.level
+    passing = {each.text: _passes(each, pass_mark, level) for each in texts}
+    leader = outcome.clear_leader
+    about = expected or (texts[0].text if len(texts) == 1 else leader)
+    if len(texts) == 1:
+        decision = passing[texts[0].text]
+        probability, flips = texts[0].p_pass, texts[0].ballots_to_flip
+    else:
+        decision = _compare(passing, leader, expected)
+        lines = {line.candidate: line for line in outcome.standings}
+        probability = lines[about or texts[0].text].p_best
+        flips = None if leader is None else outcome.ballots_to_flip
+        if decision == "passed" and pass_mark is not None:
+            own = {each.text: each.ballots_to_flip for each in texts}[about or texts[0].text]
+            flips = min((n for n in (flips, own) if n is not None), default=None)
+    reviewers = tuple(note.reviewer for note in outcome.ballots)
+    return Verdict(decision, about, leader, probability, flips, pass_mark, level, texts, reviewers)
+
+
+def _passes(grades: TextGrades, pass_mark: float | None, level: float) -> Decision | None:
+    if grades.failed:
+        return "failed"
+    return None if pass_mark is None else decide(grades.p_pass, level)
+
+
+def _compare(
+    passing: Mapping[str, Decision | None], leader: str | None, expected: str | None
+) -> Decision:
+    """Decide on several texts: the expected one, or else any, leads clearly and passes."""
+    if expected is not None and leader not in (None, expected):
+        return "failed"
+    if expected is not None and passing[expected] == "failed":
+        return "failed"
+    if all(decision == "failed" for decision in passing.values()):
+        return "failed"
+    if leader is None:
+        return "too close to call"
+    return passing[leader] or "passed"

@@ -1,0 +1,242 @@
+"""Open sessions: a question, stored answers before another jury, texts that were handed in."""
+
+from collections.abc import (
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from dataclasses import fields, replace
+from datetime import datetime
+from hashlib import blake2s
+
+import numpy as np
+
+from witan.core.escaping import is_blank
+from witan.core.verdict import check_pass_mark
+from witan.deliberation import events as e
+from witan.deliberation.events import Judging, SessionOpened
+from witan.deliberation.plan import (
+    Plan,
+)
+from witan.deliberation.planner import plan_session
+from witan.deliberation.ports import (
+    MOST_TEXTS,
+    REFERENCE,
+    TEXT,
+    Expense,
+    Member,
+    Message,
+    Seat,
+    StoredAnswer,
+    Usage,
+)
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.session import (
+    Session,
+    rename_clashes,
+)
+from witan.errors import InvalidParameter, NothingToCount, UnknownName
+
+
+def check_question(question: object) -> None:
+    """Refuse an empty question or a non-text."""
+    if not isinstance(question, str) or is_blank(question):
+        raise InvalidParameter("the question", question, "some text")
+
+
+def check_category(category: object) -> None:
+    """Refuse an empty category or a non-text."""
+    if category is not None and not (isinstance(category, str) and category.strip()):
+        raise InvalidParameter("category", category, "some text, or None")
+
+
+def check_attachments(conversation: object, files: object) -> None:
+    """Refuse malformed conversations and files."""
+    turns = isinstance(conversation, Sequence) and not isinstance(conversation, str)
+    if not (turns and all(isinstance(turn, Message) for turn in conversation)):  # type: ignore[attr-defined]
+        raise InvalidParameter("conversation", conversation, "a list of Message")
+    texts = [*files, *files.values()] if isinstance(files, Mapping) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise InvalidParameter("files", files, "a table from name to text")
+
+
+def draw_seed(seed: int | None) -> int:
+    """Return the given seed, or draw a JSON-safe one from system entropy."""
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 11)
+    if type(seed) is not int or not 0 <= seed < 2**53:
+        raise InvalidParameter("seed", seed, "a whole number from 0 to 2**53 - 1")
+    return seed
+
+
+def make_session_name(now: datetime, seed: int, nth: int, question: str) -> str:
+    """Name the nth session of a council uniquely."""
+    distinct = f"{seed} {now.microsecond} {nth} {question}".encode(errors="replace")
+    return f"{now:%Y%m%d-%H%M%S}-{blake2s(distinct, digest_size=5).hexdigest()}"
+
+
+def make_seat(member: Member) -> Seat:
+    """Make the recorded seat of a member, without its model."""
+    return Seat(**{field.name: getattr(member, field.name) for field in fields(Seat)})
+
+
+def link_parent(opened: SessionOpened, parent: object) -> SessionOpened:
+    """Link an opening to its question's parent session, if any."""
+    if parent is None:
+        return opened
+    if not (isinstance(parent, str) and parent.strip()):
+        raise InvalidParameter("parent", parent, "the name of a session, or None")
+    return replace(opened, parent=parent, relation="continued")
+
+
+def open_rejudgment(
+    opened: e.SessionOpened,
+    session: Session,
+    jury: Sequence[Member],
+    chairmen: Sequence[Member],
+) -> e.SessionOpened:
+    """Open a session for a jury's judgment of another's answers.
+
+    Parameters
+    ----------
+    opened
+        The opening of the question, as the jury itself would be asked it.
+    jury, chairmen
+        Members of this council; those that share the name of a seat are renamed.
+    """
+    judging = session.opening.judging
+    if len(session.answers) < (2 if judging is None else 1):
+        has = "one answer" if session.answers else "no answer"
+        raise NothingToCount(
+            f"the session {session.id} has {has}: with fewer than two none is best"
+        )
+    seats = tuple(seat for seat in session.opening.seats if seat.name in session.answers)
+    if judging is not None:
+        chairmen, opened = (), replace(opened, procedure=judging_procedure(opened.procedure))
+    named = rename_clashes((*jury, *chairmen), seats)
+    before = replace(
+        opened,
+        seats=seats,
+        chairmen=tuple(make_seat(named[chairman.name]) for chairman in chairmen),
+        jury=tuple(make_seat(named[juror.name]) for juror in jury),
+        answers=collect_answers(session),
+        parent=session.id,
+        relation="rejudged",
+        parent_ranking=() if session.outcome is None else session.outcome.ranking,
+        judging=judging,
+    )
+    return replace(before, plan=plan_session(before))
+
+
+def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
+    """The answers of a session with their safety flags."""
+    judged = {stored.seat: stored.flags for stored in session.opening.answers}
+    judged |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
+    return tuple(
+        StoredAnswer(answer.seat, answer.text, answer.cut, answer.spent, judged.get(answer.seat))
+        for answer in session.answers.values()
+    )
+
+
+def plan_rejudgment(
+    session: Session, jury: Sequence[Member], chairmen: Sequence[Member], procedure: Procedure
+) -> Plan:
+    """Plan a jury's review of a session's answers."""
+    opened = session.opening
+    return open_rejudgment(replace(opened, procedure=procedure), session, jury, chairmen).plan
+
+
+Texts = str | Sequence[str] | Mapping[str, str]
+"""One text, several, or text by name."""
+
+
+def name_texts(texts: Texts) -> dict[str, str]:
+    """Name texts that have no names: ``text``, or ``text 1``, ``text 2`` and so on.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is none, one is empty, or there are more than a sheet holds.
+    """
+    _check_kind(texts)
+    if isinstance(texts, str):
+        named: Mapping[str, str] = {"text": texts}
+    elif isinstance(texts, Mapping):
+        named = texts
+    else:
+        named = {f"text {number}": text for number, text in enumerate(texts, start=1)}
+    if not 1 <= len(named) <= MOST_TEXTS:
+        raise InvalidParameter("texts", len(named), f"1 to {MOST_TEXTS} texts")
+    pairs: Iterable[tuple[object, object]] = named.items()
+    for name, text in pairs:
+        if not (isinstance(name, str) and name.strip()):
+            raise InvalidParameter("the name of a text", name, "some text")
+        if not isinstance(text, str) or is_blank(text):
+            raise InvalidParameter(f"the text {name}", text, "some text")
+    return dict(named)
+
+
+def _check_kind(texts: object) -> None:
+    if not isinstance(texts, str | Sequence | Mapping) or isinstance(texts, bytes):
+        raise InvalidParameter(
+            "texts", texts, "a text, a list of texts, or a table of them by name"
+        )
+
+
+def own_question(texts: Mapping[str, str]) -> str:
+    """The question on texts that answer none."""
+    return "How good is this text?" if len(texts) == 1 else "Which of these texts is best?"
+
+
+def judging_procedure(procedure: Procedure) -> Procedure:
+    """The same procedure without a final answer."""
+    return replace(procedure, synthesis=False, mode="consensus", json_schema=None)
+
+
+FREE = Expense(Usage(0, 0), cost_usd=0.0, calls=0)
+"""The expense of a text that was handed in."""
+
+
+def open_judgment(
+    opened: e.SessionOpened, texts: Mapping[str, str], judging: Judging, jury: Sequence[Member]
+) -> e.SessionOpened:
+    """Open a session for a jury's judgment of texts that were handed in.
+
+    Parameters
+    ----------
+    opened
+        The opening of the question, as the jury itself would be asked it.
+    texts
+        Text by name; the sheets show neither names nor their order.
+    jury
+        Members of this council; those that share the name of a text are renamed.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no text, one is empty, or a single text is to be judged without grades.
+    """
+    check_pass_mark(judging.pass_mark)
+    if judging.expected is not None and judging.expected not in texts:
+        raise UnknownName("text", judging.expected, texts)
+    procedure = judging_procedure(opened.procedure)
+    level = procedure.counting.level
+    if level <= 0.5:
+        raise InvalidParameter("level", level, "above 0.5, so that no text passes and fails")
+    if is_blank(opened.files.get(REFERENCE, "none")):
+        raise InvalidParameter("reference", opened.files[REFERENCE], "some text, or none")
+    graded = len(texts) == 1 or judging.pass_mark is not None
+    if graded and not procedure.asks_grades:
+        raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
+    seats = tuple(Seat(name, "", TEXT) for name in texts)
+    named = rename_clashes(jury, seats)
+    before = replace(
+        opened,
+        seats=seats,
+        chairmen=(),
+        jury=tuple(make_seat(named[juror.name]) for juror in jury),
+        procedure=procedure,
+        answers=tuple(StoredAnswer(name, text, spent=FREE) for name, text in texts.items()),
+        judging=judging,
+    )
+    return replace(before, plan=plan_session(before))

@@ -1,0 +1,26 @@
+"""Read the rows of a data set: JSON Lines, a JSON list, CSV or Parquet, plain or packed."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from witan.errors import BallotFileError
+from witan.files.ballots.formats import content_of
+from witan.files.ballots.opening import open_source
+from witan.files.ballots.problems import ProblemReport
+
+
+def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield each row with the number of its line; empty cells are left out.
+
+    Raises
+    ------
+    BallotFileError
+        If the file cannot be read, has no row, or a line is no object; it names the line.
+    """
+    with open_source(path) as source:
+        content = content_of(source, "rows", {})
+        if content is None:
+            raise BallotFileError(source.path, "has no row")
+        for line, row in content.records(ProblemReport(source.path, None)):
+            yield line, {name: cell for name, cell in row.items() if cell not in (None, "")}

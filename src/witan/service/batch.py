@@ -1,0 +1,616 @@
+"""Run a data set through a council: a session for each row and never two, under one ceiling.
+
+A session is named after what its row asks for, so a batch that was killed finds in the history what
+it has done, takes up what was interrupted, and asks the rest.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from hashlib import blake2s
+from math import fsum, inf
+from typing import Any, Literal
+
+import anyio
+
+from witan.core.outcome import Interval
+from witan.core.stats.approval import approval
+from witan.core.verdict import Verdict
+from witan.deliberation.events import SessionOpened
+from witan.deliberation.money import sum_known
+from witan.deliberation.plan import Plan
+from witan.deliberation.ports import REFERENCE
+from witan.deliberation.procedure import with_ceiling
+from witan.deliberation.retries import plan_rest
+from witan.deliberation.session import Session
+from witan.errors import (
+    BallotFileError,
+    HistoryConflict,
+    HistoryError,
+    InvalidParameter,
+    OverBudget,
+    UnknownName,
+    WitanError,
+)
+from witan.history import History
+from witan.service.council import Council
+from witan.service.text import list_text
+
+Status = Literal["complete", "degraded", "failed", "error"]
+
+QUESTION, TEXT, ID, CATEGORY = "question", "text", "id", "category"
+
+RIGHT = "reference"
+
+COLUMNS = (QUESTION, TEXT, "texts", RIGHT, CATEGORY, ID)
+"""Fields of a row; its columns have these names unless others are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """One row: a question, or texts to be judged.
+
+    Parameters
+    ----------
+    number
+        Of its line or row, from 1.
+    id
+        What the file calls it; None: nothing.
+    question
+        None: the texts answer none.
+    texts
+        Text by name; empty: the question is put to the council.
+    reference
+        A right answer, to judge by; only with texts.
+    """
+
+    number: int
+    id: str | None = None
+    question: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    reference: str | None = None
+    category: str | None = None
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files that come with the question."""
+        return {} if self.reference is None else {REFERENCE: self.reference}
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """The result of one row.
+
+    Parameters
+    ----------
+    row, id
+        Its number and name in the file.
+    session
+        The name of its session.
+    status
+        That of the session; ``failed`` also where it came to nothing and is left open; ``error``:
+        there is none.
+    decision
+        On its texts; None: there were none, or nothing to pass.
+    text
+        The final answer; None: there is none.
+    leaders
+        The leading seats, or texts.
+    verdict
+        The verdict on its texts.
+    missing
+        What the session lacks.
+    cost_usd
+        None: unknown.
+    error
+        Why there is no session; None: there is one.
+    """
+
+    row: int
+    id: str | None
+    session: str
+    status: Status
+    decision: str | None = None
+    text: str | None = None
+    leaders: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+    missing: tuple[str, ...] = ()
+    cost_usd: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """The sum of a batch.
+
+    Parameters
+    ----------
+    rows
+        Rows of the file.
+    earlier
+        Rows whose sessions were closed before.
+    statuses, decisions
+        Rows by status, and by decision on their texts.
+    passed
+        Share of passed rows among those decided, with inference to rows like these.
+    cost_usd
+        Of all sessions; None: some cost is unknown.
+    seconds
+        How long this run took.
+    unaffordable
+        Rows that were not begun, for want of money.
+    """
+
+    rows: int
+    earlier: int
+    statuses: Mapping[str, int]
+    decisions: Mapping[str, int]
+    passed: Interval | None
+    cost_usd: float | None
+    seconds: float
+    unaffordable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBill:
+    """The calls and the cost of a batch, before any call.
+
+    Parameters
+    ----------
+    rows
+        Rows of the file.
+    earlier
+        Rows whose sessions were closed before.
+    calls
+        Of the other rows, when nothing fails.
+    expected_usd, worst_usd
+        Of the other rows; None: a price is unknown.
+    spent_usd
+        What the earlier rows cost.
+    max_cost_usd
+        The ceiling of all rows together; None: there is none.
+    """
+
+    rows: int
+    earlier: int
+    calls: int
+    expected_usd: float | None
+    worst_usd: float | None
+    spent_usd: float
+    max_cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a batch.
+
+    Parameters
+    ----------
+    n_done, rows
+        Rows that are done, of all.
+    n_running
+        Sessions under way.
+    spent_usd
+        So far, by all sessions of the batch; unknown costs at their worst.
+    expected_usd
+        Of all rows, by what those done cost; None: none was done in this run.
+    seconds_left, rows_per_minute
+        At the rate of this run; None: nothing was done in it yet.
+    """
+
+    n_done: int
+    rows: int
+    n_running: int
+    spent_usd: float
+    expected_usd: float | None
+    seconds_left: float | None
+    rows_per_minute: float | None
+
+
+def read_batch_rows(
+    rows: Iterable[tuple[int, Mapping[str, Any]]],
+    path: str,
+    columns: Mapping[str, str],
+    texts: Sequence[str] = (),
+) -> list[BatchRow]:
+    """Read tasks from the rows of a file.
+
+    Parameters
+    ----------
+    columns
+        What a row may hold to the column that holds it, where that is called otherwise.
+    texts
+        Columns that each hold a text; their headings are the texts' names.
+
+    Raises
+    ------
+    BallotFileError
+        If a row has neither a question nor a text, or only some rows have texts; it names the line.
+    """
+    of = {name: columns.get(name, name) for name in COLUMNS}
+    tasks: list[BatchRow] = []
+    seen: dict[str, None] = {}
+    for line, row in rows:
+        seen |= dict.fromkeys(row)
+        found = _texts(row, of, texts, path, line)
+        question = _text(row, of[QUESTION], path, line)
+        if question is None and not found:
+            asked = [of[QUESTION], *(texts or (of[TEXT],))]
+            problem = f"has no {' or '.join(asked)}"
+            remedy = f"name its columns, for example --column {QUESTION}=NAME"
+            raise BallotFileError(path, problem, line, remedy)
+        if tasks and bool(tasks[0].texts) != bool(found):
+            raise BallotFileError(path, "has no text to judge, or only some rows have one", line)
+        more = {key: _text(row, of[key], path, line) for key in (ID, CATEGORY, RIGHT)}
+        tasks.append(
+            BatchRow(
+                line, more[ID], question, found, more[RIGHT] if found else None, more[CATEGORY]
+            )
+        )
+    for name in (*columns.values(), *texts):
+        if name not in seen:
+            remedy = f"it has {list_text([*seen])}"
+            raise BallotFileError(path, f"has no column {name!r}", remedy=remedy)
+    return tasks
+
+
+def _texts(
+    row: Mapping[str, Any], of: Mapping[str, str], texts: Sequence[str], path: str, line: int
+) -> dict[str, str]:
+    if texts:
+        found = {name: _text(row, name, path, line) for name in texts}
+        return {name: text for name, text in found.items() if text is not None}
+    several = row.get(of["texts"])
+    if isinstance(several, list):
+        several = {f"text {number}": text for number, text in enumerate(several, start=1)}
+    if isinstance(several, Mapping):
+        read = {str(name): _text(several, name, path, line) for name in several}
+        if None in read.values():
+            raise BallotFileError(path, f"field {of['texts']!r} has an empty text", line)
+        return {name: text for name, text in read.items() if text is not None}
+    single = _text(row, of[TEXT], path, line)
+    return {} if single is None else {TEXT: single}
+
+
+def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | None:
+    value = row.get(column)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise BallotFileError(path, f"field {column!r} is to be text", line)
+
+
+def session_names(tasks: Sequence[BatchRow], procedure: object) -> list[str]:
+    """Name each task's session after what is asked, how, and which of its likes it is."""
+    seen: Counter[str] = Counter()
+    names = []
+    for task in tasks:
+        asked = [task.question, dict(task.texts), task.reference, task.category, task.id]
+        words = json.dumps([asked, repr(procedure)], sort_keys=True)
+        key = blake2s(words.encode(errors="replace"), digest_size=10).hexdigest()
+        seen[key] += 1
+        names.append(f"batch-{key}" if seen[key] == 1 else f"batch-{key}-{seen[key]}")
+    return names
+
+
+class Allowance:
+    """The money of a batch: a session begins once the most that it can cost is left."""
+
+    def __init__(self, most: float | None) -> None:
+        self.most = inf if most is None else most
+        self.spent = 0.0
+        self._reserved: dict[str, float] = {}
+        self._changed = anyio.Condition()
+
+    async def reserve(self, session: str, usd: float) -> bool:
+        """Wait until a session can be afforded; return False if it never can."""
+        async with self._changed:
+            while self.spent + fsum(self._reserved.values()) + usd > self.most:
+                if not self._reserved:
+                    return False
+                await self._changed.wait()
+            self._reserved[session] = usd
+            return True
+
+    async def settle(self, session: str, usd: float) -> None:
+        """Put what a session cost in the place of what was reserved for it."""
+        async with self._changed:
+            self._reserved.pop(session, None)
+            self.spent += usd
+            self._changed.notify_all()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """Options of a batch.
+
+    Parameters
+    ----------
+    concurrency
+        Sessions at a time.
+    max_cost_usd
+        Of all sessions together, those of earlier runs included; None: no ceiling.
+    pass_mark, expected
+        As of `Council.judge`.
+    """
+
+    concurrency: int = 8
+    max_cost_usd: float | None = None
+    pass_mark: float | None = None
+    expected: str | None = None
+
+
+class Batch:
+    """A data set and the council that it runs through.
+
+    Parameters
+    ----------
+    council
+        Open, and without a history of its own.
+    history
+        Where sessions are recorded, and found again.
+    """
+
+    def __init__(
+        self, council: Council, history: History, tasks: Sequence[BatchRow], options: BatchOptions
+    ) -> None:
+        self.council, self.history, self.options = council, history, options
+        self.tasks = tuple(tasks)
+        seated = (*council.members, *council.jury, *council.chairmen)
+        seats = [(seat.name, seat.source, seat.url, seat.options) for seat in seated]
+        # Limits say how long and at what price is asked, not what.
+        how = replace(council.procedure, limits=type(council.procedure.limits)())
+        self.names = session_names(tasks, (how, seats, options.pass_mark, options.expected))
+        self._allowance = Allowance(options.max_cost_usd)
+        self._results: list[RowResult] = []
+        self._n_earlier = self._n_unaffordable = self._n_running = 0
+        self._failure: HistoryError | OSError | None = None
+
+    def plan(self, task: BatchRow) -> Plan:
+        """Plan one row."""
+        if task.texts:
+            return self.council.plan_judge(task.texts, task.question, files=task.files)
+        return self.council.plan(task.question or "")
+
+    def bill(self) -> BatchBill:
+        """Say what is still to be asked, and what it costs."""
+        stored = {name: self._find(name) for name in self.names}
+        there = [session for session in stored.values() if session is not None]
+        closed = {session.id for session in there if session.status != "interrupted"}
+        plans = []
+        for task, name in zip(self.tasks, self.names, strict=True):
+            if name not in closed:
+                session = stored[name]
+                with suppress(InvalidParameter):  # the run says of this row what is wrong
+                    plans.append(self.plan(task) if session is None else plan_rest(session))
+        return BatchBill(
+            len(self.tasks),
+            len(closed),
+            sum(plan.calls for plan in plans),
+            sum_known([plan.expected_usd for plan in plans]),
+            sum_known([plan.worst_usd for plan in plans]),
+            fsum(session.cost.committed_usd for session in there),
+            self.options.max_cost_usd,
+        )
+
+    async def run(
+        self,
+        on_result: Callable[[RowResult], None],
+        on_progress: Callable[[Progress], None] = lambda _: None,
+    ) -> BatchReport:
+        """Run every row that is not done; hand over each result once, those done before first."""
+        began = anyio.current_time()
+        waiting: list[tuple[BatchRow, str]] = []
+        for task, name in zip(self.tasks, self.names, strict=True):
+            stored = await anyio.to_thread.run_sync(self._find, name)
+            if stored is not None:
+                await self._allowance.settle(name, stored.cost.committed_usd)
+            if stored is None or stored.status == "interrupted":
+                waiting.append((task, name))
+            else:
+                self._n_earlier += 1
+                self._finish(result_of(task, stored), on_result)
+
+        def tell() -> None:
+            on_progress(self._progress(began, len(waiting)))
+
+        tell()
+        send, receive = anyio.create_memory_object_stream[tuple[BatchRow, str]](inf)
+        with send:
+            for each in waiting:
+                send.send_nowait(each)
+        async with anyio.create_task_group() as group:
+            for _ in range(min(self.options.concurrency, max(1, len(waiting)))):
+                group.start_soon(self._work, receive.clone(), on_result, tell, group.cancel_scope)
+            receive.close()
+        if self._failure is not None:
+            raise self._failure
+        return self._report(anyio.current_time() - began)
+
+    async def _work(
+        self,
+        receive: Any,
+        on_result: Callable[[RowResult], None],
+        tell: Callable[[], None],
+        scope: anyio.CancelScope,
+    ) -> None:
+        """Run rows until there are none, or the history or the reader of results fails."""
+        with receive:
+            async for task, name in receive:
+                try:
+                    result = await self._run_row(task, name)
+                    if result is None:
+                        self._n_unaffordable += 1
+                    else:
+                        self._finish(result, on_result)
+                    tell()
+                except (HistoryError, OSError) as error:
+                    self._failure = self._failure or error
+                    scope.cancel()
+
+    def _find(self, name: str) -> Session | None:
+        try:
+            return self.history.session(name)
+        except UnknownName:
+            return None
+
+    async def _run_row(self, task: BatchRow, name: str) -> RowResult | None:
+        """Run one row; None: there is no money left for it.
+
+        Raises
+        ------
+        HistoryError
+            If the history does not store it: no more is to be spent.
+        """
+        stored = await anyio.to_thread.run_sync(self._find, name)
+        if stored is not None and stored.status != "interrupted":
+            return result_of(task, stored)  # another process was faster
+        before = 0.0 if stored is None else stored.cost.committed_usd
+        try:
+            worst = self._worst(task, stored)
+            if not await self._allowance.reserve(name, worst or 0.0):
+                return None
+        except WitanError as error:
+            return _failure(task, name, error)
+        spent = worst or 0.0
+        self._n_running += 1
+        try:
+            session = await self._hold_session(task, name, worst)
+            spent = session.cost.committed_usd - before
+            return result_of(task, session)
+        except HistoryConflict as error:
+            spent = 0.0  # it calls nobody
+            return _failure(task, name, error)
+        except HistoryError:
+            raise
+        except WitanError as error:
+            stored = await anyio.to_thread.run_sync(self._find, name)
+            spent = (0.0 if stored is None else stored.cost.committed_usd) - before
+            return _failure(task, name, error, spent)
+        finally:
+            self._n_running -= 1
+            with anyio.CancelScope(shield=True):
+                await self._allowance.settle(name, spent)
+
+    def _worst(self, task: BatchRow, stored: Session | None) -> float | None:
+        """The most that a row can still cost; None: nobody limits it."""
+        if self.options.max_cost_usd is None:
+            return None
+        plan = self.plan(task) if stored is None else plan_rest(stored)
+        if plan.worst_usd is None:
+            seats = list_text(plan.unpriced_seats)
+            raise OverBudget(
+                f"the price of {seats} is unknown, so the ceiling cannot be kept",
+                "give it by --price",
+            )
+        return plan.worst_usd
+
+    async def _hold_session(self, task: BatchRow, name: str, worst: float | None) -> Session:
+        """Open the session of a row, unless it is there, and see it through."""
+        base = self.council
+        bounds = [usd for usd in (base.procedure.limits.max_cost_usd, worst) if usd is not None]
+        council = base.vary(
+            with_ceiling(base.procedure, min(bounds, default=None)),
+            base.members,
+            base.chairmen,
+            self.history,
+            base.jury,
+        )
+        async with council:
+            stored = await anyio.to_thread.run_sync(self._find, name)
+            if stored is None:
+                opening = await self._open(council, task, name)
+                # Its name is taken before anybody is called: of two processes one goes on.
+                stored = await anyio.to_thread.run_sync(self._claim, opening)
+            return await council.resume(stored)
+
+    async def _open(self, council: Council, task: BatchRow, name: str) -> SessionOpened:
+        if not task.texts:
+            return await council.open_question(
+                task.question or "", category=task.category, name=name
+            )
+        return await council.open_judgment(
+            task.texts,
+            task.question,
+            pass_mark=self.options.pass_mark,
+            expected=self.options.expected,
+            files=task.files,
+            category=task.category,
+            name=name,
+        )
+
+    def _claim(self, opening: SessionOpened) -> Session:
+        """Store the opening of a session; one that another process stored first is returned."""
+        try:
+            with self.history.recording() as recording:
+                recording(opening)
+        except HistoryError:
+            stored = self._find(opening.session)
+            if stored is None:
+                raise
+            return stored
+        return Session.of([opening])
+
+    def _finish(self, result: RowResult, on_result: Callable[[RowResult], None]) -> None:
+        # A report needs neither answers nor grades of rows.
+        self._results.append(replace(result, text=None, verdict=None))
+        on_result(result)
+
+    def _progress(self, began: float, waiting: int) -> Progress:
+        done = len(self._results)
+        fresh = done - self._n_earlier
+        took = anyio.current_time() - began
+        expected = left = rate = None
+        if fresh:
+            rate = 60 * fresh / took if took > 0 else 0.0
+            left = took / fresh * (waiting - fresh - self._n_unaffordable)
+            expected = self._allowance.spent / done * len(self.tasks)
+        return Progress(
+            done, len(self.tasks), self._n_running, self._allowance.spent, expected, left, rate
+        )
+
+    def _report(self, seconds: float) -> BatchReport:
+        decisions = Counter(each.decision for each in self._results if each.decision is not None)
+        votes = [
+            decision == "passed"
+            for decision in ("passed", "failed")
+            for _ in range(decisions[decision])
+        ]
+        level = self.council.procedure.counting.level
+        costs = [each.cost_usd for each in self._results]
+        known = [cost for cost in costs if cost is not None]
+        return BatchReport(
+            len(self.tasks),
+            self._n_earlier,
+            dict(Counter(each.status for each in self._results)),
+            dict(decisions),
+            approval(votes, level).share if votes else None,
+            fsum(known) if len(known) == len(costs) else None,
+            seconds,
+            self._n_unaffordable,
+        )
+
+
+def result_of(task: BatchRow, session: Session) -> RowResult:
+    """Reduce a session to the result of its row."""
+    verdict = session.verdict
+    status: Status = "failed" if session.status in ("interrupted", "running") else session.status  # type: ignore[assignment]
+    return RowResult(
+        task.number,
+        task.id,
+        session.id,
+        status,
+        None if verdict is None else verdict.decision,
+        session.text,
+        () if session.outcome is None else session.outcome.leaders,
+        verdict,
+        session.missing,
+        session.cost.total_usd,
+    )
+
+
+def _failure(task: BatchRow, name: str, error: WitanError, usd: float = 0.0) -> RowResult:
+    return RowResult(task.number, task.id, name, "error", cost_usd=usd, error=str(error))

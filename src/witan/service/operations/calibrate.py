@@ -1,0 +1,142 @@
+"""Check stated probabilities on ballots that somebody has."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from witan.core.holdout import CalibrationCheck, check_calibration
+from witan.core.settings import Settings
+from witan.service.ballots import BALLOTS, SECTION, BallotFormat, Ballots, Unread
+from witan.service.catalogue import operation, public
+from witan.service.json_output import reduce_to
+from witan.service.parameters import Constraint, Doc, Parser
+from witan.service.settings import COUNTING, RUBRIC, USUAL, IntervalLevel
+from witan.service.stored_sessions import SessionStore
+from witan.service.worker_pool import check_wanted
+from witan.version import __version__
+
+DRAWS = "Draws"
+
+MOST_SIZES = 10
+"""Numbers of reviewers in one check."""
+
+
+def _read_sizes(sizes: str | tuple[int, ...]) -> tuple[int, ...]:
+    """Read numbers with commas between, or a list of them."""
+    parts = sizes.split(",") if isinstance(sizes, str) else sizes
+    read = tuple(int(part) for part in parts)
+    if not 0 < len(read) <= MOST_SIZES or min(read) < 2:
+        raise ValueError(sizes)
+    return read
+
+
+SIZES = Parser(_read_sizes, "whole numbers from 2 up, with commas between", data=tuple[int, ...])
+
+
+@dataclass(frozen=True)
+class CalibrateParameters(BallotFormat):
+    """Ballots, and what their probabilities are compared with."""
+
+    usual: ClassVar[Any] = USUAL
+
+    ballots: Annotated[
+        Ballots | None,
+        BALLOTS,
+        Doc(
+            "The text of a ballot file, or ballots as objects; the newest 2,000 sessions of the "
+            "history unless given.",
+            SECTION,
+            "FILE|ID...",
+            positional="words",
+        ),
+    ] = None
+    against: Annotated[
+        Literal["reviewers", "people", "truth"],
+        Doc(
+            "Compare with reviewers held out, with people's ballots, or with these as the truth.",
+            DRAWS,
+        ),
+    ] = "reviewers"
+    reviewers: Annotated[
+        tuple[int, ...] | None,
+        SIZES,
+        Doc(
+            "Draw panels of so many; 3, 5 and 9 unless given, as far as the ballots allow.",
+            DRAWS,
+            "NUMBER,NUMBER...",
+        ),
+    ] = None
+    draws: Annotated[
+        int,
+        Constraint(ge=1, le=1_000),
+        Doc("Draw so many panels from each session.", DRAWS),
+    ] = 20
+    seed: Annotated[int, Constraint(ge=0), Doc("Seed of the draws.", DRAWS)] = 0
+    rubric: Annotated[
+        object | None,
+        RUBRIC,
+        Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
+    ] = None
+    prior: Annotated[
+        Literal["public", "learn", "none"] | None,
+        Doc(
+            "Count with this noise known beforehand: of judges elsewhere, or of fifty sessions.",
+            COUNTING,
+            label="Noise known beforehand",
+        ),
+    ] = None
+    level: IntervalLevel = 0.95
+
+
+@public
+@dataclass(frozen=True, slots=True, repr=False)
+class CalibrationResult(CalibrationCheck):
+    """Stated probabilities beside what others said.
+
+    Parameters
+    ----------
+    against
+        Who the others are.
+    prior
+        What was known beforehand: ``public``, ``history`` (learned from these sessions), ``none``.
+    level
+        Of the intervals.
+    seed
+        Of the draws.
+    sessions
+        How many there are, with or without reviewers enough.
+    panels
+        By number of reviewers.
+    witan
+        The version that counted.
+    not_read
+        The lines that could not be read.
+    """
+
+    witan: str
+    not_read: tuple[Unread, ...]
+
+
+@operation("calibrate", post="/calibrate", tag="counting", pool="brought")
+def calibrate(store: SessionStore, parameters: CalibrateParameters) -> CalibrationResult:
+    """Check whether probabilities hold: on reviewers held out, or on people.
+
+    Draws panels from each session, counts them alone, and says how often the others agree with
+    what they state: by tenth, with scores, for each number of reviewers. Nothing is stored and no
+    model is called.
+    """
+    given: dict[str, Any] = {"rubric": parameters.rubric, "prior": parameters.prior}
+    known = {name: value for name, value in given.items() if value is not None}
+    settings = Settings.of(level=parameters.level, **known)
+    ballots = parameters.ballots
+    cast = store.history.recent_ballots() if ballots is None else ballots.read(parameters, settings)
+    check = check_calibration(
+        cast,
+        settings,
+        against=parameters.against,
+        reviewers=parameters.reviewers or (),
+        draws=parameters.draws,
+        seed=parameters.seed,
+        check_wanted=check_wanted,
+    )
+    not_read = () if ballots is None else tuple(ballots.not_read)
+    return reduce_to(CalibrationResult, check, witan=__version__, not_read=not_read)

@@ -1,0 +1,76 @@
+"""Estimate systems by a jury, corrected by people's votes."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from witan.core.estimation import Estimates
+from witan.core.estimation import estimate as estimate_systems
+from witan.core.settings import Settings
+from witan.service.ballots import BallotParameters, Unread
+from witan.service.catalogue import operation, public
+from witan.service.json_output import reduce_to
+from witan.service.parameters import Constraint, Doc
+from witan.service.settings import COUNTING, RUBRIC, USUAL, IntervalLevel
+from witan.version import __version__
+
+
+@dataclass(frozen=True)
+class EstimateParameters(BallotParameters):
+    """Ballots of a jury and of people, and what passes."""
+
+    usual: ClassVar[Any] = USUAL
+
+    pass_mark: Annotated[
+        float | None,
+        Constraint(ge=1, le=10),
+        Doc("Estimate the share of grades of at least this, from 1 to 10.", COUNTING),
+    ] = None
+    rubric: Annotated[
+        object | None,
+        RUBRIC,
+        Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
+    ] = None
+    level: IntervalLevel = 0.95
+
+
+@public
+@dataclass(frozen=True, slots=True, repr=False)
+class EstimateResult(Estimates):
+    """Means of systems, corrected by people's votes.
+
+    Parameters
+    ----------
+    level
+        Of the intervals.
+    pass_mark
+        Lowest passing grade, from 1 to 10; None: no pass rate is estimated.
+    sessions, people_sessions
+        How many there are, and how many of them have people's votes.
+    systems
+        By quantity; all together first, where they are graded, then the best.
+    differences
+        Of every two systems, the better first.
+    witan
+        The version that counted.
+    not_read
+        The lines that could not be read.
+    """
+
+    witan: str
+    not_read: tuple[Unread, ...]
+
+
+@operation("estimate", post="/estimate", tag="counting", pool="brought")
+def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
+    """Estimate systems by a jury's ballots, corrected by people's ballots on some sessions.
+
+    Mean grades, pass rates and differences of two systems, each with its interval, beside the
+    jury's uncorrected number and that of people alone. Nothing is stored and no model is called.
+    """
+    rubric = {} if parameters.rubric is None else {"rubric": parameters.rubric}
+    settings = Settings.of(level=parameters.level, **rubric)  # type: ignore[arg-type]
+    ballots = parameters.ballots
+    found = estimate_systems(
+        ballots.read(parameters, settings), settings, pass_mark=parameters.pass_mark
+    )
+    return reduce_to(EstimateResult, found, witan=__version__, not_read=tuple(ballots.not_read))

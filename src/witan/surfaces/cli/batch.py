@@ -1,0 +1,318 @@
+"""``witan batch``: a data set through a council, row by row, never twice."""
+
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import anyio
+import click
+
+from witan.errors import NothingToCount
+from witan.service.parameters import Parameters, parameters_of
+from witan.service.requests import JudgeRequest, QuestionRequest
+from witan.service.text import clean, count_noun
+from witan.surfaces.cli.ask import price_option
+from witan.surfaces.cli.commands import (
+    command,
+    parameter_options,
+    print_result,
+    render_report,
+    take_parameters,
+)
+from witan.surfaces.cli.options import (
+    Status,
+    config_option,
+    history_option,
+    json_option,
+    section,
+)
+from witan.surfaces.terminal import console, echo, style_line
+
+if TYPE_CHECKING:
+    from witan.service.batch import Batch, BatchReport, BatchRow, Progress, RowResult
+    from witan.service.council import Council
+    from witan.service.local_councils import LocalCouncils
+
+OF_A_ROW = ("question", "conversation", "files", "parent", "category", "seed", "max_cost_usd")
+"""Parameters of a question that are a row's, or the whole batch's."""
+
+OF_TEXTS = ("pass_mark", "expected")
+"""Parameters of a judgment that hold for every row."""
+
+SECONDS_BETWEEN = 30.0
+"""Between two lines on the progress, where there is no terminal."""
+
+
+def _without(declared: type[Parameters], names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each.name for each in parameters_of(declared) if each.name not in names)
+
+
+class ColumnType(click.ParamType[tuple[str, str]]):
+    """A field of a row and its column: ``NAME=COLUMN``."""
+
+    name = "column"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Take it apart."""
+        from witan.service.batch import COLUMNS
+
+        if isinstance(value, tuple):
+            return value
+        name, _, column = str(value).partition("=")
+        if name not in COLUMNS or not column:
+            self.fail(f"{value!r}: write NAME=COLUMN, NAME one of {', '.join(COLUMNS)}", param, ctx)
+        return name, column
+
+
+@command(
+    "batch",
+    "batch questions.jsonl -o answers.jsonl --max-cost 5",
+    "batch replies.csv --column text=reply --pass-mark 7 --dry-run",
+    "batch pairs.parquet --text new --text old --expected new -o verdicts.jsonl",
+    notes="""FILE is JSON Lines, a JSON list, CSV or Parquet, plain or packed. A row with a text, in
+the columns text or texts or those of --text, is judged; any other is a question. Each row is a
+session of the history: called again, the command asks only for what is missing. Exit status: 0 all
+rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""",
+)
+@click.argument("file", metavar="FILE")
+@section(
+    "Rows",
+    click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        type=ColumnType(),
+        metavar="NAME=COLUMN",
+        help="Take this from that column: question, text, texts, reference, category or id.",
+    ),
+    click.option(
+        "--text",
+        "texts",
+        multiple=True,
+        metavar="COLUMN",
+        help="Take a text to be judged from this column, and its name from the heading.",
+    ),
+    parameter_options(JudgeRequest, without=_without(JudgeRequest, OF_TEXTS)),
+)
+@section(
+    "Time and money",
+    click.option(
+        "--max-cost",
+        "max_cost_usd",
+        type=click.FloatRange(min=0),
+        metavar="NUMBER",
+        help="US dollars to spend on all rows together, earlier runs included.",
+    ),
+    click.option(
+        "--concurrency",
+        type=click.IntRange(min=1),
+        default=8,
+        show_default=True,
+        metavar="NUMBER",
+        help="Sessions at a time.",
+    ),
+    click.option(
+        "--dry-run", is_flag=True, help="Print what is to be done and its cost; make no call."
+    ),
+)
+@parameter_options(QuestionRequest, without=OF_A_ROW)
+@section("Seats", config_option)
+@price_option
+@history_option
+@section(
+    "Output",
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(dir_okay=False, allow_dash=True),
+        metavar="FILE.jsonl",
+        help="Write a line of JSON per row here, as rows end; standard output by default.",
+    ),
+    json_option,
+)
+def batch_command(file: str, output: str | None, as_json: bool, **options: Any) -> int:
+    """Run a data set through a council, row by row."""
+    from witan.files.rows import read_rows
+    from witan.service.batch import read_batch_rows
+    from witan.service.history_access import load_history_config, open_recording
+
+    tasks = read_batch_rows(read_rows(file), file, dict(options["columns"]), options["texts"])
+    if not tasks:
+        raise NothingToCount(f"{file} has no row")
+
+    def say(note: str) -> None:
+        echo(clean(note), err=True)
+
+    place = open_recording(
+        load_history_config(options["config"], options["history"]), options["config"], say
+    )
+    if place is None:
+        raise click.UsageError("history.enabled is false; a batch needs one, name it by --history")
+    with ExitStack() as stack:
+        stack.callback(place.history.close)
+        from witan.service.local_councils import LocalCouncils
+
+        councils = LocalCouncils(
+            options["config"],
+            dict(options["prices"]),
+            history=place.history,
+            say=say,
+            planning=options["dry_run"],
+        )
+        council = _seat(councils, tasks, options)
+        batch = _make_batch(council, place.history, tasks, options)
+        if options["dry_run"]:
+            print_result(batch.bill(), as_json=as_json)
+            return 0
+        stream = None if output in (None, "-") else stack.enter_context(_open(output, file))
+        return _run(batch, stream, as_json=as_json)
+
+
+def _open(path: str, file: str) -> TextIO:
+    if Path(path).exists() and Path(file).exists() and Path(path).samefile(file):
+        raise click.BadParameter(f"{path} is the data set itself", param_hint="--output")
+    try:
+        return Path(path).open("w", encoding="utf-8")
+    except OSError as error:
+        problem = f"{path} cannot be written: {error.strerror or error}"
+        raise click.BadParameter(problem, param_hint="--output") from None
+
+
+def _seat(
+    councils: "LocalCouncils", tasks: "list[BatchRow]", options: Mapping[str, Any]
+) -> "Council":
+    """Seat the council of all rows: who answers them, or who judges their texts."""
+    first = tasks[0]
+    if not first.texts:
+        for name in OF_TEXTS:
+            if options[name] is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise click.UsageError(f"{option} is for texts, and these rows are questions")
+        given = {**options, "question": first.question}
+        return councils.council(take_parameters(QuestionRequest, _fill(QuestionRequest, given)))
+    own = {each.name for each in parameters_of(JudgeRequest)}
+    for each in parameters_of(QuestionRequest):
+        if each.name not in own and options.get(each.name) not in (None, ()):
+            raise click.UsageError(f"{each.option} is for questions, and these rows are texts")
+    given = {**options, "texts": first.texts, "question": first.question}
+    return councils.council_of_jurors(take_parameters(JudgeRequest, _fill(JudgeRequest, given)))
+
+
+def _fill(declared: type[Parameters], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Give parameters that are a row's, or the whole batch's, their defaults."""
+    defaults = {each.name: each.default for each in parameters_of(declared)}
+    files: dict[str, Any] = {"files": {}} if "files" in defaults else {}
+    whole = {"max_cost_usd": None, **files}
+    return {**defaults, **{n: v for n, v in given.items() if n in defaults}, **whole}
+
+
+def _make_batch(
+    council: "Council", history: Any, tasks: "list[BatchRow]", options: Mapping[str, Any]
+) -> "Batch":
+    from witan.service.batch import Batch, BatchOptions
+
+    names = ("concurrency", "max_cost_usd", *OF_TEXTS)
+    return Batch(council, history, tasks, BatchOptions(**{name: options[name] for name in names}))
+
+
+def _run(batch: "Batch", stream: TextIO | None, *, as_json: bool) -> int:
+    """Run the batch; write rows as they end, and the report.
+
+    Parameters
+    ----------
+    stream
+        Takes the rows; None: standard output does, and the report goes to standard error.
+    """
+    from witan.service.json_output import to_json
+    from witan.service.text import Page
+
+    def write(result: "RowResult") -> None:
+        if stream is None:
+            echo(to_json(result))
+        else:
+            stream.write(f"{to_json(result)}\n")
+            stream.flush()
+
+    with _ProgressView(len(batch.tasks)) as view:
+
+        async def run() -> "BatchReport":
+            async with batch.council:
+                return await batch.run(write, view.show)
+
+        try:
+            report = anyio.run(run)
+        except KeyboardInterrupt:
+            rows = f"{view.n_done:,} of {count_noun(len(batch.tasks), 'row')}"
+            echo(f"interrupted; {rows} done: the same command goes on", err=True)
+            return Status.INTERRUPTED
+    if as_json:
+        echo(to_json(report), err=stream is None)
+    else:
+        page = Page.of(sys.stderr) if stream is None else Page.of(sys.stdout)
+        echo("\n".join(render_report(page, report)), err=stream is None)
+    if report.unaffordable:
+        return Status.OVER_BUDGET
+    return Status.ANSWERED if report.statuses == {"complete": report.rows} else Status.NO_QUORUM
+
+
+class _ProgressView:
+    """A line that moves on a terminal; elsewhere a line now and then."""
+
+    def __init__(self, rows: int) -> None:
+        self.n_done = 0
+        self._line = f"0 of {rows:,} rows"
+        self._next = time.monotonic() + SECONDS_BETWEEN
+        self._stack = ExitStack()
+        self._moves = sys.stderr.isatty()
+
+    def __enter__(self) -> "_ProgressView":
+        if self._moves:
+            from rich.live import Live
+
+            view = Live(
+                console=console(),
+                get_renderable=lambda: style_line(self._line, one_line=True),
+                refresh_per_second=4,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._stack.enter_context(view)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._stack.close()
+
+    def show(self, progress: "Progress") -> None:
+        """Show how far the batch is."""
+        self.n_done = progress.n_done
+        self._line = _describe(progress)
+        if not self._moves and time.monotonic() >= self._next:
+            self._next = time.monotonic() + SECONDS_BETWEEN
+            echo(self._line, err=True)
+
+
+BAR_WIDTH = 24
+
+
+def _describe(progress: "Progress") -> str:
+    """Write a bar, the rows that are done, what they cost, and when the rest should be done."""
+    from witan.service.trust import cost_sum_text, duration_text
+
+    filled = BAR_WIDTH * progress.n_done // progress.rows
+    parts = [
+        f"{'█' * filled}{'░' * (BAR_WIDTH - filled)} {progress.n_done:,} of {progress.rows:,} rows",
+        f"{progress.n_running} under way",
+        f"{cost_sum_text(progress.spent_usd)} so far",
+    ]
+    if progress.expected_usd:
+        parts.append(f"{cost_sum_text(progress.expected_usd)} expected")
+    if progress.seconds_left is not None:
+        rate = progress.rows_per_minute
+        parts += [f"{rate:,.0f} a minute", f"{duration_text(progress.seconds_left)} left"]
+    return " · ".join(parts)

@@ -1,0 +1,64 @@
+"""Results as data frames: flat columns, in the library that the reader works with."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, get_args
+
+from witan.core.display import Library
+from witan.errors import InvalidParameter
+
+LIBRARIES: tuple[str, ...] = get_args(Library)
+
+
+def make_frame(rows: Iterable[Mapping[str, Any]], library: Library | None = None) -> Any:
+    """Make a data frame of rows; library and errors as of `FrameSource.frame`."""
+    if library is not None and library not in LIBRARIES:
+        raise InvalidParameter("library", library, " or ".join(LIBRARIES))
+    name = library or _find_library()
+    try:
+        module = import_module(name)
+    except ImportError as error:
+        raise InvalidParameter("library", name, f"installed: pip install {name}") from error
+    columns = _columns([flatten(row) for row in rows])
+    if name == "pyarrow":
+        return module.table(columns)
+    return module.DataFrame(columns)
+
+
+def _find_library() -> str:
+    imported = [name for name in LIBRARIES if name in sys.modules]
+    installed = (name for name in LIBRARIES if find_spec(name) is not None)
+    return next(iter(imported), None) or next(installed, LIBRARIES[0])
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def flatten(row: object, prefix: str = "") -> dict[str, Any]:
+    """Flatten a row: fields of what it holds become columns ``outer_inner``, names a text.
+
+    The level of an interval, and tuples of anything but names, are left out.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in _members(row):
+        column = f"{prefix}{name}"
+        if isinstance(value, tuple | list):
+            if all(isinstance(each, str) for each in value):
+                flat[column] = ", ".join(value)
+        elif isinstance(value, Mapping) or is_dataclass(value):
+            flat |= flatten(value, f"{column}_")
+        elif name != "level":
+            flat[column] = value
+    return flat
+
+
+def _members(row: object) -> Iterator[tuple[str, Any]]:
+    if isinstance(row, Mapping):
+        yield from row.items()
+    elif is_dataclass(row):
+        yield from ((each.name, getattr(row, each.name)) for each in fields(row))

@@ -1,0 +1,67 @@
+"""The report of a batch: rows by status and decision, with the share that passed, and the cost."""
+
+from collections.abc import Iterator
+
+from witan.service.batch import BatchBill, BatchReport
+from witan.service.text import count_noun, number
+from witan.service.trust import cost_sum_text, duration_text
+from witan.surfaces.report.document import Block, Cell, Column, Note, Report, Sentence, table_of
+
+
+def batch_report(result: BatchReport) -> Report:
+    """Write the report of a batch."""
+    rows = count_noun(result.rows, "row")
+    n_complete = result.statuses.get("complete", 0)
+    return Report(
+        "Batch",
+        (cost_sum_text(result.cost_usd), duration_text(result.seconds)),
+        f"{n_complete:,} of {rows} complete.",
+        tuple(_blocks(result)),
+    )
+
+
+def _blocks(result: BatchReport) -> Iterator[Block]:
+    if result.earlier:
+        yield Sentence(f"{count_noun(result.earlier, 'row')} of an earlier run.", quiet=True)
+    if result.unaffordable:
+        rows = count_noun(result.unaffordable, "row")
+        yield Note(
+            f"{rows} not begun: the ceiling cannot hold another; raise --max-cost", "warning"
+        )
+    if result.passed is not None:
+        n_passed, n_failed = (result.decisions.get(name, 0) for name in ("passed", "failed"))
+        share = number(100 * n_passed / (n_passed + n_failed), 0)
+        low, high = (number(100 * end, 0) for end in (result.passed.low, result.passed.high))
+        yield Sentence(
+            f"{share} % of the decided rows passed ({low} to {high} % of rows like these, at "
+            f"{result.passed.level * 100:g} % confidence)."
+        )
+    for name, counts in (("status", result.statuses), ("decision", result.decisions)):
+        if counts:
+            words: list[str | Cell] = [*counts]
+            numbers: list[str | Cell] = [f"{n:,}" for n in counts.values()]
+            yield table_of(
+                f"Rows by {name}",
+                [(Column(name, "left", heads=True), words), (Column("rows"), numbers)],
+            )
+
+
+def bill_report(result: BatchBill) -> Report:
+    """Write what a batch would ask for, and cost."""
+    rows, calls = count_noun(result.rows - result.earlier, "row"), count_noun(result.calls, "call")
+    ceiling = result.max_cost_usd
+    blocks: list[Block] = []
+    if result.earlier:
+        spent = f"{count_noun(result.earlier, 'row')} done before, for"
+        blocks.append(Sentence(f"{spent} {cost_sum_text(result.spent_usd)}."))
+    expected, worst = (cost_sum_text(usd) for usd in (result.expected_usd, result.worst_usd))
+    blocks.append(Sentence(f"Expected when nothing fails: {expected}; at the very most: {worst}."))
+    blocks.append(
+        Sentence("Retries, and second calls where one is slow, are not included.", quiet=True)
+    )
+    return Report(
+        "Batch plan",
+        () if ceiling is None else (f"ceiling {cost_sum_text(ceiling)}",),
+        f"{rows} to be done, {calls} when nothing fails.",
+        tuple(blocks),
+    )

@@ -1,0 +1,236 @@
+"""The report of a calibration check: stated, expected and found, by number of reviewers."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from witan.core.holdout import CalibrationCheck, CalibrationCurve, PanelCheck, Tenth
+from witan.core.stats.measures import Measure
+from witan.errors import NothingToCount
+from witan.service.operations.calibrate import CalibrationResult
+from witan.service.text import UNKNOWN, count_noun, number
+from witan.surfaces.report.chart import Axis, Dot, Facet, Facets, ends, signed_number
+from witan.surfaces.report.document import (
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Heading,
+    Report,
+    Sentence,
+    Table,
+    table_of,
+)
+from witan.surfaces.report.tally import unread_blocks
+
+KINDS = {
+    "p_best": ("Leaders", "best", "p_best of the candidate that is likeliest to be best."),
+    "p_beats": ("Pairs", "beats", "p_beats of the likelier of every two candidates."),
+}
+"""Field of a check to the title, key and meaning of its section."""
+
+
+def calibration_report(check: CalibrationCheck) -> Report:
+    """Write the report of a check: its conclusion, then leaders, pairs and scores."""
+    others = {"reviewers": "reviewers held out", "truth": "the truth"}.get(check.against, "people")
+    unread = check.not_read if isinstance(check, CalibrationResult) else ()
+    return Report(
+        "Do the probabilities hold?",
+        (count_noun(check.sessions, "session"), f"against {others}", f"seed {check.seed}"),
+        _finding(check),
+        (*_curves(check), *_scores(check), *unread_blocks(unread)),
+    )
+
+
+def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
+    """Chart stated against found, a diagram for each number of reviewers.
+
+    Raises
+    ------
+    NothingToCount
+        If no tenth has sessions enough.
+    """
+    shown = [
+        (panel, [tenth for tenth in _curve(panel, field).tenths if tenth.share.value is not None])
+        for panel in check.panels
+    ]
+    tenths = [tenth for _, each in shown for tenth in each]
+    if not tenths:
+        raise NothingToCount("no tenth has sessions enough to be drawn")
+    axis = Axis("Stated", 0.5, 1.0)
+    least = min(min(tenth.expectation, _low(tenth.share)) for tenth in tenths)
+    up = Axis(f"Found {_among(check)}", min(0.5, least), 1.0)
+    facets = tuple(
+        Facet(
+            f"{panel.reviewers} reviewers",
+            tuple((tenth.probability, _dot(tenth), _spoken(tenth)) for tenth in each),
+            tuple((tenth.probability, tenth.expectation) for tenth in each),
+        )
+        for panel, each in shown
+        if each
+    )
+    return Chart(
+        Facets(axis, up, facets),
+        f"{KINDS[field][0]}, stated and found",
+        f"Bars: {100 * check.level:.4g}% intervals; dashes: expected if the probabilities hold; "
+        "diamonds differ beyond chance.",
+        _finding(check),
+        (count_noun(check.sessions, "session"),),
+    )
+
+
+def _curve(panel: PanelCheck, field: str) -> CalibrationCurve:
+    return panel.p_best if field == "p_best" else panel.p_beats
+
+
+def _among(check: CalibrationCheck) -> str:
+    return {"people": "among people", "truth": "in truth"}.get(check.against, "among the others")
+
+
+def _compared_text(check: CalibrationCheck, panel: PanelCheck) -> str:
+    """Say how many a panel was compared with."""
+    if check.against == "truth":
+        return ""
+    noun = ("other", "others") if check.against == "reviewers" else ("person", "people")
+    return f", {panel.others:.3g} {noun[panel.others != 1]}"
+
+
+def _low(share: Measure) -> float:
+    return share.interval.low if share.interval else share.value or 0.0
+
+
+def _dot(tenth: Tenth) -> Dot:
+    mark: Literal["diamond", "circle"] = "diamond" if tenth.deviates else "circle"
+    return Dot(tenth.share.value or 0.0, tenth.share.interval, mark)
+
+
+def _spoken(tenth: Tenth) -> str:
+    return (
+        f"stated {_percent(tenth.probability)}: expected {_percent(tenth.expectation)}, found "
+        f"{_percent(tenth.share.value)}, interval {ends(tenth.share.interval, 2)}"
+    )
+
+
+def _percent(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{number(100 * share, 0)}%"
+
+
+def _bracket(measure: Measure) -> str:
+    interval = measure.interval
+    if interval is None:
+        return ""
+    low, high = (number(100 * end, 0) for end in (interval.low, interval.high))
+    return f"[{low}, {high}]"
+
+
+def _finding(check: CalibrationCheck) -> str:
+    """Say how often the surest leaders of the smallest panels were right, and the verdict."""
+    panel = check.panels[0]
+    known = [tenth for tenth in panel.p_best.tenths if tenth.share.value is not None]
+    verdict = _verdict(panel.p_best, "leaders")
+    if not known:
+        return f"With {panel.reviewers} reviewers, {verdict}."
+    surest = known[-1]
+    right = " ".join(filter(None, (_percent(surest.share.value), _bracket(surest.share))))
+    return (
+        f"With {panel.reviewers} reviewers, leaders stated at {_percent(surest.probability)} led "
+        f"{_among(check)} in {right} of draws from {count_noun(surest.share.n, 'session')}; "
+        f"{_percent(surest.expectation)} was to be expected. Overall, {verdict}."
+    )
+
+
+def _verdict(curve: CalibrationCurve, what: str) -> str:
+    """Say whether found and expected differ more than chance."""
+    gap = curve.gap
+    if gap.value is None or gap.interval is None:
+        return f"{count_noun(gap.n, 'session')} cannot tell how often {what} are right"
+    low, high = sorted(100 * abs(end) for end in (gap.interval.low, gap.interval.high))
+    points = f"{number(100 * abs(gap.value), 0)} points [{number(low, 0)}, {number(high, 0)}]"
+    if gap.interval.high < 0:
+        return f"{what} are stated {points} too high"
+    if gap.interval.low > 0:
+        return f"{what} are stated {points} too low"
+    start, end = (signed_number(100 * end, 0) for end in (gap.interval.low, gap.interval.high))
+    away = f"{signed_number(100 * gap.value, 0)} points [{start}, {end}]"
+    single = any(tenth.deviates for tenth in curve.tenths)
+    more = ", though some tenths differ more" if single else ""
+    return f"found and expected of {what} differ by {away}, no more than chance{more}"
+
+
+def _curves(check: CalibrationCheck) -> Iterator[Block]:
+    for field, (title, key, meaning) in KINDS.items():
+        yield Heading(title, key)
+        yield Sentence(f"Stated is {meaning}", quiet=True)
+        for panel in check.panels:
+            verdict = _verdict(_curve(panel, field), title.lower())
+            yield Sentence(f"{panel.reviewers} reviewers: {verdict}.")
+        yield _tenths(check, field)
+
+
+def _tenths(check: CalibrationCheck, field: str) -> Table:
+    rows = [(panel, tenth) for panel in check.panels for tenth in _curve(panel, field).tenths]
+    labels: dict[int, str] = {}
+    for at, (panel, _) in enumerate(rows):
+        if not at or rows[at - 1][0] is not panel:
+            drawn = count_noun(panel.draws, "draw")
+            sessions = count_noun(panel.sessions, "session")
+            compared = _compared_text(check, panel)
+            labels[at] = f"{panel.reviewers} reviewers{compared}: {drawn} from {sessions}"
+    title = f"{KINDS[field][0]}, stated and found"
+    drawable = any(tenth.share.value is not None for _, tenth in rows)
+    return table_of(
+        title,
+        [
+            (Column("stated"), [_percent(tenth.probability) for _, tenth in rows]),
+            (
+                Column("expected", meaning="share that these others find if stated is right"),
+                [_percent(tenth.expectation) for _, tenth in rows],
+            ),
+            (Column("found", interval=90), [_share_cell(tenth) for _, tenth in rows]),
+            (Column("sessions", keep=60), [f"{tenth.share.n:,}" for _, tenth in rows]),
+            (
+                Column("", "left", keep=95),
+                ["differs" if tenth.deviates else "" for _, tenth in rows],
+            ),
+        ],
+        labels=labels,
+        chart=(lambda: calibration_chart(check, field)) if drawable else None,
+    )
+
+
+def _share_cell(tenth: Tenth) -> Cell:
+    share = tenth.share
+    if share.value is None:
+        return Cell(None, basis=share.why or "", short="few sessions")
+    return Cell(_percent(share.value), interval=_bracket(share), marked=tenth.deviates)
+
+
+def _scores(check: CalibrationCheck) -> Iterator[Block]:
+    yield Heading("Scores", "scores")
+    yield Sentence("Lower is better; in brackets: giving every candidate the same.", quiet=True)
+    curves: Sequence[tuple[PanelCheck, str, CalibrationCurve]] = [
+        (panel, title.lower(), _curve(panel, field))
+        for field, (title, _, _) in KINDS.items()
+        for panel in check.panels
+    ]
+    yield table_of(
+        "Scores by number of reviewers",
+        [
+            (Column("of", "left", heads=True), [what for _, what, _ in curves]),
+            (Column("reviewers"), [str(panel.reviewers) for panel, _, _ in curves]),
+            (
+                Column(
+                    "log score", meaning="mean −ln of the expected probability of what was found"
+                ),
+                [_score(curve.log_score, curve.log_floor) for _, _, curve in curves],
+            ),
+            (
+                Column("Brier score", meaning="mean squared distance from what was found"),
+                [_score(curve.brier, curve.brier_floor) for _, _, curve in curves],
+            ),
+        ],
+        breaks=[len(check.panels)],
+    )
+
+
+def _score(value: float, floor: float) -> str:
+    return f"{number(value, 3)} ({number(floor, 3)})"

@@ -1,0 +1,149 @@
+"""The report of estimates: corrected, uncorrected and people's own means, and differences."""
+
+from collections.abc import Iterator, Sequence
+
+from witan.core.estimation import CorrectedMean, DifferenceEstimate, Estimates, SystemEstimate
+from witan.core.stats.measures import Measure
+from witan.service.operations.estimate import EstimateResult
+from witan.service.text import UNKNOWN, count_noun, number
+from witan.surfaces.report.document import (
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Report,
+    Sentence,
+    table_of,
+)
+from witan.surfaces.report.tally import unread_blocks
+
+TITLES = {
+    "mean grade": ("Mean grades, from 1 to 10", "mean"),
+    "pass rate": ("Pass rates", "passes"),
+    "share of rivals beaten": ("Shares of rivals beaten", "beaten"),
+}
+"""Quantity to the title and key of its section."""
+
+
+def estimates_report(found: Estimates) -> Report:
+    """Write the report: the leading system, then each quantity with its differences."""
+    unread = found.not_read if isinstance(found, EstimateResult) else ()
+    people = f"people's votes on {found.people_sessions:,}"
+    mark = () if found.pass_mark is None else (f"passing from {found.pass_mark:g}",)
+    return Report(
+        "How good are the systems?",
+        (count_noun(found.sessions, "session"), people, *mark),
+        _finding(found),
+        (*_sections(found), *_assumption(found), *unread_blocks(unread)),
+    )
+
+
+def _finding(found: Estimates) -> str:
+    """Say the best system's numbers, and whether the next is apart from it."""
+    quantity = found.systems[-1].quantity
+    lines = [each for each in found.systems if each.quantity == quantity and each.system]
+    best = lines[0]
+    mean, name = best.mean, best.system
+    if mean.corrected.value is None:
+        return (
+            f"The jury alone gives {name} the highest {quantity}, {_text(mean.jury)}; people's "
+            f"votes are too few to correct it."
+        )
+    said = (
+        f"Corrected by people's votes, {name} has the highest {quantity}, "
+        f"{_text(mean.corrected)}; the jury alone says {_text(mean.jury)}, people alone "
+        f"{_text(mean.people)}."
+    )
+    return f"{said}{_lead(found, best, lines)}"
+
+
+def _lead(found: Estimates, best: SystemEstimate, lines: Sequence[SystemEstimate]) -> str:
+    """Say how far the first is above the second."""
+    for each in found.differences:
+        pair = (each.first, each.second, each.quantity)
+        if len(lines) > 1 and pair == (best.system, lines[1].system, best.quantity):
+            apart = each.mean.corrected
+            if apart.interval is None:
+                return ""
+            if apart.interval.low > 0:
+                return f" It is {_text(apart)} above {each.second}."
+            return f" {each.second} is too close to call: the difference is {_text(apart)}."
+    return ""
+
+
+def _sections(found: Estimates) -> Iterator[Block]:
+    for quantity in dict.fromkeys(each.quantity for each in found.systems):
+        title, key = TITLES[quantity]
+        lines = [each for each in found.systems if each.quantity == quantity]
+        yield Heading(title, key)
+        names = [each.system or "all together" for each in lines]
+        yield _table(title, "system", names, [each.mean for each in lines])
+        first = next(each.system for each in lines if each.system)
+        apart = [
+            each for each in found.differences if each.quantity == quantity and each.first == first
+        ]
+        if apart:
+            yield _differences(title, first, apart)
+
+
+def _differences(title: str, first: str | None, apart: Sequence[DifferenceEstimate]) -> Block:
+    what = f"{first} minus"
+    return _table(
+        f"{title}: differences", what, [each.second for each in apart], [e.mean for e in apart]
+    )
+
+
+def _table(title: str, what: str, names: Sequence[str], means: Sequence[CorrectedMean]) -> Block:
+    return table_of(
+        title,
+        [
+            (Column(what, "left", fit="middle", heads=True), list(names)),
+            (
+                Column("corrected", interval=90, meaning="the jury's, corrected by people's votes"),
+                [_cell(each.corrected) for each in means],
+            ),
+            (Column("jury alone", interval=70), [_cell(each.jury) for each in means]),
+            (Column("people alone", interval=80), [_cell(each.people) for each in means]),
+            (
+                Column("judged by people", keep=60),
+                [f"{each.people.n:,} of {each.jury.n:,}" for each in means],
+            ),
+        ],
+    )
+
+
+def _cell(measure: Measure) -> Cell:
+    if measure.value is None:
+        return Cell(None, basis=measure.why or "", short="few sessions")
+    return Cell(_number(measure, measure.value), interval=_bracket(measure))
+
+
+def _number(measure: Measure, value: float) -> str:
+    return number(value, 2 if measure.unit.startswith("grade") else 3)
+
+
+def _bracket(measure: Measure) -> str:
+    if measure.interval is None:
+        return ""
+    low, high = (_number(measure, end) for end in (measure.interval.low, measure.interval.high))
+    return f"[{low}, {high}]"
+
+
+def _text(measure: Measure) -> str:
+    value = UNKNOWN if measure.value is None else _number(measure, measure.value)
+    return " ".join(filter(None, (value, _bracket(measure))))
+
+
+def _assumption(found: Estimates) -> Iterator[Block]:
+    if found.people_sessions:
+        yield Sentence(
+            "The correction holds if the sessions that people judged are drawn at random from all. "
+            "The jury's own interval says nothing of its bias.",
+            quiet=True,
+        )
+    else:
+        yield Sentence(
+            "Without people's votes nothing corrects the jury; have people judge some sessions "
+            "drawn at random.",
+            quiet=True,
+        )

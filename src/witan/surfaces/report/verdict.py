@@ -1,0 +1,67 @@
+"""The report of a verdict: its decision, and each text's grades with their intervals."""
+
+from collections.abc import Iterator
+
+from witan.core.verdict import MeanGrade, Verdict
+from witan.service.trust import mean_grade_text, p_best_text, verdict_sentence
+from witan.surfaces.report.document import (
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Report,
+    Sentence,
+    Table,
+    table_of,
+)
+from witan.surfaces.report.names import BY_NAME, CandidateNames
+
+UNGRADED = "–"
+
+SIDE_BY_SIDE = 3
+"""Texts whose grades stand in a column each."""
+
+
+def verdict_blocks(verdict: Verdict, names: CandidateNames, *, simulated: bool) -> Iterator[Block]:
+    """Write the decision, and a table of grades: a line for each text."""
+    yield Heading("Simulated verdict" if simulated else "Verdict", "verdict")
+    yield Sentence(names.sentence(verdict_sentence(verdict)))
+    yield _grades_table(verdict, names)
+    sure = f"{verdict.level * 100:g} %"
+    yield Sentence(
+        f"Intervals hold the mean grade of reviewers like these in {sure} of cases; how severe "
+        "these are is not known, and counted as chance.",
+        quiet=True,
+    )
+
+
+def verdict_report(verdict: Verdict) -> Report:
+    """Write the report of a verdict."""
+    _, *blocks = verdict_blocks(verdict, BY_NAME, simulated=False)
+    return Report("Verdict", (), "", tuple(blocks))
+
+
+def _grades_table(verdict: Verdict, names: CandidateNames) -> Table:
+    """Make a column of grades for each of a few texts; of many, a row for each."""
+    texts, criteria = verdict.texts, {name: None for t in verdict.texts for name in t.criteria}
+    rows: list[tuple[str, list[str | Cell]]] = [("overall", [_grade(t.overall) for t in texts])]
+    if verdict.pass_mark is not None:
+        mark = f"P(≥ {verdict.pass_mark:g})"
+        rows.append((mark, [p_best_text(t.p_pass) for t in texts]))
+    rows += [(name, [_grade(t.criteria.get(name)) for t in texts]) for name in criteria]
+    headings: list[str | Cell] = [names.name(t.text) for t in texts]
+    columns: list[tuple[Column, list[str | Cell]]]
+    if len(texts) > SIDE_BY_SIDE:
+        columns = [(Column("text", "left", fit="middle", heads=True), headings)]
+        columns += [(Column(name, "left", keep=40), cells) for name, cells in rows]
+    else:
+        columns = [(Column("grade", "left", heads=True), [name for name, _ in rows])]
+        columns += [
+            (Column(names.name(texts[n].text), "left"), [cells[n] for _, cells in rows])
+            for n in range(len(texts))
+        ]
+    return table_of("Grades, from 1 to 10", columns)
+
+
+def _grade(grade: MeanGrade | None) -> str:
+    return UNGRADED if grade is None else mean_grade_text(grade)

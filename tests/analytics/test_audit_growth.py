@@ -1,0 +1,50 @@
+"""The time that an audit takes, as sessions grow wider."""
+
+from datetime import UTC, datetime
+from time import process_time
+
+import numpy as np
+
+from witan.analytics.audits import audit
+from witan.core.ballot import Ballot
+from witan.history import History, SessionImport
+
+REVIEWERS, PEOPLE = 34, 9
+
+
+def wide(n_candidates: int) -> SessionImport:
+    """One session: so many answers of known length that nine people and 25 models grade."""
+    rng = np.random.default_rng(n_candidates)
+    models = [f"model-{k:02d}" for k in range(n_candidates)]
+    worth = rng.standard_normal(n_candidates)
+    cast = []
+    for reviewer in range(REVIEWERS):
+        seen = np.rint(5 + worth + rng.standard_normal(n_candidates)).clip(1, 10).tolist()
+        grades = dict(zip(models, seen, strict=True))
+        groups = tuple(
+            tuple(model for model in models if grades[model] == grade)
+            for grade in sorted(set(seen), reverse=True)
+        )
+        kind = "human" if reviewer < PEOPLE else "model"
+        name = f"reviewer-{reviewer}"
+        cast.append(Ballot(name, groups, session="wide", grades=grades, kind=kind))
+    lengths = dict(zip(models, rng.integers(200, 4000, n_candidates).tolist(), strict=True))
+    return SessionImport(
+        "wide", datetime(2026, 1, 1, tzinfo=UTC), ballots=tuple(cast), lengths=lengths
+    )
+
+
+def test_cost_grows_with_the_square_of_the_candidates(tmp_path):
+    """Twice the candidates are four times the pairs: never more than five times the CPU."""
+    taken = []
+    for n_candidates in (4, 20, 40, 80):  # the first one for what is imported
+        place = tmp_path / f"{n_candidates}.sqlite"
+        with History.open(place) as history:
+            history.add([wide(n_candidates)], "wide", "wide")
+        began = process_time()
+        report = audit(place)
+        taken.append(process_time() - began)
+        assert len(report.reviewers) == REVIEWERS - PEOPLE
+
+    assert taken[2] < 5 * taken[1]
+    assert taken[3] < 5 * taken[2]

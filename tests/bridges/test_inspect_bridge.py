@@ -1,0 +1,186 @@
+"""The scorer and the solver, by Inspect's own ``eval`` in a process of its own."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from pages import ROOT, blocks
+from scripts import CRITERIA, write_jury, write_script
+from witan.files import read_ballots
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        find_spec("inspect_ai") is None, reason="the extra inspect is not installed"
+    ),
+]
+
+TASK = """
+from inspect_ai import Task, eval, score
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser
+from inspect_ai.scorer import includes
+from witan.bridges.inspect_ai import witan_council, witan_jury
+
+def run(task, *texts):
+    # With its usage said, the model counts no tokens, which would fetch a table.
+    outputs = [ModelOutput.from_content("mockllm/model", text) for text in texts]
+    for output in outputs:
+        output.usage = ModelUsage()
+    model = get_model("mockllm/model", custom_outputs=outputs)
+    [log] = eval(task, model=model, log_dir="logs", display="none")
+    return log
+
+def write(log, name):
+    with open(name, "w") as file:
+        file.write(log.model_dump_json())
+"""
+
+
+@pytest.fixture
+def evaluate(tmp_path):
+    """Run lines of Python with Inspect; return the log that they write."""
+
+    def run(*lines):
+        done = subprocess.run(  # noqa: S603 - our own interpreter on our own lines
+            [sys.executable, "-c", "\n".join((TASK, *lines))],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads((tmp_path / "log.json").read_text())
+
+    return run
+
+
+class TestScorer:
+    """Each sample's output stands before a jury."""
+
+    def test_a_score_has_every_grade_and_how_sure_it_is(self, evaluate, tmp_path):
+        """A value per criterion and overall, the sentence, the interval; none without output."""
+        log = evaluate(
+            "samples = [Sample(input='What is it?', target='moraine') for _ in range(3)]",
+            f"task = Task(samples, scorer=witan_jury({write_jury(tmp_path)}, pass_mark=6))",
+            "write(run(task, 'a moraine', 'a glacier', ''), 'log.json')",
+        )
+
+        assert log["status"] == "success", log["error"]
+        scores = {
+            each["output"]["choices"][0]["message"]["content"]: each["scores"]["witan_jury"]
+            for each in log["samples"]
+        }
+        good, bad = scores["a moraine"], scores["a glacier"]
+        assert set(good["value"]) == {"overall", *CRITERIA}
+        assert set(good["value"].values()) == {9}
+        assert good["explanation"].startswith("passed: 9.0 (")
+        low, high = good["metadata"]["interval"]
+        assert 6 < low < 9 < high <= 10
+        assert good["metadata"]["probability"] > 0.95
+        assert good["metadata"]["reviewers"] == ["xan", "yma", "zoe"]
+        assert good["metadata"]["session"] != bad["metadata"]["session"]
+        assert scores[""]["explanation"] == "there is no output to judge"
+        means = {
+            each["name"]: each["metrics"]["mean"]["value"] for each in log["results"]["scores"]
+        }
+        assert means["overall"] == means["accuracy"] == 6
+
+    def test_the_target_is_the_right_answer(self, evaluate, tmp_path):
+        """The jury sees it unless told not to; without a ballot nothing is scored."""
+        review = [
+            {"contains": "quokka", "grades": {"it": dict.fromkeys(CRITERIA, 9)}},
+            {"text": "no"},
+        ]
+        jury = [f"script:{write_script(tmp_path / 'juror.toml', review=review)}"] * 2
+        scores = [
+            evaluate(
+                f"scorer = witan_jury({jury}, use_target={use_target})",
+                "task = Task([Sample(input='What?', target='the quokka')], scorer=scorer)",
+                "write(run(task, 'it'), 'log.json')",
+            )["samples"][0]["scores"]["witan_jury"]
+            for use_target in (True, False)
+        ]
+
+        assert scores[0]["value"]["overall"] == 9
+        assert scores[1]["explanation"].startswith("no verdict: simulated session")
+
+    def test_a_finished_log_is_scored_and_read_as_ballots(self, evaluate, tmp_path):
+        """As by any other scorer: the log of the second scoring is a file of ballots."""
+        evaluate(
+            "task = Task([Sample(input='What?', target='moraine')], scorer=includes())",
+            "log = run(task, 'a moraine')",
+            f"jury = witan_jury({write_jury(tmp_path)})",
+            "write(score(log, jury, action='overwrite', display='none'), 'log.json')",
+        )
+        [ballot] = read_ballots(tmp_path / "log.json")
+
+        assert ballot.reviewer == "witan_jury"
+        assert ballot.grades["mockllm/model"]["clarity"] == 9
+
+
+def test_the_page_s_task_runs(tmp_path):
+    """By the command of Inspect, with the scripts of the page."""
+    for block in blocks(ROOT / "docs" / "bridges.md"):
+        if block.title is not None:
+            file = tmp_path / block.title
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(block.text, encoding="utf-8")
+    command = Path(sys.executable).with_name("inspect")
+    done = subprocess.run(  # noqa: S603 - Inspect's own command on our own page
+        [command, "eval", "task.py", "--model", "mockllm/model", "--log-format", "json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    [file] = (tmp_path / "logs").glob("*.json")
+    [sample] = json.loads(file.read_text())["samples"]
+
+    assert sample["scores"]["witan_jury"]["value"]["overall"] == pytest.approx(8.8)
+    assert sample["scores"]["witan_jury"]["metadata"]["decision"] == "passed"
+
+
+class TestSolver:
+    """A council answers in the model's place."""
+
+    def test_the_output_is_the_final_answer(self, evaluate, tmp_path):
+        """With what was said before, and the session in the metadata."""
+        members = []
+        for name in ("ada", "bob", "cyd"):
+            answer = {"contains": "Be brief", "text": f"{name} says so."}
+            stages = {"answer": [answer], "review": [{"prefers": ["ada says"]}]}
+            members.append(f"script:{write_script(tmp_path / f'{name}.toml', **stages)}")
+        chair = write_script(tmp_path / "chair.toml", synthesis=[{"text": "All told: so."}])
+        log = evaluate(
+            "turns = [ChatMessageSystem(content='Be brief.'), ChatMessageUser(content='What?')]",
+            f"solver = witan_council({members}, 'script:{chair}')",
+            "task = Task([Sample(input=turns, target='told')], solver=solver, scorer=includes())",
+            "write(run(task), 'log.json')",
+        )
+
+        assert log["status"] == "success", log["error"]
+        [sample] = log["samples"]
+        assert sample["messages"][-1]["content"] == "All told: so."
+        assert sample["metadata"]["witan"]["status"] == "complete"
+        assert sample["scores"]["includes"]["value"] == "C"
+
+    def test_without_a_final_answer_the_sample_fails(self, evaluate, tmp_path):
+        """And says what is missing."""
+        mute = write_script(tmp_path / "mute.toml", answer=[{"error": "refused"}])
+        log = evaluate(
+            f"solver = witan_council(['script:{mute}'] * 2)",
+            "task = Task([Sample(input='What?')], solver=solver, scorer=includes())",
+            "write(run(task), 'log.json')",
+        )
+
+        assert log["status"] == "error"
+        assert "no final answer" in log["error"]["message"]

@@ -1,0 +1,147 @@
+"""`assert_judged`, by pytest itself in a process of its own."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from scripts import write_jury, write_script
+
+pytestmark = pytest.mark.skipif(
+    not entry_points(group="pytest11", name="witan"),
+    reason="Witan was installed before it had this plugin: pip install -e .",
+)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run pytest on tests of these bodies, with a jury that likes moraines; return its output."""
+    jury = write_jury(tmp_path)
+
+    def run_pytest(*bodies, options=()):
+        lines = [f"JURY = {jury!r}"]
+        for number, body in enumerate(bodies):
+            lines += [f"def test_{number}(assert_judged):", *(f"    {x}" for x in body.split("\n"))]
+        (tmp_path / "test_text.py").write_text("\n".join(lines), encoding="utf-8")
+        return subprocess.run(  # noqa: S603 - our own interpreter on our own test
+            [sys.executable, "-m", "pytest", "-q", "-rA", *options],
+            cwd=tmp_path,
+            # Options for the tests of this project, such as Hypothesis profiles, are not for these.
+            env={**os.environ, "COLUMNS": "200", "PYTEST_ADDOPTS": ""},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run_pytest
+
+
+GOOD = 'assert_judged("It is the moraine.", question="What is it?", pass_mark=6, jury=JURY)'
+
+
+def stored(folder: Path) -> list[Path]:
+    return sorted((folder / ".pytest_cache" / "d" / "witan").glob("*.json"))
+
+
+class TestDecisions:
+    """A test passes if the text does."""
+
+    def test_it_says_what_was_decided(self, run, tmp_path):
+        """The message begins with the sentence of the verdict."""
+        silent = write_script(tmp_path / "silent.toml", review=[{"text": "no"}])
+        cases = {
+            '"a moraine", pass_mark=6, jury=JURY': "",
+            '"a glacier", pass_mark=8, jury=JURY': "AssertionError: failed: 3.0",
+            '"a moraine", pass_mark=9, jury=JURY': "AssertionError: too close to call: 9.0",
+            '"a moraine", pass_mark=9, jury=JURY, allow_too_close=True': "",
+            '"a glacier", pass_mark=8, jury=JURY, allow_too_close=True': "AssertionError: failed",
+            '["a moraine", "a glacier"], jury=JURY': "",
+            '{"a": "a moraine", "b": "a glacier"}, expected="b", jury=JURY': (
+                "AssertionError: failed: a leads clearly; b was expected"
+            ),
+            '"a moraine", jury=JURY': "witan.errors.InvalidParameter: pass_mark",
+            f'"a moraine", pass_mark=6, jury=["script:{silent}"] * 2': (
+                "AssertionError: no verdict: simulated session"
+            ),
+        }
+        done = run(*(f"assert_judged({arguments})" for arguments in cases))
+
+        assert done.stderr == ""
+        for number, words in enumerate(cases.values()):
+            status = f"FAILED test_text.py::test_{number} - {words}" if words else None
+            assert (status or f"PASSED test_text.py::test_{number}\n") in done.stdout
+
+    def test_the_message_has_the_table_and_the_line_of_the_test(self, run):
+        """Each criterion with its interval, and nothing of the plugin's own lines."""
+        said = run('assert_judged("a glacier", pass_mark=8, jury=JURY)').stdout
+
+        assert "accuracy" in said
+        assert "3.0 (" in said
+        assert "test_text.py:3: AssertionError" in said
+        assert "pytest_plugin.py" not in said
+
+    def test_it_judges_inside_a_running_event_loop(self, run):
+        """As a test of asynchronous code has one."""
+        done = run(f"import asyncio\nasync def main():\n    return {GOOD}\nasyncio.run(main())")
+
+        assert done.returncode == 0, done.stdout
+
+
+class TestCache:
+    """A green run costs nothing."""
+
+    def test_the_same_again_is_read(self, run, tmp_path):
+        """The session of the first run is that of the second."""
+        body = f'print("session", {GOOD}.id)'
+        first, second = run(body), run(body)
+        [line] = [line for line in first.stdout.splitlines() if line.startswith("session")]
+
+        assert line in second.stdout
+        assert len(stored(tmp_path)) == 1
+
+    def test_anything_else_is_judged_anew(self, run, tmp_path):
+        """Text, question, mark, jury, script, settings and reference are all part of it."""
+        other = tmp_path / "zoe.toml"
+        changes = [
+            ("It is the moraine", "It is a moraine"),
+            ("What is it?", "What?"),
+            ("pass_mark=6", "pass_mark=5"),
+            ("jury=JURY", "jury=JURY[:2]"),
+            ("jury=JURY", "jury=JURY, mirrored=True"),
+            ("jury=JURY", "jury=JURY, reference='moraine'"),
+        ]
+        rewrite = f"from pathlib import Path\nfile = Path({str(other)!r})\n"
+        rewrite += "file.write_text(file.read_text().replace('9', '8'))\n"
+        bodies = [GOOD, *(GOOD.replace(*change) for change in changes), rewrite + GOOD]
+        done = run(*bodies)
+
+        assert done.returncode == 0, done.stdout
+        assert len(stored(tmp_path)) == len(bodies)
+
+    def test_what_lacks_a_ballot_is_not_stored(self, run, tmp_path):
+        """The next run asks again."""
+        silent = write_script(tmp_path / "silent.toml", review=[{"text": "no"}])
+        run(f'assert_judged("a moraine", pass_mark=6, jury=[*JURY, "script:{silent}"])')
+
+        assert stored(tmp_path) == []
+
+    def test_a_damaged_file_is_judged_again(self, run, tmp_path):
+        """And written anew."""
+        run(GOOD)
+        [file] = stored(tmp_path)
+        whole = file.read_text()
+        file.write_text(whole[: len(whole) // 2])
+
+        assert run(GOOD).returncode == 0
+        assert len(file.read_text()) == pytest.approx(len(whole), rel=0.1)
+
+    def test_without_a_cache_it_still_judges(self, run, tmp_path):
+        """Nothing is written."""
+        done = run(GOOD, options=["-p", "no:cacheprovider"])
+
+        assert done.returncode == 0, done.stdout
+        assert stored(tmp_path) == []

@@ -1,0 +1,162 @@
+"""Systems estimated by a jury, corrected by people's votes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from witan import read_ballots
+from witan.core.ballot import Ballot
+from witan.core.stats.prediction_powered import estimate_powered_means
+from witan.errors import InvalidParameter, NothingToCount
+from witan.stats import estimate
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "pandalm" / "pairwise.csv.gz"
+REPEATS = 1500
+
+
+def coverage(means, truth):
+    """Share of the intervals that contain the truth."""
+    return np.mean((means.low <= truth) & (truth <= means.high))
+
+
+def width(means):
+    return means.high - means.low
+
+
+class TestSimulated:
+    """Known means, and juries that know much, little or nothing of them."""
+
+    @pytest.mark.parametrize("n", [10, 30, 100])
+    @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+    def test_intervals_of_grades_cover_and_are_never_wider(self, n, correlation):
+        """Coverage is 93-97 %; an informative jury narrows, a useless one costs nothing."""
+        rng = np.random.default_rng([n, round(10 * correlation)])
+        jury = rng.normal(size=(10 * n, REPEATS))
+        noise = rng.normal(size=jury.shape)
+        people = 6 + correlation * jury + np.sqrt(1 - correlation**2) * noise
+        people[n:] = np.nan
+
+        found = estimate_powered_means(people, jury + 2)
+
+        assert 0.925 <= coverage(found.corrected, 6) <= 0.975
+        assert (width(found.corrected) <= width(found.people) + 1e-12).all()
+        if correlation == 0.9:
+            assert width(found.corrected).mean() < 0.65 * width(found.people).mean()
+        assert coverage(found.jury, 6) < 0.01
+
+    @pytest.mark.parametrize(("accuracy", "most"), [(0.5, 1.0), (0.9, 0.8)])
+    def test_intervals_of_shares_cover(self, accuracy, most):
+        """Pass rates and paired differences of them hold their level."""
+        rng = np.random.default_rng(7)
+        shape = (400, 300)
+        truth = [(rng.random(shape) < rate).astype(float) for rate in (0.7, 0.5)]
+        jury = [np.where(rng.random(shape) < accuracy, one, 1 - one) for one in truth]
+        for one in truth:
+            one[80:] = np.nan
+
+        rates = estimate_powered_means(truth[0], jury[0], kind="shares")
+        apart = [first - second for first, second in (truth, jury)]
+        differences = estimate_powered_means(*apart, kind="differences of shares")
+
+        for means, right in ((rates, 0.7), (differences, 0.2)):
+            assert 0.92 <= coverage(means.corrected, right) <= 0.99
+            assert width(means.corrected).mean() <= most * width(means.people).mean()
+
+    def test_rows_of_one_cluster_vary_together(self):
+        """Ignoring clusters covers too little; with them the level holds."""
+        rng = np.random.default_rng(3)
+        clusters = np.arange(800) // 8
+        common = rng.normal(size=(2, 100, 400)).repeat(8, axis=1)
+        jury = common[0] + rng.normal(size=(800, 400))
+        people = 0.7 * jury + common[1] + rng.normal(size=(800, 400))
+        people[320:] = np.nan
+
+        apart = estimate_powered_means(people, jury).corrected
+        together = estimate_powered_means(people, jury, clusters).corrected
+
+        assert coverage(apart, 0) < 0.8
+        assert 0.92 <= coverage(together, 0) <= 0.98
+
+    def test_as_published_where_people_judge_a_part(self):
+        """The mean is λ·mean_N(jury) + mean_n(people − λ·jury)."""
+        rng = np.random.default_rng(1)
+        jury = rng.normal(size=(200, 1))
+        people = jury + 0.3 * rng.normal(size=jury.shape)
+        people[40:] = np.nan
+
+        found = estimate_powered_means(people, jury)
+
+        slope = found.slope[0]
+        expected = slope * jury.mean() + (people[:40] - slope * jury[:40]).mean()
+        assert found.corrected.value[0] == pytest.approx(expected)
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the real ballots are not beside this checkout")
+def test_people_held_out_are_covered():
+    """With people on 150 of the 514 pairs, intervals contain the mean of people on all."""
+    cast = list(read_ballots(DATA))
+    names = list(dict.fromkeys(ballot.session for ballot in cast))
+    right = {each.system: each.mean.people.value for each in estimate(cast).systems}
+    rng = np.random.default_rng(0)
+    hits = []
+    for _ in range(12):
+        labelled = set(rng.permutation(names)[:150])
+        some = [b for b in cast if b.kind == "model" or b.session in labelled]
+        for each in estimate(some).systems:
+            interval = each.mean.corrected.interval
+            hits.append(interval.low <= right[each.system] <= interval.high)
+            assert each.mean.slope >= 0
+
+    assert np.mean(hits) >= 0.93
+
+
+def graded(n, people=0):
+    """Grades of two systems: the jury adds two to what people say."""
+    rng = np.random.default_rng(5)
+    for session in range(n):
+        quality = np.array([6.5, 5.5]) + rng.normal(size=2)
+        for seat in range(4):
+            person = seat == 3
+            grades = np.clip(quality + (0 if person else 2) + 0.3 * rng.normal(size=2), 1, 10)
+            if not person or session < people:
+                yield Ballot(
+                    f"seat {seat}",
+                    session=str(session),
+                    grades=dict(zip("ab", grades.tolist(), strict=True)),
+                    kind="human" if person else "model",
+                )
+
+
+class TestBallots:
+    """Ballots in, estimates out."""
+
+    def test_people_correct_a_lenient_jury(self):
+        """Means and pass rates move to what people say; differences stay."""
+        found = estimate(graded(200, people=40), pass_mark=6)
+
+        whole, first, second = found.systems[:3]
+        assert [each.system for each in found.systems] == [None, "a", "b"] * 2
+        assert whole.mean.corrected.value == pytest.approx(6, abs=0.3)
+        assert first.mean.jury.value > first.mean.corrected.value + 1.7
+        assert first.mean.corrected.interval.high > second.mean.corrected.interval.high
+        apart = found.differences[0].mean
+        assert apart.corrected.value == pytest.approx(1, abs=0.35)
+        assert (found.people_sessions, apart.people.n, apart.jury.n) == (40, 40, 200)
+
+    def test_without_people_nothing_is_corrected(self):
+        """The jury's number stands alone, and the reason is given."""
+        first = estimate(graded(20)).systems[1].mean
+
+        assert first.corrected.value is None
+        assert "not enough data" in first.corrected.why
+        assert first.jury.interval is not None
+
+    def test_too_little_is_refused(self):
+        """Four sessions have no interval, and rankings no pass rate."""
+        ranked = [Ballot("r", (("a",), ("b",)), session=str(n)) for n in range(9)]
+
+        with pytest.raises(NothingToCount, match="5 sessions"):
+            estimate(graded(4, people=4))
+        with pytest.raises(InvalidParameter, match="no grades"):
+            estimate(ranked, pass_mark=6)

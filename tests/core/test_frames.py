@@ -1,0 +1,92 @@
+"""Results as data frames, in the reader's own library."""
+
+import subprocess
+import sys
+
+import pytest
+
+import witan
+from witan.errors import InvalidParameter
+from witan.models import Line, ScriptedModel
+from witan.surfaces.frames import flatten, make_frame
+
+BALLOTS = [
+    witan.Ballot("ada", grades={"x": 9, "y": 4}),
+    witan.Ballot("bob", grades={"x": 8, "y": 5}),
+    witan.Ballot("cyd", grades={"x": 9, "y": 3}),
+]
+
+CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
+
+
+def test_an_outcome_has_a_row_for_each_candidate():
+    """Intervals are two columns, numbers of the rule columns of their own."""
+    frame = witan.tally(BALLOTS, rule="calibrated").frame("pandas")
+
+    assert [*frame["candidate"]] == ["x", "y"]
+    assert frame["interval_low"][0] < frame["score"][0] < frame["interval_high"][0]
+    assert {"session", "rule", "p_best", "tier"} <= {*frame.columns}
+
+
+def test_a_verdict_has_a_row_for_each_text():
+    """Each criterion has its mean, its interval and its number of ballots."""
+    grades = {"moraine": dict.fromkeys(CRITERIA, 9)}
+    jury = [ScriptedModel(name, reviews=[Line(grades=grades)]) for name in ("u", "v")]
+    session = witan.judge("a moraine", jury, pass_mark=6)
+
+    frame = session.verdict.frame("pandas")
+    assert (len(frame), frame["clarity_mean"][0], frame["clarity_n_ballots"][0]) == (1, 9.0, 2)
+    assert "passed" in session.verdict._repr_markdown_()
+
+
+def test_a_session_has_a_row_for_each_seat():
+    """With its answer, what that took, and its standing."""
+    seats = [
+        ScriptedModel(name, answers=[f"{name} says so"], reviews=[Line(prefers=("ada",))])
+        for name in ("ada", "bob", "cyd")
+    ]
+    frame = witan.ask("Which?", seats, mode="best").frame("pandas")
+
+    assert [*frame["answer"]] == ["ada says so", "bob says so", "cyd says so"]
+    assert frame["rank"][0] == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_the_reader_chooses_the_library(library):
+    """Every row has every column; what a row lacks is missing."""
+    pytest.importorskip(library)
+    frame = make_frame([{"a": 1, "b": None}, {"a": 2, "c": "x"}], library)
+
+    assert type(frame).__module__.startswith(library)
+    assert frame.shape == (2, 3)
+
+
+def test_the_library_that_is_imported_is_taken():
+    """Whoever works with Arrow tables gets them, though pandas is installed."""
+    code = (
+        "import pyarrow; from witan.surfaces.frames import make_frame;"
+        "print(type(make_frame([{'a': 1}])).__module__)"
+    )
+    said = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert said.stdout.strip() == "pyarrow.lib"
+
+
+def test_an_unknown_library_is_refused():
+    """With those that there are, or how to install it."""
+    with pytest.raises(InvalidParameter, match="pandas or polars or pyarrow"):
+        make_frame([], "numpy")
+
+
+def test_what_is_within_becomes_columns():
+    """Names stand in one text; the level of an interval and other tuples are left out."""
+    interval = witan.stats.Interval(1.0, 2.0, 0.95)
+
+    assert flatten({"a": interval, "b": ("x", "y"), "c": (1, 2), "d": {"e": 3}}) == {
+        "a_low": 1.0,
+        "a_high": 2.0,
+        "b": "x, y",
+        "d_e": 3,
+    }

@@ -1,0 +1,74 @@
+"""Frozen dataclasses that set their fields by their slots are dataclasses like any other."""
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, dataclass, field, replace
+from inspect import signature
+
+import pytest
+
+from witan.core.slots import set_by_slots
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A dataclass as Python makes it."""
+
+    name: str
+    tags: list[str] = field(default_factory=list)
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError
+
+
+@set_by_slots
+@dataclass(frozen=True, slots=True)
+class Quick:
+    """The same, set by its slots."""
+
+    name: str
+    tags: list[str] = field(default_factory=list)
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError
+
+
+class TestSlots:
+    """What `set_by_slots` keeps."""
+
+    @pytest.mark.parametrize("arguments", [("a",), ("a", ["x"]), ("a", ["x"], 2.0)])
+    def test_fields_are_those_of_a_plain_dataclass(self, arguments):
+        """Arguments and defaults end in the same fields."""
+        plain, quick = Plain(*arguments), Quick(*arguments)
+
+        assert (quick.name, quick.tags, quick.weight) == (plain.name, plain.tags, plain.weight)
+        assert quick == Quick(*arguments) != Quick("b")
+
+    def test_factories_make_a_new_value_each_time(self):
+        """Two objects never share a default list."""
+        assert Quick("a").tags is not Quick("a").tags
+
+    def test_the_object_stays_frozen_and_checked(self):
+        """Nobody sets a field later, and what the class refuses is refused."""
+        with pytest.raises(FrozenInstanceError):
+            Quick("a").name = "b"
+        with pytest.raises(ValueError, match=r"^$"):
+            Quick("")
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'name'"):
+            Quick()
+
+    def test_copies_are_equal(self):
+        """Pickle, `copy` and `replace` give equal objects."""
+        quick = Quick("a", ["x"])
+
+        assert pickle.loads(pickle.dumps(quick)) == copy.copy(quick) == replace(quick)  # noqa: S301
+
+    def test_parameters_have_names_and_types(self):
+        """A signature names the parameters of the plain class, with their types."""
+        expected = {name: of.annotation for name, of in signature(Plain).parameters.items()}
+
+        assert {n: of.annotation for n, of in signature(Quick).parameters.items()} == expected

@@ -1,0 +1,237 @@
+"""Texts that were handed in before a jury: sheets, verdicts, records, and what is refused."""
+
+import json
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from councils import council, member
+from histories import send
+from juries import asked, overheard, sheets
+from witan import leaderboard
+from witan.deliberation import events as e
+from witan.deliberation.ports import REFERENCE, Price
+from witan.deliberation.record import session_from_json, session_to_json
+from witan.deliberation.session import Session
+from witan.errors import InvalidParameter, OverBudget, UnknownName
+from witan.history import History
+from witan.models.scripted import Line
+from witan.stats import Terms
+
+pytestmark = pytest.mark.anyio
+
+CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
+
+TEXTS = {"new.md": "The newer text says moraine.", "old.md": "The older text says glacier."}
+
+
+def grades(**words):
+    """A review that grades what holds a word, every criterion alike."""
+    return Line(grades={word: dict.fromkeys(CRITERIA, grade) for word, grade in words.items()})
+
+
+def jury(names="xyz", **words):
+    """Jurors of these names, who grade alike."""
+    return [member(name, reviews=[grades(**words)]) for name in names]
+
+
+async def judged(texts, seated=None, question=None, options=None, **what) -> Session:
+    """What a jury, which finds the newer text good and the older one bad, says of texts."""
+    seated = jury(moraine=9, glacier=3) if seated is None else seated
+    with anyio.fail_after(20):
+        async with council(seated, **(options or {})) as opened:
+            return await opened.judge(texts, question, seed=3, **what)
+
+
+class TestVerdict:
+    """Nobody answers; the jury grades, and the verdict follows."""
+
+    async def test_one_text_passes(self):
+        """Its session is complete, though there is one text and no final answer."""
+        session = await judged("So says the moraine.", pass_mark=6)
+
+        assert (session.status, session.missing, session.text) == ("complete", (), None)
+        assert session.verdict.decision == "passed"
+        assert session.verdict.reviewers == ("x", "y", "z")
+        assert not any(isinstance(event, e.AnswerStarted) for event in session.events)
+
+    async def test_of_two_texts_the_better_leads(self):
+        """By the names that they were given."""
+        session = await judged(TEXTS, expected="new.md")
+
+        assert (session.verdict.decision, session.verdict.leader) == ("passed", "new.md")
+        assert {name: answer.text for name, answer in session.answers.items()} == TEXTS
+
+    async def test_texts_without_names_are_numbered(self):
+        """In the order of the list."""
+        session = await judged([*TEXTS.values()])
+
+        assert [*session.answers] == ["text 1", "text 2"]
+
+    async def test_equal_texts_are_judged_once(self):
+        """Both have the grades of the one."""
+        session = await judged({"a": "moraine", "b": "moraine"}, pass_mark=6)
+
+        assert [len(shown) for shown in sheets(session).values()] == [1, 1, 1]
+        first, second = session.verdict.texts
+        assert first.overall == second.overall
+
+    async def test_too_few_ballots_are_no_verdict(self):
+        """The session says what is missing."""
+        silent = [member(name, reviews=["no"], repairs=["no"]) for name in "yz"]
+        session = await judged("moraine", [*jury("x", moraine=9), *silent], pass_mark=6)
+
+        assert session.verdict is None
+        assert session.status == "degraded"
+
+    async def test_a_lost_ballot_degrades_the_session(self):
+        """The verdict rests on the others."""
+        silent = member("z", reviews=["no"], repairs=["no"])
+        session = await judged("moraine", [*jury("wxy", moraine=9), silent], pass_mark=6)
+
+        assert session.status == "degraded"
+        assert session.verdict.reviewers == ("w", "x", "y")
+
+
+class TestSheets:
+    """Jurors see labels, and what belongs to the question."""
+
+    async def test_no_name_of_a_text_is_shown(self):
+        """Not even where it says which is new."""
+        heard = overheard(jury(moraine=9, glacier=3))
+        await judged(TEXTS, heard, "Which do you prefer?")
+
+        prompts = asked(heard, "review")
+        assert len(prompts) == 3
+        assert all("Which do you prefer?" in prompt for prompt in prompts)
+        assert not any(".md" in prompt for prompt in prompts)
+
+    async def test_a_name_that_is_a_word_is_not_masked(self):
+        """A text called ``the`` may say the."""
+        heard = overheard(jury(moraine=9))
+        await judged({"the": "the moraine"}, heard)
+
+        assert all("the moraine" in prompt for prompt in asked(heard, "review"))
+
+    async def test_a_reference_is_shown_as_one(self):
+        """And reviewers are told to hold the texts to it."""
+        heard = overheard(jury(moraine=9))
+        await judged("moraine", heard, files={REFERENCE: "It is a moraine."})
+
+        for prompt in asked(heard, "review"):
+            assert "It is a moraine." in prompt
+            assert "an answer that is right" in prompt
+
+    async def test_a_juror_of_the_name_of_a_text_judges_it(self):
+        """It is another, and gets another name."""
+        session = await judged({"x": "moraine"}, pass_mark=6)
+
+        assert [seat.name for seat in session.opening.jury] == ["x (2)", "y", "z"]
+        assert session.verdict.texts[0].overall.n_ballots == 3
+
+
+class TestRecord:
+    """The session is kept, resumed and judged again as every other."""
+
+    async def test_its_record_has_the_verdict(self):
+        """And is read as the same session."""
+        session = await judged("moraine", pass_mark=6)
+        record = session_to_json(session)
+
+        assert json.loads(record)["verdict"]["decision"] == "passed"
+        assert session_from_json(record) == session
+        assert session_from_json(record).verdict == session.verdict
+
+    async def test_it_is_resumed_where_it_stopped(self):
+        """Ballots that are in stay; only the others are asked."""
+        whole = await judged("moraine", pass_mark=6)
+        until = [event.kind for event in whole.events].index("ballot_cast") + 1
+        heard = overheard(jury(moraine=9))
+        async with council(heard, [member("chair")]) as opened:
+            resumed = await opened.resume(Session.of(whole.events[:until]))
+
+        assert resumed.verdict == whole.verdict
+        assert len(asked(heard, "review")) == 2
+
+    async def test_another_jury_judges_the_same_texts(self):
+        """By the same pass mark, without a final answer."""
+        first = await judged("moraine", pass_mark=6)
+        async with council(jury("uvw", moraine=2)) as opened:
+            again = await opened.rejudge(first)
+
+        assert (again.status, again.missing) == ("complete", ())
+        assert again.verdict.decision == "failed"
+        assert again.opening.parent == first.id
+
+    async def test_a_lost_juror_is_asked_again(self):
+        """In a session that keeps the other ballots."""
+        silent = member("z", reviews=["no"], repairs=["no"])
+        first = await judged("moraine", [*jury("xy", moraine=9), silent], pass_mark=6)
+        async with council(jury("xyz", moraine=9)) as opened:
+            again = await opened.retry(first)
+
+        assert again.status == "complete"
+        assert again.verdict.texts[0].overall.n_ballots == 3
+
+    async def test_its_texts_stand_on_leaderboards(self, tmp_path):
+        """Under their names, as systems that were compared."""
+        seated = [replace(seat, simulated=False) for seat in jury(moraine=9, glacier=3)]
+        session = await judged(TEXTS, seated)
+        with History.open(tmp_path / "history.sqlite") as history:
+            with history.recording() as recording:
+                send(recording, session.events)
+            found = leaderboard(history, Terms(min_sessions=1))
+
+        assert {line.model for line in found.lines} == set(TEXTS)
+
+
+class TestMoney:
+    """The plan knows the prompts, and the ceiling holds."""
+
+    async def test_the_plan_is_that_of_the_session(self):
+        """Nobody is asked for it."""
+        session = await judged(TEXTS, question="Which?")
+        async with council(jury()) as opened:
+            plan = opened.plan_judge(TEXTS, "Which?")
+
+        assert [replace(line, seat="") for line in plan.lines] == [
+            replace(line, seat="") for line in session.opening.plan.lines
+        ]
+
+    async def test_what_the_ceiling_cannot_hold_is_refused(self):
+        """Before anybody is called."""
+        dear = [replace(seat, price=Price(1e6, 1e6)) for seat in jury(moraine=9)]
+        with pytest.raises(OverBudget):
+            await judged("moraine", dear, options={"max_cost_usd": 0.01})
+
+
+class TestRefusals:
+    """What cannot be judged is named."""
+
+    @pytest.mark.parametrize(
+        ("texts", "said"),
+        [
+            ("  ", "the text text"),
+            ([], "1 to 26 texts"),
+            (["moraine"] * 27, "1 to 26 texts"),
+            ({"a": ""}, "the text a"),
+            (5, "a text, a list of texts, or a table"),
+            (b"moraine", "a text, a list of texts, or a table"),
+            ({" ": "moraine"}, "the name of a text"),
+        ],
+    )
+    async def test_no_text_and_too_many_are_refused(self, texts, said):
+        """With which one, and what is expected."""
+        with pytest.raises(InvalidParameter, match=said):
+            await judged(texts)
+
+    async def test_a_mark_without_grades_is_refused(self):
+        """Reviewers who only rank cannot say that a text is good."""
+        with pytest.raises(InvalidParameter, match="without grades no text can pass"):
+            await judged("moraine", options={"rubric_scoring": False}, pass_mark=6)
+
+    async def test_an_unknown_expected_text_is_named(self):
+        """Before anybody is called."""
+        with pytest.raises(UnknownName, match="newer"):
+            await judged(TEXTS, expected="newer.md")

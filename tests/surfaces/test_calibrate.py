@@ -1,0 +1,182 @@
+"""``witan calibrate``, its route and its page, black box."""
+
+import json
+
+import httpx2
+import pytest
+
+from desks import desk
+from lessons import lessons
+from markup import parsed
+from served import served
+from services import councils, write_config
+from witan import write_ballots
+from witan.history import History
+
+
+@pytest.fixture(scope="module")
+def cast():
+    """Five models and a person judge forty sessions."""
+    return [b for one in lessons(40, people=40) for b in one.ballots]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory, cast):
+    """A file of them."""
+    return write_file(tmp_path_factory.mktemp("lessons") / "lessons.jsonl", cast)
+
+
+def write_file(path, ballots):
+    write_ballots(ballots, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A history of the same, and of simulated sessions."""
+    path = tmp_path_factory.mktemp("history") / "history.sqlite"
+    with History.open(path) as history:
+        history.add(lessons(40, people=40), "lessons", "lessons")
+        history.add(lessons(5, first=900, simulated=True), "simulated", "simulated")
+    return path
+
+
+class TestCommand:
+    """Files and arguments in, text and JSON out."""
+
+    def test_the_conclusion_comes_first(self, witan, path):
+        """Then a table for leaders and one for pairs, and the scores."""
+        said = witan("calibrate", path, "--reviewers", "3")
+
+        assert said.status == 0
+        assert said.lines[0].startswith("do the probabilities hold? · 40 sessions · against rev")
+        assert said.lines[1].startswith("With 3 reviewers, leaders stated at ")
+        assert "3 reviewers, 2 others: 400 draws from 40 sessions" in said.out
+        assert [line for line in said.lines if line in ("Leaders", "Pairs", "Scores")] == [
+            "Leaders", "Pairs", "Scores",
+        ]  # fmt: skip
+
+    def test_json_says_how_it_was_drawn(self, witan, path):
+        """The seed gives the same numbers again."""
+        said, again = (
+            witan("calibrate", path, "--seed", "7", "--draws", "4", "--json").json for _ in range(2)
+        )
+
+        assert said == again
+        assert (said["seed"], said["against"], said["prior"]) == (7, "reviewers", "public")
+        assert said["panels"][0]["draws"] == 160
+        assert said["not_read"] == []
+
+    def test_without_a_file_the_history_counts(self, witan, path, place):
+        """Simulated sessions do not; a history has the ballots that its file had."""
+        kept = witan("calibrate", "--history", place, "--json").json
+
+        assert kept["sessions"] == 40
+        assert kept["panels"] == witan("calibrate", path, "--json").json["panels"]
+
+    def test_an_empty_history_says_so(self, witan, tmp_path):
+        """With the status of every count without ballots."""
+        place = tmp_path / "empty.sqlite"
+        History.open(place).close()
+
+        said = witan("calibrate", "--history", place)
+
+        assert said.status == 3
+        assert "there is no ballot to count" in said.err
+
+    @pytest.mark.parametrize(
+        ("options", "status", "said"),
+        [
+            (["--reviewers", "4"], 3, "the most is 5: draw 3 or fewer"),
+            (["--reviewers", "1"], 2, "whole numbers from 2 up"),
+            (["--reviewers", "many"], 2, "whole numbers from 2 up"),
+            (["--draws", "0"], 2, "--draws"),
+        ],
+    )
+    def test_what_cannot_be_drawn_is_refused(self, witan, path, options, status, said):
+        """With what would do."""
+        refused = witan("calibrate", path, *options)
+
+        assert refused.status == status
+        assert said in refused.err
+
+    @pytest.mark.parametrize(
+        ("against", "said"),
+        [("people", "led among people in"), ("truth", "led in truth in")],
+    )
+    def test_people_are_another_measure(self, witan, path, against, said):
+        """All five models may be drawn: none is held out."""
+        found = witan("calibrate", path, "--against", against)
+        measured = witan("calibrate", path, "--against", against, "--json").json
+
+        assert said in found.out
+        assert [panel["reviewers"] for panel in measured["panels"]] == [3, 5]
+        [tenth, *_] = measured["panels"][0]["p_beats"]["tenths"]
+        assert (tenth["expectation"] < tenth["probability"]) == (against == "people")
+
+    def test_lines_that_cannot_be_read_are_named(self, witan, tmp_path, cast):
+        """And the others are counted."""
+        file = write_file(tmp_path / "some.jsonl", cast)
+        file.write_text(file.read_text() + "nonsense\n")
+
+        assert len(witan("calibrate", file, "--json").json["not_read"]) == 1
+
+    def test_a_plot_has_a_diagram_for_each_number(self, witan, path, tmp_path):
+        """Each dot says its share and interval."""
+        plot = tmp_path / "plot.svg"
+        options = ["--against", "people", "--plot", plot]
+        assert witan("calibrate", path, *options).status == 0
+
+        root = parsed(plot.read_text())
+        assert {"3 reviewers", "5 reviewers"} <= {text.text for text in root.all("text")}
+        dots = [g.one("title").text for g in root.all("g") if g.attrs.get("role") == "img"]
+        assert len(dots) > 2
+        assert all(": expected " in dot and "interval" in dot for dot in dots)
+
+    def test_too_little_to_draw_is_an_error(self, witan, tmp_path, cast):
+        """One session has no share to plot."""
+        file = write_file(tmp_path / "one.jsonl", [b for b in cast if b.session == "lesson 3"])
+
+        assert witan("calibrate", file).status == 0
+        refused = witan("calibrate", file, "--plot", tmp_path / "plot.svg")
+        assert refused.status == 3
+        assert "no tenth has sessions enough" in refused.err
+
+
+class TestServer:
+    """The same over HTTP, and on the page."""
+
+    def test_ballots_that_are_sent_count(self, tmp_path, witan, path):
+        """As those of a file; without any, the history's."""
+        with History.open(tmp_path / "history.sqlite") as history:
+            history.add(lessons(12), "lessons", "lessons")
+            with served(councils(write_config(tmp_path), history)) as server:
+                url = f"{server.url}/api/calibrate"
+                sent = httpx2.post(url, json={"ballots": path.read_text(), "draws": 4}, timeout=60)
+                kept = httpx2.post(url, json={"reviewers": [3]}, timeout=60)
+
+        assert sent.json() == witan("calibrate", path, "--draws", "4", "--json").json
+        assert kept.json()["sessions"] == 12
+
+    def test_without_a_history_ballots_are_needed(self, tmp_path):
+        """The answer says why."""
+        with served(councils(write_config(tmp_path))) as server:
+            answer = httpx2.post(f"{server.url}/api/calibrate", json={}, timeout=20)
+
+        assert answer.status_code == 409
+        assert "keeps no history" in json.dumps(answer.json())
+
+    def test_the_page_shows_the_report_with_its_diagrams(self, tmp_path, path):
+        """Below the form; an empty form takes the history."""
+        with desk(tmp_path) as server, httpx2.Client(base_url=server.url, timeout=60) as browser:
+            root = parsed(browser.get("/calibrate").text)
+            answer = browser.post("/calibrate", data={"ballots": path.read_text()})
+            without = browser.post("/calibrate", data={"ballots": "", "reviewers": "2"})
+
+        assert {"against", "reviewers", "ballots"} <= {
+            each.attrs["name"] for tag in ("input", "select", "textarea") for each in root.all(tag)
+        }
+        page = parsed(answer.text)
+        assert page.one("h1").text.startswith("With 3 reviewers, leaders stated at")
+        assert len(page.all("svg")) == 2
+        assert "no ballot was sent" not in without.text

@@ -1,0 +1,359 @@
+"""``witan batch``, black box: a session per row and never two, under one ceiling, killed or not."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pages import ROOT
+from scripts import write_council, write_script
+from witan.history import History
+
+CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
+
+GRADES = {word: dict.fromkeys(CRITERIA, grade) for word, grade in {"moraine": 9, "ice": 3}.items()}
+
+
+def lines(text):
+    """JSON Lines as objects."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def write_rows(path, rows):
+    """Rows as JSON Lines."""
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A history of this test's own."""
+    return tmp_path / "history.sqlite"
+
+
+@pytest.fixture
+def jury(tmp_path, place):
+    """The options that seat three jurors, who like moraines."""
+    options = []
+    for name in ("xan", "yma", "zoe"):
+        path = write_script(tmp_path / f"{name}.toml", review=[{"grades": GRADES}])
+        options += ["--jury", f"script:{path}"]
+    return [*options, "--history", place]
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """Six rows of texts, of which four are good."""
+    words = ["moraine", "ice", "moraine", "moraine", "ice", "moraine"]
+    rows = [{"id": f"r{n}", "question": "Which?", "text": f"{w} {n}"} for n, w in enumerate(words)]
+    return write_rows(tmp_path / "texts.jsonl", rows)
+
+
+def n_sessions(place):
+    """The sessions of a history, and those of them that are interrupted."""
+    with History.open(place, reading=True) as history:
+        stored = [*history.sessions()]
+    return len(stored), sum(session.status == "interrupted" for session in stored)
+
+
+class TestRows:
+    """Each row is a session, whose result is a line of JSON."""
+
+    def test_texts_are_judged(self, witan, texts, jury, place):
+        """Each line has the verdict; the report has the share that passed."""
+        said = witan("batch", texts, *jury, "--pass-mark", 6)
+        results = {each["id"]: each for each in lines(said.out)}
+
+        assert said.status == 0
+        assert [results[f"r{n}"]["decision"] for n in range(6)] == [
+            "passed", "failed", "passed", "passed", "failed", "passed",
+        ]  # fmt: skip
+        assert results["r0"]["verdict"]["texts"][0]["overall"]["mean"] == 9
+        assert "67 % of the decided rows passed" in said.err
+        assert n_sessions(place) == (6, 0)
+
+    def test_questions_are_asked(self, witan, tmp_path, place):
+        """Each line has the final answer."""
+        rows = write_rows(tmp_path / "q.jsonl", [{"question": f"Why {n}?"} for n in range(3)])
+        said = witan("batch", rows, *write_council(tmp_path), "--history", place)
+
+        assert said.status == 0
+        assert [each["text"] for each in lines(said.out)] == ["All told: so."] * 3
+
+    @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+    def test_every_kind_of_file_is_read(self, witan, tmp_path, jury, kind):
+        """Columns are named; each of --text holds a text of that name."""
+        path = tmp_path / f"pairs.{kind}"
+        rows = [{"prompt": "Which?", "new": f"moraine {n}", "old": f"ice {n}"} for n in range(2)]
+        if kind == "parquet":
+            pq.write_table(pa.Table.from_pylist(rows), path)
+        elif kind == "json":
+            path.write_text(json.dumps(rows))
+        else:
+            cells = [",".join(rows[0]), *(",".join(row.values()) for row in rows)]
+            path.write_text("\n".join(cells))
+        columns = ["--column", "question=prompt", "--text", "new", "--text", "old"]
+        said = witan("batch", path, *columns, *jury, "--expected", "new")
+
+        assert said.status == 0
+        assert [each["leaders"] for each in lines(said.out)] == [["new"], ["new"]]
+
+    def test_equal_rows_are_a_session_each(self, witan, tmp_path, jury, place):
+        """What stands twice is judged twice, and not more often."""
+        rows = write_rows(tmp_path / "twice.jsonl", [{"text": "moraine"}] * 2)
+        for _ in range(2):
+            said = witan("batch", rows, *jury)
+
+        assert len({each["session"] for each in lines(said.out)}) == 2
+        assert n_sessions(place) == (2, 0)
+
+    def test_a_row_that_cannot_be_judged_stops_no_other(self, witan, tmp_path, jury):
+        """It is named with the reason, and the status is 3."""
+        rows = [{"text": "moraine"}, {"text": "  "}, {"text": "ice"}]
+        said = witan("batch", write_rows(tmp_path / "some.jsonl", rows), *jury)
+        results = sorted(lines(said.out), key=lambda each: each["row"])
+
+        assert said.status == 3
+        assert [each["status"] for each in results] == ["complete", "error", "complete"]
+        assert "the text text" in results[1]["error"]
+
+
+class TestAgain:
+    """Called again, it asks only for what is missing."""
+
+    def test_nothing_is_asked_twice(self, witan, texts, jury, place, tmp_path):
+        """The results are those of before, in a new file."""
+        first = witan("batch", texts, *jury, "--pass-mark", 6)
+        out = tmp_path / "again.jsonl"
+        again = witan("batch", texts, *jury, "--pass-mark", 6, "-o", out, "--json")
+
+        assert again.json["earlier"] == 6
+        key = lambda each: each["row"]  # noqa: E731
+        assert sorted(lines(out.read_text()), key=key) == sorted(lines(first.out), key=key)
+        assert n_sessions(place) == (6, 0)
+
+    def test_another_pass_mark_is_another_batch(self, witan, texts, jury, place):
+        """As its verdicts are."""
+        for mark in (6, 7):
+            witan("batch", texts, *jury, "--pass-mark", mark)
+
+        assert n_sessions(place) == (12, 0)
+
+    def test_a_new_row_is_added(self, witan, texts, jury, place):
+        """Wherever it stands in the file."""
+        witan("batch", texts, *jury)
+        texts.write_text(f'{{"text": "a moraine before"}}\n{texts.read_text()}')
+        said = witan("batch", texts, *jury)
+
+        assert len(lines(said.out)) == 7
+        assert n_sessions(place) == (7, 0)
+
+    @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+    def test_what_was_cut_off_goes_on(self, witan, tmp_path, place, ending):
+        """After kill -9 or Ctrl-C: no row is lost, none is double, ballots that came in stay."""
+        options = []
+        for number, name in enumerate(("xan", "yma", "zoe")):
+            review = [{"grades": GRADES, "seconds": 0.1 + 0.4 * number}]
+            path = write_script(tmp_path / f"{name}.toml", review=review)
+            options += ["--jury", f"script:{path}"]
+        rows = write_rows(tmp_path / "rows.jsonl", [{"text": f"moraine {n}"} for n in range(9)])
+        arguments = ["batch", rows, *options, "--history", place, "--concurrency", 3]
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-m", "witan", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        n_done = len([process.stdout.readline() for _ in range(3)])
+        time.sleep(0.3)
+        process.send_signal(ending)
+        _, err = process.communicate(timeout=20)
+        cut_off = n_sessions(place)[1]
+        said = witan(*arguments)
+
+        assert cut_off > 0
+        assert process.returncode == (130 if ending == signal.SIGINT else -signal.SIGKILL)
+        assert ending != signal.SIGINT or "the same command goes on" in err
+        assert said.status == 0
+        assert len(lines(said.out)) == 9
+        assert n_sessions(place) == (9, 0)
+        assert json.loads(said.out.splitlines()[0])["row"] <= n_done + 3
+
+
+def test_two_at_once_share_the_rows(witan, tmp_path, place):
+    """Nobody is asked for a row that another process has begun; together they do each once."""
+    options = []
+    for name in ("xan", "yma"):
+        path = write_script(tmp_path / f"{name}.toml", review=[{"grades": GRADES, "seconds": 0.2}])
+        options += ["--jury", f"script:{path}"]
+    rows = write_rows(tmp_path / "rows.jsonl", [{"text": f"moraine {n}"} for n in range(8)])
+    arguments = ["batch", rows, *options, "--history", place, "--concurrency", 2]
+    command = [sys.executable, "-m", "witan", *map(str, arguments)]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+        for _ in range(2)
+    ]
+    for process in both:
+        process.communicate(timeout=30)
+    again = witan(*arguments, "-o", tmp_path / "out.jsonl", "--json")
+    with History.open(place, reading=True) as history:
+        begun = [
+            event.kind
+            for session in history.sessions()
+            for event in session.events
+            if event.kind == "review_started"
+        ]
+
+    assert (again.status, again.json["earlier"]) == (0, 8)
+    assert n_sessions(place) == (8, 0)
+    assert len(begun) == 16
+
+
+@pytest.fixture
+def server():
+    """The address of a server of the OpenAI protocol that takes 20 ms for each call."""
+    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own file
+        [sys.executable, str(ROOT / "benchmarks/council_server.py"), "0.02"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+        process.terminate()
+
+
+@pytest.mark.slow
+def test_three_thousand_rows_survive_two_kills(witan, tmp_path, place, server):
+    """No row is lost, none is double, and no ballot that came in is asked for again."""
+    rows = [{"id": n, "text": f"Design {n}, of worth {n % 8 + 1}."} for n in range(3_000)]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    jury = [part for n in range(3) for part in ("--jury", f"m{n}={server}#model-{n}")]
+    arguments = ["batch", file, *jury, "--history", place, "--pass-mark", 6, "--concurrency", 12]
+    for n_rows in (500, 900):
+        with subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-m", "witan", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            for _ in range(n_rows):
+                assert process.stdout.readline()
+            process.kill()
+    out = tmp_path / "out.jsonl"
+    said = witan(*arguments, "-o", out, "--json")
+    results = lines(out.read_text())
+
+    assert said.status == 0
+    assert said.json["earlier"] >= 900
+    assert {each["id"] for each in results} == {str(n) for n in range(3_000)}
+    assert len({each["session"] for each in results}) == len(results) == 3_000
+    assert n_sessions(place) == (3_000, 0)
+
+
+class TestMoney:
+    """One ceiling holds for all rows, over all runs."""
+
+    @pytest.fixture
+    def priced(self, jury):
+        """The jury, of which each million tokens cost a dollar."""
+        seats = [each for each in jury if str(each).startswith("script:")]
+        return [*jury, *(part for seat in seats for part in ("--price", f"{seat}=1,1"))]
+
+    def test_a_dry_run_prints_the_bill(self, witan, texts, priced, place):
+        """And asks nobody."""
+        said = witan("batch", texts, *priced, "--dry-run", "--json")
+
+        assert (said.json["rows"], said.json["calls"]) == (6, 18)
+        assert 0 < said.json["expected_usd"] < said.json["worst_usd"]
+        assert n_sessions(place) == (0, 0)
+
+    def test_the_ceiling_is_never_crossed(self, witan, texts, priced, place):
+        """Rows beyond it are not begun; under a higher one they are."""
+        worst = witan("batch", texts, *priced, "--dry-run", "--json").json["worst_usd"] / 6
+        poor = witan("batch", texts, *priced, "--max-cost", 1.001 * worst, "--json")
+        spent = [each["cost_usd"] for each in lines(poor.out)]
+        rich = witan("batch", texts, *priced, "--max-cost", 12 * worst)
+
+        assert poor.status == 4
+        assert 0 < len(spent) < 6
+        assert sum(spent) <= 1.001 * worst
+        assert rich.status == 0
+        assert len(lines(rich.out)) == 6
+        assert n_sessions(place) == (6, 0)
+
+    def test_an_unknown_price_is_refused_under_a_ceiling(self, witan, texts, place):
+        """Each row says so, and nobody is asked."""
+        echo = "cmd:cat"
+        said = witan(
+            "batch", texts, "--jury", echo, "--jury", echo, "--max-cost", 1, "--history", place
+        )
+
+        assert said.status == 3
+        assert all("price" in each["error"] for each in lines(said.out))
+
+
+class TestRefusals:
+    """What is wrong, where, and what to do."""
+
+    @pytest.mark.parametrize(
+        ("content", "options", "words"),
+        [
+            ('{"prompt": "x"}', [], "has no question or text; name its columns"),
+            ('{"text": "x"}\n{"question": "y"}', [], ":2: has no text to judge"),
+            ('{"text": "x"}\n{"text', [], ":2"),
+            ('{"text": "x"}', ["--column", "id=number"], "has no column 'number'; it has text"),
+            ('{"question": "x", "text": "y"}', ["--text", "nope"], "has no column 'nope'"),
+            ('{"text": ["x"]}', [], "field 'text' is to be text"),
+            ('{"texts": ["x", null]}', [], "field 'texts' has an empty text"),
+            ("", [], "has no row"),
+            ('{"question": "x"}', ["--pass-mark", 6], "--pass-mark is for texts"),
+            ('{"text": "x"}', ["--mode", "best"], "--mode is for questions"),
+            ('{"text": "x"}', ["--column", "txt=y"], "write NAME=COLUMN"),
+            ('{"text": "x"}', ["-o", "nowhere/out.jsonl"], "cannot be written"),
+        ],
+    )
+    def test_misuse_is_named(self, witan, tmp_path, jury, content, options, words):
+        """Before anybody is asked."""
+        file = tmp_path / "rows.jsonl"
+        file.write_text(content)
+        said = witan("batch", file, *jury, *options)
+
+        assert said.status in (2, 3)
+        assert words in " ".join(said.err.split())
+
+    def test_the_data_set_is_not_overwritten(self, witan, texts, jury):
+        """By its own results."""
+        before = texts.read_text()
+        said = witan("batch", texts, *jury, "-o", texts)
+
+        assert said.status == 2
+        assert "is the data set itself" in said.err
+        assert texts.read_text() == before
+
+    def test_a_reader_that_leaves_ends_it(self, texts, jury):
+        """With 141 and without a traceback, as everywhere."""
+        command = [sys.executable, "-m", "witan", "batch", *map(str, (texts, *jury))]
+        with subprocess.Popen(  # noqa: S603 - our own interpreter
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.close()
+            assert process.stderr is not None
+            err = process.stderr.read()
+
+        assert process.returncode == 141
+        assert "Traceback" not in err
+
+    def test_a_missing_file_is_named(self, witan, jury):
+        """With why."""
+        said = witan("batch", "none.jsonl", *jury)
+
+        assert said.status == 2
+        assert "none.jsonl" in said.err

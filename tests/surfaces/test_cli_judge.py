@@ -1,0 +1,118 @@
+"""``witan judge``, black box: texts before a jury, exit statuses, records, and what is refused."""
+
+from io import BytesIO, TextIOWrapper
+
+import pytest
+
+from scripts import write_jury, write_script
+
+
+@pytest.fixture
+def jury(tmp_path):
+    """The options that seat three jurors, who like moraines."""
+    options = [part for seat in write_jury(tmp_path) for part in ("--jury", seat)]
+    return [*options, "--history", tmp_path / "history.sqlite"]
+
+
+@pytest.fixture
+def texts(tmp_path, monkeypatch):
+    """A good text and a bad one, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.md").write_text("It is the moraine.")
+    (tmp_path / "bad.md").write_text("It is the glacier.")
+
+
+@pytest.mark.usefixtures("texts")
+class TestStatus:
+    """The exit status is the decision."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "status", "words"),
+        [
+            (["good.md", "--pass-mark", 6], 0, "passed: 9.0"),
+            (["good.md", "--pass-mark", 9], 5, "too close to call: 9.0"),
+            (["bad.md", "--pass-mark", 8], 1, "failed: 3.0"),
+            (["bad.md"], 0, "3.0 (1.0 to 5.0) of 10"),
+            (["good.md", "bad.md"], 0, "passed: good.md leads clearly"),
+            (["bad.md", "good.md", "--expected", "bad.md"], 1, "bad.md was expected"),
+        ],
+    )
+    def test_it_says_what_was_decided(self, witan, jury, arguments, status, words):
+        """In the first sentence on standard output, and by its status."""
+        said = witan("judge", *arguments, *jury, "-q")
+
+        assert (said.status, said.err) == (status, "simulated\n")
+        assert words in said.out
+
+    def test_the_record_has_the_verdict(self, witan, jury):
+        """And the session is in the history, to be shown, counted and listed."""
+        said = witan("judge", "good.md", *jury, "--pass-mark", 6, "--json")
+        verdict = said.json["verdict"]
+        history = jury[-2:]
+        shown = witan("show", "last", *history)
+        counted = witan("recount", "last", "--without", "xan", "--level", 0.9, "--json", *history)
+
+        assert (verdict["decision"], verdict["text"]) == ("passed", "good.md")
+        assert verdict["texts"][0]["criteria"]["clarity"]["mean"] == 9
+        assert "passed: 9.0" in shown.out
+        assert "It is the moraine." in shown.out
+        assert counted.json["verdict"]["reviewers"] == ["yma", "zoe"]
+        assert counted.json["verdict"]["level"] == 0.9
+
+    def test_too_few_ballots_are_no_quorum(self, witan, tmp_path):
+        """Status 3, with the reason."""
+        options = []
+        for name in ("xan", "yma"):
+            path = write_script(tmp_path / f"{name}.toml", review=[{"text": "no"}])
+            options += ["--jury", f"script:{path}"]
+        said = witan("judge", "good.md", *options, "--pass-mark", 6, "--no-history")
+
+        assert said.status == 3
+        assert "cast no ballot" in said.err
+
+    def test_a_text_is_read_from_standard_input(self, witan, jury, monkeypatch):
+        """Its name is the dash."""
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"a moraine")))
+        said = witan("judge", "-", *jury, "--json")
+
+        assert said.json["answers"] == {"-": "a moraine"}
+
+    def test_a_plan_asks_nobody(self, witan, jury):
+        """One review for each juror, and no final answer."""
+        said = witan("judge", "good.md", "bad.md", *jury, "--plan", "--json")
+
+        assert said.json["calls"] == 3
+        assert {line["stage"] for line in said.json["lines"]} == {"review", "repair"}
+
+
+@pytest.mark.usefixtures("texts")
+class TestRefusals:
+    """What is wrong, where, and what to do."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ([], "Missing argument 'FILE...'"),
+            (["none.md"], "none.md cannot be read"),
+            (["good.md", "good.md"], "good.md is given twice"),
+            (["-", "good.md", "--reference", "-"], "standard input, -, can be read only once"),
+            (["good.md", "--pass-mark", 11], "11"),
+            (["good.md", "--expected", "other.md"], "other.md"),
+            (["good.md", "--pass-mark", 6, "--level", 0.4], "above 0.5"),
+            (["good.md", "--no-rubric-scoring"], "without grades no text can pass"),
+        ],
+    )
+    def test_misuse_is_named(self, witan, jury, arguments, words):
+        """With status 2 and without a call."""
+        said = witan("judge", *arguments, *jury)
+
+        assert said.status == 2
+        assert words in said.err
+
+    def test_an_empty_text_is_refused(self, witan, jury, tmp_path):
+        """By its name."""
+        (tmp_path / "empty.md").write_text(" \n")
+        said = witan("judge", "empty.md", *jury)
+
+        assert said.status == 2
+        assert "empty.md" in said.err

@@ -1,0 +1,56 @@
+"""``witan estimate``, its route and its page, black box."""
+
+import httpx2
+import pytest
+
+from desks import desk
+from lessons import lessons
+from markup import parsed
+from served import served
+from services import councils, write_config
+from witan import write_ballots
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Five models judge forty sessions, and a person twenty of them."""
+    file = tmp_path_factory.mktemp("lessons") / "lessons.jsonl"
+    write_ballots([b for one in lessons(40, people=20) for b in one.ballots], file)
+    return file
+
+
+def test_the_report_names_all_three_numbers(witan, path):
+    """The corrected one leads; its neighbours are the jury's and people's."""
+    said = witan("estimate", path)
+
+    assert said.status == 0
+    assert said.lines[0] == "how good are the systems? · 40 sessions · people's votes on 20"
+    assert said.lines[1].startswith("Corrected by people's votes, ")
+    for column in ("corrected", "jury alone", "people alone", "20 of 40"):
+        assert column in said.out
+
+
+def test_all_surfaces_say_the_same(witan, path, tmp_path):
+    """The route returns the command's JSON; the page shows the report below its form."""
+    said = witan("estimate", path, "--json").json
+    with served(councils(write_config(tmp_path))) as server:
+        sent = httpx2.post(
+            f"{server.url}/api/estimate", json={"ballots": path.read_text()}, timeout=60
+        )
+    with desk(tmp_path / "desk") as server, httpx2.Client(base_url=server.url) as browser:
+        page = browser.post("/estimate", data={"ballots": path.read_text()}, timeout=60)
+
+    assert sent.json() == said
+    assert parsed(page.text).one("h1").text.startswith("Corrected by people's votes")
+    assert (said["sessions"], said["people_sessions"], len(said["differences"])) == (40, 20, 10)
+
+
+def test_too_few_sessions_are_refused(witan, tmp_path):
+    """With the status of every count without ballots enough."""
+    file = tmp_path / "few.jsonl"
+    write_ballots([b for one in lessons(3) for b in one.ballots], file)
+
+    refused = witan("estimate", file)
+
+    assert refused.status == 3
+    assert "in 5 sessions" in refused.err

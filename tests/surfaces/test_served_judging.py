@@ -1,0 +1,122 @@
+"""Texts before the jury of a server: over HTTP, by MCP, on the page, and with a plan."""
+
+import httpx2
+import pytest
+
+from markup import parsed
+from mcp_clients import over_http, text_of
+from served import served
+from services import councils, write_config
+
+CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
+
+GRADES = {word: dict.fromkeys(CRITERIA, grade) for word, grade in {"moraine": 9, "ice": 3}.items()}
+
+TEXTS = {"texts": {"a": "It is the moraine."}, "pass_mark": 6}
+
+
+@pytest.fixture(scope="module")
+def anyio_backend():
+    """The event loop of the client."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server of three scripts, who like moraines."""
+    file = write_config(tmp_path_factory.mktemp("jury"), review=[{"grades": GRADES}])
+    with served(councils(file)) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server):
+    """A client of it."""
+    with httpx2.Client(base_url=server.url, timeout=20, follow_redirects=True) as opened:
+        yield opened
+
+
+class TestHttp:
+    """``POST /api/judge`` starts a session whose record has the verdict."""
+
+    def test_the_record_has_the_verdict(self, client):
+        """Where it ends within the wait, at once."""
+        reply = client.post("/api/judge", params={"wait": 20}, json=TEXTS)
+        verdict = reply.json()["verdict"]
+
+        assert reply.status_code == 200
+        assert (verdict["decision"], verdict["text"]) == ("passed", "a")
+        assert verdict["texts"][0]["overall"]["mean"] == 9
+
+    def test_a_plan_asks_nobody(self, client):
+        """One review for each reviewer."""
+        reply = client.post("/api/judge/plan", json=TEXTS)
+
+        assert reply.json()["calls"] == 3
+
+    @pytest.mark.parametrize(
+        ("more", "where"),
+        [
+            ({"texts": {}}, "texts"),
+            ({"pass_mark": 11}, "pass_mark"),
+            ({"members": ["ada"]}, "members"),
+            ({"options": {"mode": "best"}}, "options.mode"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, client, more, where):
+        """By its field; who judges has neither members nor a final answer."""
+        reply = client.post("/api/judge", json=TEXTS | more)
+
+        assert reply.status_code == 422
+        assert [fault["where"] for fault in reply.json()["faults"]] == [where]
+
+    def test_an_unknown_text_is_named(self, client):
+        """With those that there are."""
+        reply = client.post("/api/judge", json={**TEXTS, "expected": "b"})
+
+        assert reply.status_code in (404, 422)
+        assert "'b'" in reply.json()["detail"]
+
+
+class TestPage:
+    """A form takes texts, and the page of the session begins with the verdict."""
+
+    def test_texts_are_judged(self, client):
+        """Empty fields are no texts."""
+        form = {"text_1": "the moraine", "text_2": "the ice", "text_3": "", "question": "What?"}
+        started = client.post("/judge", data=form)
+        session = str(started.url).rsplit("/", 1)[1]
+        client.get(f"/api/sessions/{session}/result", params={"wait": 20})
+        text = client.get(f"/sessions/{session}").text
+
+        assert "passed: text 1 leads clearly" in text
+        assert text.index("passed: text 1") < text.index("the moraine")
+
+    def test_the_form_is_shown_again_with_what_is_wrong(self, client):
+        """And with what was filled in."""
+        reply = client.post("/judge", data={"text_1": "the moraine", "pass_mark": "high"})
+        page = parsed(reply.text)
+
+        assert reply.status_code == 422
+        assert "the moraine" in reply.text
+        assert page.one("input", id="pass_mark").attrs["aria-invalid"] == "true"
+
+    def test_a_plan_stands_above_the_form(self, client):
+        """The texts stay filled in."""
+        reply = client.post("/judge/plan", data={"text_1": "the moraine"})
+
+        assert "What a judgment would cost" in reply.text
+        assert "the moraine" in reply.text
+
+
+@pytest.mark.anyio
+async def test_a_tool_judges_texts(server):
+    """Its text begins with the decision, its result has the session."""
+    async with over_http(server.url) as client:
+        result = await client.call_tool("judge", TEXTS)
+        plan = await client.call_tool("judge", {**TEXTS, "plan": True})
+
+    assert not result.is_error, text_of(result)
+    assert "passed: 9.0" in text_of(result)
+    assert result.structured_content["text"].startswith("passed: 9.0")
+    assert plan.structured_content["worst_usd"] == 0

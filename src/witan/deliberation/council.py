@@ -12,7 +12,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import replace
 from math import inf
 from types import MappingProxyType
@@ -179,6 +179,11 @@ KEEPS_CEILING = (
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
+
+Slot = AbstractAsyncContextManager[None]
+"""A context that a session enters to call models."""
+
+NO_SLOT: Slot = nullcontext()
 
 UNPLANNED = Plan((), 0, 0.0)
 """The plan of an opening that is planned by what is made of it."""
@@ -398,12 +403,19 @@ class BaseCouncil:
         self._check_affordable(opening.plan, self.procedure.limits.max_cost_usd)
         return await apply_history(link_parent(opening, parent), self._teacher)
 
-    async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
+    async def resume(
+        self, session: Session, *, listener: Listener | None = None, slot: Slot = NO_SLOT
+    ) -> Session:
         """Resume an interrupted session; return a closed one as it is.
 
         It keeps to its own limits, and what is still to come costs no more than this council's
         ceiling either; once its ballots make a quorum, it goes on with what the ceiling allows. The
         listener gets the earlier events, too.
+
+        Parameters
+        ----------
+        slot
+            Entered before the session's time begins, and left once nobody is called any more.
 
         Raises
         ------
@@ -420,7 +432,7 @@ class BaseCouncil:
         if cast < session.opening.procedure.quorum:
             rest = plan_rest(self._update_prices(session))
             self._check_affordable(rest, self._ceiling(session.opening, spent), spent)
-        return await self._run(self._make_context(session.opening, session.events, listener))
+        return await self._run(self._make_context(session.opening, session.events, listener), slot)
 
     async def retry(
         self,
@@ -772,18 +784,15 @@ class BaseCouncil:
         free = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
         return [name for name in disproved_prices(earlier) if name in free]
 
-    async def _start_models(self, context: SessionContext) -> SessionContext:
-        """Start up the models of a session before its time begins."""
-        began = self._clock.seconds()
-        await self._preparation.prepare((*context.members, *context.reviewers, *context.chairmen))
-        took = self._clock.seconds() - began
-        return replace(context, deadline=context.deadline + took)
-
-    async def _run(self, context: SessionContext) -> Session:
+    async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
         """Run a session; unwrap what its listener raises."""
+        made = self._clock.seconds()
         try:
-            async with context.recorder.show_events():
-                return await run_stages(await self._start_models(context))
+            async with context.recorder.show_events(), slot:
+                seats = (*context.members, *context.reviewers, *context.chairmen)
+                await self._preparation.prepare(seats)
+                waited = self._clock.seconds() - made  # before its time begins
+                return await run_stages(replace(context, deadline=context.deadline + waited))
         except ExceptionGroup:
             if context.recorder.failure is None:
                 raise

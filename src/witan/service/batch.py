@@ -6,9 +6,10 @@ it has done, takes up what was interrupted, and asks the rest.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2s
 from math import fsum, inf
 from typing import Any, Literal
@@ -22,7 +23,7 @@ from witan.deliberation.events import SessionOpened
 from witan.deliberation.money import sum_known
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import REFERENCE
-from witan.deliberation.procedure import with_ceiling
+from witan.deliberation.procedure import Procedure, with_ceiling
 from witan.deliberation.retries import plan_rest
 from witan.deliberation.session import Session
 from witan.errors import (
@@ -31,10 +32,10 @@ from witan.errors import (
     HistoryError,
     InvalidParameter,
     OverBudget,
-    UnknownName,
     WitanError,
 )
 from witan.history import History
+from witan.history.database import blocks
 from witan.service.council import Council
 from witan.service.text import list_text
 
@@ -43,6 +44,9 @@ Status = Literal["complete", "degraded", "failed", "error"]
 QUESTION, TEXT, ID, CATEGORY = "question", "text", "id", "category"
 
 RIGHT = "reference"
+
+AT_ONCE = 100
+"""Sessions of earlier runs that are read at a time."""
 
 COLUMNS = (QUESTION, TEXT, "texts", RIGHT, CATEGORY, ID)
 """Fields of a row; its columns have these names unless others are given."""
@@ -367,6 +371,7 @@ class Batch:
         self._allowance = Allowance(options.max_cost_usd)
         self._results: list[RowResult] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
+        self._slots = anyio.Semaphore(options.concurrency)
         self._failure: HistoryError | OSError | None = None
 
     def plan(self, task: BatchRow) -> Plan:
@@ -403,35 +408,46 @@ class Batch:
     ) -> BatchReport:
         """Run every row that is not done; hand over each result once, those done before first."""
         began = anyio.current_time()
-        waiting: list[tuple[BatchRow, str]] = []
-        for task, name in zip(self.tasks, self.names, strict=True):
-            stored = await anyio.to_thread.run_sync(self._find, name)
-            if stored is not None:
-                await self._allowance.settle(name, stored.cost.committed_usd)
-            if stored is None or stored.status == "interrupted":
-                waiting.append((task, name))
-            else:
-                self._n_earlier += 1
-                self._finish(result_of(task, stored), on_result)
+        waiting: list[tuple[BatchRow, str, bool]] = []
+        for block in blocks([*zip(self.tasks, self.names, strict=True)], AT_ONCE):
+            for task, name, stored in await anyio.to_thread.run_sync(self._find_all, block):
+                if stored is not None:
+                    await self._allowance.settle(name, stored.cost.committed_usd)
+                if stored is None or stored.status == "interrupted":
+                    waiting.append((task, name, stored is None))
+                else:
+                    self._n_earlier += 1
+                    self._finish(result_of(task, stored), on_result)
 
         def tell() -> None:
             on_progress(self._progress(began, len(waiting)))
 
         tell()
-        send, receive = anyio.create_memory_object_stream[tuple[BatchRow, str]](inf)
+        send, receive = anyio.create_memory_object_stream[tuple[BatchRow, str, bool]](inf)
         with send:
             for each in waiting:
                 send.send_nowait(each)
-        async with anyio.create_task_group() as group:
-            for _ in range(min(self.options.concurrency, max(1, len(waiting)))):
-                group.start_soon(self._work, receive.clone(), on_result, tell, group.cancel_scope)
+        async with (
+            self._record(self.council.procedure) as council,
+            anyio.create_task_group() as group,
+        ):
+            # Twice as many as have a slot: while models reply, others open and close.
+            for _ in range(min(2 * self.options.concurrency, max(1, len(waiting)))):
+                work = partial(self._work, council, receive.clone(), on_result, tell)
+                group.start_soon(work, group.cancel_scope)
             receive.close()
         if self._failure is not None:
             raise self._failure
         return self._report(anyio.current_time() - began)
 
+    def _record(self, procedure: Procedure) -> Council:
+        """Make the council of the batch record its sessions, under this procedure."""
+        base = self.council
+        return base.vary(procedure, base.members, base.chairmen, self.history, base.jury)
+
     async def _work(
         self,
+        council: Council,
         receive: Any,
         on_result: Callable[[RowResult], None],
         tell: Callable[[], None],
@@ -439,9 +455,9 @@ class Batch:
     ) -> None:
         """Run rows until there are none, or the history or the reader of results fails."""
         with receive:
-            async for task, name in receive:
+            async for task, name, is_new in receive:
                 try:
-                    result = await self._run_row(task, name)
+                    result = await self._run_row(council, task, name, is_new=is_new)
                     if result is None:
                         self._n_unaffordable += 1
                     else:
@@ -452,12 +468,16 @@ class Batch:
                     scope.cancel()
 
     def _find(self, name: str) -> Session | None:
-        try:
-            return self.history.session(name)
-        except UnknownName:
-            return None
+        return self.history.session(name) if self.history.has_record(name) else None
 
-    async def _run_row(self, task: BatchRow, name: str) -> RowResult | None:
+    def _find_all(
+        self, rows: Sequence[tuple[BatchRow, str]]
+    ) -> list[tuple[BatchRow, str, Session | None]]:
+        return [(task, name, self._find(name)) for task, name in rows]
+
+    async def _run_row(
+        self, council: Council, task: BatchRow, name: str, *, is_new: bool
+    ) -> RowResult | None:
         """Run one row; None: there is no money left for it.
 
         Raises
@@ -465,20 +485,20 @@ class Batch:
         HistoryError
             If the history does not store it: no more is to be spent.
         """
-        stored = await anyio.to_thread.run_sync(self._find, name)
-        if stored is not None and stored.status != "interrupted":
-            return result_of(task, stored)  # another process was faster
-        before = 0.0 if stored is None else stored.cost.committed_usd
         try:
-            worst = self._worst(task, stored)
+            stored = None if is_new else await anyio.to_thread.run_sync(self._find, name)
+            if stored is not None and stored.status != "interrupted":
+                return result_of(task, stored)  # another process was faster
+            before = 0.0 if stored is None else stored.cost.committed_usd
+            opening = await self._open(council, task, name) if stored is None else stored.opening
+            worst = self._worst(opening.plan if stored is None else plan_rest(stored))
             if not await self._allowance.reserve(name, worst or 0.0):
                 return None
         except WitanError as error:
             return _failure(task, name, error)
         spent = worst or 0.0
-        self._n_running += 1
         try:
-            session = await self._hold_session(task, name, worst)
+            session = await self._hold_session(council, opening, stored, worst)
             spent = session.cost.committed_usd - before
             return result_of(task, session)
         except HistoryConflict as error:
@@ -491,15 +511,13 @@ class Batch:
             spent = (0.0 if stored is None else stored.cost.committed_usd) - before
             return _failure(task, name, error, spent)
         finally:
-            self._n_running -= 1
             with anyio.CancelScope(shield=True):
                 await self._allowance.settle(name, spent)
 
-    def _worst(self, task: BatchRow, stored: Session | None) -> float | None:
+    def _worst(self, plan: Plan) -> float | None:
         """The most that a row can still cost; None: nobody limits it."""
         if self.options.max_cost_usd is None:
             return None
-        plan = self.plan(task) if stored is None else plan_rest(stored)
         if plan.worst_usd is None:
             seats = list_text(plan.unpriced_seats)
             raise OverBudget(
@@ -508,24 +526,40 @@ class Batch:
             )
         return plan.worst_usd
 
-    async def _hold_session(self, task: BatchRow, name: str, worst: float | None) -> Session:
-        """Open the session of a row, unless it is there, and see it through."""
-        base = self.council
-        bounds = [usd for usd in (base.procedure.limits.max_cost_usd, worst) if usd is not None]
-        council = base.vary(
-            with_ceiling(base.procedure, min(bounds, default=None)),
-            base.members,
-            base.chairmen,
-            self.history,
-            base.jury,
-        )
-        async with council:
-            stored = await anyio.to_thread.run_sync(self._find, name)
-            if stored is None:
-                opening = await self._open(council, task, name)
+    async def _hold_session(
+        self,
+        council: Council,
+        opening: SessionOpened,
+        stored: Session | None,
+        worst: float | None,
+    ) -> Session:
+        """See a session through that is only opened, or stored; it costs no more than `worst`."""
+        base = self.council.procedure
+        bounds = [usd for usd in (base.limits.max_cost_usd, worst) if usd is not None]
+        ceiling = min(bounds, default=None)
+        if stored is None:
+            opening = replace(opening, procedure=with_ceiling(opening.procedure, ceiling))
+            try:
                 # Its name is taken before anybody is called: of two processes one goes on.
-                stored = await anyio.to_thread.run_sync(self._claim, opening)
-            return await council.resume(stored)
+                stored = await council.begin(opening)
+            except HistoryError:
+                stored = await anyio.to_thread.run_sync(self._find, opening.session)
+                if stored is None:
+                    raise
+        elif worst is not None:
+            async with self._record(with_ceiling(base, ceiling)) as limited:
+                return await limited.resume(stored, slot=self._slot())
+        return await council.resume(stored, slot=self._slot())
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncGenerator[None, None]:
+        """Hold the slot of a session that calls models."""
+        async with self._slots:
+            self._n_running += 1
+            try:
+                yield
+            finally:
+                self._n_running -= 1
 
     async def _open(self, council: Council, task: BatchRow, name: str) -> SessionOpened:
         if not task.texts:
@@ -541,18 +575,6 @@ class Batch:
             category=task.category,
             name=name,
         )
-
-    def _claim(self, opening: SessionOpened) -> Session:
-        """Store the opening of a session; one that another process stored first is returned."""
-        try:
-            with self.history.recording() as recording:
-                recording(opening)
-        except HistoryError:
-            stored = self._find(opening.session)
-            if stored is None:
-                raise
-            return stored
-        return Session.of([opening])
 
     def _finish(self, result: RowResult, on_result: Callable[[RowResult], None]) -> None:
         # A report needs neither answers nor grades of rows.

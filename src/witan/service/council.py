@@ -13,7 +13,7 @@ import anyio
 
 from witan.core.rules import RULES
 from witan.deliberation.calls import SessionContext
-from witan.deliberation.council import BaseCouncil
+from witan.deliberation.council import NO_SLOT, BaseCouncil, Slot
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.openings import Texts, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
@@ -348,7 +348,21 @@ class Council(BaseCouncil):
             if self._recorder is not None:
                 await self._recorder.close()
 
-    async def resume(self, session: Session, *, listener: Listener | None = None) -> Session:
+    async def begin(self, opening: SessionOpened) -> Session:
+        """Store an opening before any call; `resume` holds the session that it returns.
+
+        Raises
+        ------
+        HistoryError
+            If it is not stored, or a session has its name.
+        """
+        if self._recorder is not None:
+            await self._recorder.begin(opening)
+        return Session.of((opening,))
+
+    async def resume(
+        self, session: Session, *, listener: Listener | None = None, slot: Slot = NO_SLOT
+    ) -> Session:
         """Take up an interrupted session at its last finished seat; a closed one is returned.
 
         As of the base; what the history holds of the session is taken over. Where nothing comes of
@@ -356,7 +370,7 @@ class Council(BaseCouncil):
         """
         if self._recorder is not None and session.status == "interrupted":
             await self._recorder.claim(session)
-        return await super().resume(session, listener=listener)
+        return await super().resume(session, listener=listener, slot=slot)
 
     def _make_context(
         self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
@@ -365,8 +379,8 @@ class Council(BaseCouncil):
             listener = self._recorder.open_journal(opened.session, listener)
         return super()._make_context(opened, earlier, listener)
 
-    async def _run(self, context: SessionContext) -> Session:
-        session = await super()._run(context)
+    async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
+        session = await super()._run(context, slot)
         return session if self._recorder is None else await self._recorder.settle(session)
 
     @classmethod

@@ -55,6 +55,8 @@ class ResumedSession:
     ----------
     before
         The session as it was taken up.
+    recorded
+        How many of its events the recording has already.
 
     Attributes
     ----------
@@ -62,11 +64,11 @@ class ResumedSession:
         The number of its last event.
     """
 
-    def __init__(self, before: Session) -> None:
+    def __init__(self, before: Session, recorded: int = 0) -> None:
         self.before = before
         self.last = before.events[-1].seq
         self._events: list[Event] = []
-        self._released = 0
+        self._released = recorded
         self._progressed = False
 
     def take(self, event: Event) -> Sequence[Event]:
@@ -190,6 +192,7 @@ class SessionRecorder:
         self._history: History | None = None
         self._file_guard: FileGuard | None = None
         self._recordings: dict[str, Recording | None] = {}
+        self._begun: dict[str, Recording] = {}
         self._resumed: dict[str, ResumedSession] = {}
         self._journal: _Journal | None = None
         self._resuming: dict[str, _Journal] = {}
@@ -264,7 +267,9 @@ class SessionRecorder:
 
     def open_journal(self, session: str, listener: Listener | None) -> Listener:
         """Make the journal of a session, which shows it to this listener."""
-        recording = None if self._history is None else self._history.recording()
+        recording = self._begun.pop(session, None)
+        if recording is None and self._history is not None:
+            recording = self._history.recording()
         self._waited = False
         resumed = self._resumed.pop(session, None)
         journal = self._journal = _Journal(self, recording, listener, resumed, self._file)
@@ -284,10 +289,26 @@ class SessionRecorder:
             if self._failure is None and oldest is not None:
                 self._failure = oldest.failure
 
+    async def begin(self, opening: SessionOpened) -> None:
+        """Store the opening of a session, whose recording goes on when it is resumed.
+
+        Raises
+        ------
+        HistoryError
+            If it is not stored, or a session has this name.
+        """
+        if self._history is not None:
+            recording = self._history.recording()
+            recording.append(opening)
+            if not await recording.commit(self.commit_wait()):
+                await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
+            self._begun[opening.session] = recording
+
     async def claim(self, session: Session) -> None:
         """Take over the record of an interrupted session that is resumed, if the history has it."""
-        self._resumed[session.id] = ResumedSession(session)
-        if self._history is not None:
+        begun = session.id in self._begun
+        self._resumed[session.id] = ResumedSession(session, recorded=int(begun))
+        if self._history is not None and not begun:
             with suppress(UnknownName):
                 await anyio.to_thread.run_sync(self._history.claim, session.id)
 

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from witan.deliberation.ports import Call, Message, ignore_text
+from witan.deliberation.trace_context import TraceContext, within_trace
 from witan.errors import InvalidParameter, ModelError
 from witan.models.loop_guard import HOPS
 from witan.models.program import Program
@@ -200,6 +201,15 @@ class TestCircles:
 
         assert (one, two) == ("one", "two")
         assert re.fullmatch(r"program-[0-9a-f]{32}", own)
+
+    async def test_a_program_is_told_of_its_trace(self):
+        """By the variables that tools of OpenTelemetry read."""
+        with within_trace(TraceContext(f"00-{'a' * 32}-{'b' * 16}-01", "x=1")):
+            reply = await python(
+                "import os; print(os.environ['TRACEPARENT'], os.environ['TRACESTATE'])"
+            ).complete(call(), ignore_text)
+
+        assert re.fullmatch(rf"00-{'a' * 32}-(?!b{{16}})[0-9a-f]{{16}}-01 x=1\n", reply.text)
 
     async def test_a_program_that_holds_this_council_is_not_run(self, monkeypatch):
         """However its path is written; another one is."""

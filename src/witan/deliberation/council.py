@@ -81,6 +81,7 @@ from witan.deliberation.session import (
 )
 from witan.deliberation.texts import mask, masked_names
 from witan.deliberation.throttle import START, Throttles
+from witan.deliberation.trace_context import TRACE
 from witan.errors import InvalidParameter, NoCouncil, WitanError
 from witan.version import __version__
 
@@ -709,9 +710,8 @@ class BaseCouncil:
     ) -> SessionOpened:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
-        drawn = draw_seed(seed)
         check_category(category)
-        now = self._clock.now()
+        now, drawn = self._clock.now(), draw_seed(seed)
         self._n_asked += 1
         return SessionOpened(
             seq=1,
@@ -729,6 +729,7 @@ class BaseCouncil:
             witan=__version__,
             notes=self._seating_notes,
             category=category,
+            trace=TRACE.get(),
         )
 
     def _match_seats(

@@ -26,6 +26,7 @@ from witan.core.stats.calibration import Calibration
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Expense, Message, Seat, Stage, StoredAnswer
 from witan.deliberation.procedure import Mode, Procedure
+from witan.deliberation.trace_context import TraceContext
 
 Status = Literal["complete", "degraded", "failed"]
 
@@ -114,6 +115,8 @@ class SessionOpened(Event):
         Share of equally sure panels that had matched people by then; None: unknown.
     judging
         How the texts that were handed in are judged; None: none were.
+    trace
+        The trace of the client's request; None: it named none.
     """
 
     kind: ClassVar[str] = "session_opened"
@@ -138,6 +141,7 @@ class SessionOpened(Event):
     kept: int = 0
     calibration: Calibration | None = None
     judging: Judging | None = None
+    trace: TraceContext | None = None
 
     @property
     def members(self) -> tuple[Seat, ...]:

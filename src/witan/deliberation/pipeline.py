@@ -34,6 +34,7 @@ from witan.deliberation.reviews import RunningCount, review
 from witan.deliberation.session import Session
 from witan.deliberation.structure import read_structure
 from witan.deliberation.texts import DuplicateGroups, are_identical, group_duplicates, mask
+from witan.deliberation.trace_context import within_trace
 from witan.errors import ModelError
 
 PromptBuilder = Callable[[Member], tuple[Message, ...]]
@@ -418,6 +419,11 @@ class _Synthesis:
 
 async def run_stages(context: SessionContext) -> Session:
     """Answer, gate, review, count and synthesise; return the closed session."""
+    with within_trace(context.opening.trace):
+        return await _run_stages(context)
+
+
+async def _run_stages(context: SessionContext) -> Session:
     began = context.clock.seconds()
     answers = await answer(context)
     failed = gate(context, answers)

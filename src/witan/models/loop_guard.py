@@ -1,4 +1,4 @@
-"""Loop guard: the chain of councils behind a call, against self-membership."""
+"""What every call carries: the councils behind it, against self-membership, and its trace."""
 
 import os
 import re
@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
+
+from witan.deliberation.trace_context import call_trace
 
 HEADER = "Witan-Via"
 """The header by which a call says so: the servers, comma-separated, the first one first."""
@@ -43,10 +45,10 @@ def hops() -> tuple[str, ...]:
     return (*(read_hops(os.environ.get(VARIABLE, "")) or _inherited_value()), *HOPS.get())
 
 
-def hops_header() -> dict[str, str]:
-    """The header for this task's calls; empty without a server behind it."""
+def call_headers() -> dict[str, str]:
+    """The headers for one call of this task; may be empty."""
     named = hops()
-    return {HEADER: ", ".join(named)} if named else {}
+    return {**({HEADER: ", ".join(named)} if named else {}), **call_trace()}
 
 
 @cache

@@ -23,7 +23,7 @@ from anyio import move_on_after
 from witan.deliberation.ports import Call, Hear, Reply
 from witan.errors import ConfigError, InvalidParameter, ModelError
 from witan.models.connections import CONNECT_SECONDS, HEADERS, Connections, HttpReply, Post
-from witan.models.loop_guard import hops_header
+from witan.models.loop_guard import call_headers
 from witan.models.openai_replies import CompletionReader, is_transient, read_json, words_of
 from witan.models.providers import Redaction
 
@@ -444,7 +444,7 @@ class Endpoint:
 
     def post(self, body: bytes) -> Post:
         """One call with this body, on behalf of whoever makes it now."""
-        return Post(self._url, self._target, (*self._headers, *hops_header().items()), body)
+        return Post(self._url, self._target, (*self._headers, *call_headers().items()), body)
 
 
 def _parse_url(url: str) -> SplitResult:

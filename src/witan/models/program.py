@@ -16,6 +16,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from witan.core.escaping import is_blank
 from witan.deliberation.ports import Call, Hear, Message, Reply
+from witan.deliberation.trace_context import call_trace
 from witan.errors import InvalidParameter, ModelError
 from witan.models.loop_guard import VARIABLE, hops
 from witan.models.providers import Redaction
@@ -108,7 +109,11 @@ class Program:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**os.environ, VARIABLE: ", ".join((*hops(), self._mark))},
+                env={
+                    **os.environ,
+                    **{name.upper(): value for name, value in call_trace().items()},
+                    VARIABLE: ", ".join((*hops(), self._mark)),
+                },
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

@@ -21,7 +21,7 @@ from witan.core.escaping import is_blank
 from witan.deliberation.money import read_cost, read_tokens
 from witan.deliberation.ports import BilledFailure, Call, Hear, Message, Reply, Usage
 from witan.errors import MissingExtra, MissingKey, ModelError
-from witan.models.loop_guard import hops_header
+from witan.models.loop_guard import call_headers
 from witan.models.openai_compatible import broken_connection
 from witan.models.openai_replies import is_transient, words_of
 from witan.models.providers import Redaction
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def announce_in_options(provider: str, stack: AsyncExitStack) -> dict[str, Any]:
-    """Constructor options adding the loop guard; the stack closes them."""
+    """Constructor options adding our headers to every call; the stack closes them."""
     if provider != "cohere":
         return {}
     from pydantic_ai.models import create_async_http_client
@@ -47,26 +47,26 @@ def announce_in_options(provider: str, stack: AsyncExitStack) -> dict[str, Any]:
 
 
 def announce(provider: str, model: Any) -> None:
-    """Add the loop guard to an existing provider."""
+    """Add our headers to an existing provider."""
     if provider == "huggingface":
         model.client.headers = _CallHeaders()
 
 
 async def _add(request: "httpx.Request") -> None:
-    request.headers.update(hops_header())
+    request.headers.update(call_headers())
 
 
 class _CallHeaders(Mapping[str, str]):
     """Headers evaluated per task at each access."""
 
     def __getitem__(self, name: str) -> str:
-        return hops_header()[name]
+        return call_headers()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(hops_header())
+        return iter(call_headers())
 
     def __len__(self) -> int:
-        return len(hops_header())
+        return len(call_headers())
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,8 +470,8 @@ def _settings(model: "Model", call: Call) -> "ModelSettings":
         settings["temperature"] = call.options.temperature
     if call.options.reasoning_effort is not None:
         settings["thinking"] = call.options.reasoning_effort
-    if (hops := hops_header()) and "extra_headers" not in model.unsupported_settings:
-        settings["extra_headers"] = hops
+    if (headers := call_headers()) and "extra_headers" not in model.unsupported_settings:
+        settings["extra_headers"] = headers
     return settings
 
 

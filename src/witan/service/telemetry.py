@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from witan.deliberation import events as e
 from witan.deliberation.ports import Expense, Seat, SystemClock
 from witan.deliberation.recorder import Listener, skip_past_events
+from witan.deliberation.trace_context import TraceContext
 from witan.errors import MissingExtra
 from witan.version import __version__
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, Tracer
@@ -137,6 +139,7 @@ class _Session:
         self._seats = {seat.name: seat for seat in (*event.seats, *event.callable_seats)}
         self._root = self._tracer.start_span(
             "invoke_workflow witan",
+            context=_parent_context(event.trace),
             attributes={
                 "gen_ai.operation.name": "invoke_workflow",
                 "gen_ai.conversation.id": event.session,
@@ -208,6 +211,13 @@ class _Session:
             if status in ("failed", "interrupted"):
                 _fail(root, status)
             root.end()
+
+
+def _parent_context(trace: TraceContext | None) -> "Context | None":
+    """Return the span of the client that asked; None: the session is a trace of its own."""
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    return None if trace is None else TraceContextTextMapPropagator().extract(trace.fields())
 
 
 def _model(seat: Seat) -> str:

@@ -214,6 +214,15 @@ class TestCommandLine:
         assert len(receiving.spans) > 8
 
     @pytest.mark.slow
+    def test_its_span_belongs_to_the_trace_of_who_started_it(self, receiving, tmp_path):
+        """As the variable TRACEPARENT names it."""
+        parent = f"00-{'a' * 32}-{'b' * 16}-01"
+        self.demo(tmp_path, **receiving.environment, TRACEPARENT=parent)
+
+        assert {span.trace.hex() for span in receiving.spans} == {"a" * 32}
+        assert [span.parent.hex() for span in receiving.spans].count("b" * 16) == 1
+
+    @pytest.mark.slow
     def test_a_receiver_that_is_not_there_spoils_nothing(self, tmp_path):
         """The text comes, and it is said that spans were lost."""
         started = time.monotonic()

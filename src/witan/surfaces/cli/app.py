@@ -4,7 +4,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from types import MappingProxyType, TracebackType
 from typing import Any
@@ -165,7 +165,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _run(args: Sequence[str] | None) -> int:
     try:
-        status = cli.main(args=args, prog_name="witan", standalone_mode=False)
+        with _within_own_trace():
+            status = cli.main(args=args, prog_name="witan", standalone_mode=False)
     except click.Abort:
         return Status.INTERRUPTED
     except click.ClickException as error:
@@ -180,6 +181,15 @@ def _run(args: Sequence[str] | None) -> int:
         echo(f"witan: {clean(word_problem(error))}", err=True)
         return status_of(error)
     return status if isinstance(status, int) else Status.ANSWERED
+
+
+def _within_own_trace() -> AbstractContextManager[None]:
+    """Work for the trace that the variables TRACEPARENT and TRACESTATE name."""
+    if "TRACEPARENT" not in os.environ:
+        return nullcontext()
+    from witan.deliberation.trace_context import read_trace_variables, within_trace
+
+    return within_trace(read_trace_variables(os.environ))
 
 
 def _show_misuse(error: click.ClickException) -> None:

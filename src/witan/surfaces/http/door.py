@@ -23,6 +23,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
+from witan.deliberation.trace_context import TRACE, read_trace
 from witan.models.loop_guard import HEADER as VIA_HEADER
 from witan.models.loop_guard import MOST_HOPS, read_hops
 from witan.service.config.serve import ServeSettings, token_digests
@@ -253,6 +254,10 @@ class Door:
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
+        scope["witan.trace"] = read_trace(
+            headers.getlist("traceparent"), headers.getlist("tracestate")
+        )
+        TRACE.set(scope["witan.trace"])
         refused = self._refuse(scope, headers)
         if refused is not None:
             await refused(scope, receive, send)

@@ -25,6 +25,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 from starlette.routing import Route
 
+from witan.deliberation.trace_context import TRACE
 from witan.errors import Busy, UnknownName, WitanError
 from witan.service.config.serve import ServeSettings
 from witan.service.json_output import to_json
@@ -160,6 +161,7 @@ class _Handlers:
         # Over HTTP the door has written into the scope who asks; else it is whoever started us.
         request = context.request
         scope = {} if request is None else request.scope
+        TRACE.set(scope.get("witan.trace", TRACE.get()))  # its task serves many requests
         report = context.session.report_progress
         return ToolCall(
             self._service, scope.get("witan.client", LOCAL), scope.get("witan.hops", ()), report

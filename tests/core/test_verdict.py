@@ -202,7 +202,9 @@ class TestSeveralTexts:
 
 
 @pytest.mark.parametrize(("shared", "most"), [(0.2, 0.055), (0.35, 0.085)])
-@pytest.mark.parametrize("n_jurors", [3, 5, 9])
+@pytest.mark.parametrize(
+    "n_jurors", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (5, 9))]
+)
 def test_a_text_at_the_mark_seldom_passes(n_jurors, shared, most):
     """Noise 1.1 and severity .7, rounded grades: as often as the page on uncertainty says."""
     rng = np.random.default_rng(n_jurors)

@@ -18,7 +18,7 @@ TYPING = {"type", "$ref", "anyOf", "oneOf", "allOf", "const", "enum"}
 def document(tmp_path_factory):
     """The document as a server gives it, without its version."""
     folder = tmp_path_factory.mktemp("served")
-    with served(councils(write_config(folder))) as server, httpx2.Client() as client:
+    with served(councils(write_config(folder))) as server, httpx2.Client(timeout=60) as client:
         found = client.get(f"{server.url}/openapi.json").json()
     del found["info"]["version"]
     return found

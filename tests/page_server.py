@@ -61,7 +61,7 @@ class LiveServer:
         told = self.stream.messages_after(0)
         live = LivePage(
             (each.event for each in told),
-            revealed="reveal" in request.query_params,
+            show_names="reveal" in request.query_params,
             mark=self.stream.mark,
         )
         return HTMLResponse(render_live(live), headers={"Content-Security-Policy": PAGE_POLICY})
@@ -71,7 +71,7 @@ class LiveServer:
         after = self.stream.resume_point(last or request.query_params["after"])
         self.connections.append((last, request.query_params["after"]))
         self.cut.clear()
-        feed = Feed(partial(LivePage, revealed="reveal" in request.query_params))
+        feed = Feed(partial(LivePage, show_names="reveal" in request.query_params))
 
         async def body():
             async with aclosing(follow_live(self.stream, feed, after=after)) as pieces:

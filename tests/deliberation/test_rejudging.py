@@ -194,7 +194,7 @@ class TestRankings:
         record = json.loads(session_to_json(again))
         assert ["".join(group) for group in record["rankings"]["before"]] == ["c", "a", "b", "de"]
         assert ["".join(group) for group in record["rankings"]["now"]] == ["e", "b", "a", "cd"]
-        assert said.replace(">", "&gt;") in render_session(again, revealed=True)
+        assert said.replace(">", "&gt;") in render_session(again, show_names=True)
         assert "ranked before: " in render_session(again)
         assert said.replace(">", "&gt;") not in render_session(again)
         assert session_from_json(session_to_json(again)).rankings == again.rankings
@@ -293,7 +293,7 @@ class TestBlindness:
         page = render_session(again)
         assert "quill" not in page
         assert "the chairman is " in page
-        revealed = render_session(again, revealed=True)
+        revealed = render_session(again, show_names=True)
         assert revealed.count("quill is a juror too") == 1
 
     async def test_a_chairman_that_gets_another_name(self):

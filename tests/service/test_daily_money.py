@@ -186,9 +186,9 @@ class TestKilled:
         path.unlink()
         with Ledger(SystemClock(), path) as ledger:
             account = SessionReservation(ledger, ledger.reserve("ci", 1.0))
-            await account.await_record(session.id, recorded=True)
-            await account.await_record(session.id, recorded=False)
-            await account.await_record(session.id, recorded=True)
+            await account.await_record(session.id, is_recorded=True)
+            await account.await_record(session.id, is_recorded=False)
+            await account.await_record(session.id, is_recorded=True)
 
         assert await self._restarted(path, file, history) == 1.0
 
@@ -209,18 +209,18 @@ async def test_what_cannot_be_written_of_one_holds_no_other_up(tmp_path, caplog)
         ada, bob, cyd = (
             SessionReservation(ledger, ledger.reserve(name, 1.0)) for name in ("a", "b", "c")
         )
-        await ada.await_record("ada's", recorded=True)
+        await ada.await_record("ada's", is_recorded=True)
         path.rename(tmp_path / "away")
         path.mkdir()
         await bob.settle(None)
         assert "cannot be kept" in caplog.text
-        await ada.await_record("ada's", recorded=True)
+        await ada.await_record("ada's", is_recorded=True)
         with pytest.raises(HistoryError, match="cannot be kept"):
-            await cyd.await_record("cyd's", recorded=True)
-        await ada.await_record("ada's", recorded=True)
+            await cyd.await_record("cyd's", is_recorded=True)
+        await ada.await_record("ada's", is_recorded=True)
         path.rmdir()
         (tmp_path / "away").rename(path)
-        await cyd.await_record("cyd's", recorded=True)
+        await cyd.await_record("cyd's", is_recorded=True)
     with Ledger(SystemClock(), path) as after:
         assert [after.spent_usd(name) for name in "abc"] == [1.0, 0.0, 1.0]
         assert {left.session for left in after.left} == {"ada's", "cyd's"}

@@ -129,7 +129,7 @@ def two_rules(**fields):
 
 def file_of(chart):
     """The root of a chart as a file."""
-    return parsed(draw_chart(chart, framed=True)).one("svg")
+    return parsed(draw_chart(chart, with_frame=True)).one("svg")
 
 
 def texts(root):
@@ -638,7 +638,7 @@ class TestEveryChart:
     def test_a_name_is_text_alone(self, name):
         """It makes no element and no attribute, and steers nothing."""
         for chart in charts(name):
-            drawn = draw_chart(chart, framed=True)
+            drawn = draw_chart(chart, with_frame=True)
             assert {*elements(drawn)} <= ELEMENTS
             assert not {"\u202e", "\x00"} & {*drawn}
             values = {v for each in parsed(drawn).all() for v in each.attrs.values()}
@@ -666,7 +666,7 @@ class TestEveryChart:
 
     def test_a_page_draws_the_same_as_a_file_without_its_ground(self):
         """Both have one title and a description; only a file has a headline."""
-        page, file = (draw_chart(CHART, framed=framed) for framed in (False, True))
+        page, file = (draw_chart(CHART, with_frame=framed) for framed in (False, True))
 
         assert 'font-weight="bold"' in file
         assert 'font-weight="bold"' not in page
@@ -694,7 +694,7 @@ class TestFiles:
         text = save_chart(CHART, tmp_path / "chart.html").read_text(encoding="utf-8")
 
         assert text.startswith("<!doctype html>")
-        assert draw_chart(CHART, framed=True) in text
+        assert draw_chart(CHART, with_frame=True) in text
         assert "<script" not in text
         assert "src=" not in text
 

@@ -29,7 +29,7 @@ def picture(board: Board, *, width: int = 100, seconds: float = 0.0, **console) 
     out = StringIO()
     options = {"width": width, "height": 40, "force_terminal": False, **console}
     held = Console(file=out, **options)
-    panel = Panel(held, now=lambda: BEGAN + timedelta(seconds=seconds))
+    panel = Panel(held, clock=lambda: BEGAN + timedelta(seconds=seconds))
     panel.show(board)
     held.print(panel)
     return out.getvalue().splitlines()
@@ -39,7 +39,7 @@ def last_picture(board: Board) -> list[str]:
     """The lines that stay once the panel is closed."""
     out = StringIO()
     console = Console(file=out, width=100, height=40, force_terminal=True, color_system=None)
-    panel = Panel(console, now=lambda: BEGAN + timedelta(seconds=9))
+    panel = Panel(console, clock=lambda: BEGAN + timedelta(seconds=9))
     with panel:
         panel.show(board)
     return out.getvalue().rpartition("\x1b[2K")[2].replace("\x1b[?25h", "").splitlines()
@@ -125,7 +125,7 @@ class TestPicture:
     def test_before_the_session_it_says_what_it_waits_for(self):
         """Nothing is known yet but that a council is being seated."""
         out = StringIO()
-        panel = Panel(Console(file=out, width=80), now=lambda: BEGAN)
+        panel = Panel(Console(file=out, width=80), clock=lambda: BEGAN)
         Console(file=out, width=80).print(panel)
 
         assert out.getvalue() == "witan · seating the council · 0.0 s\n"
@@ -289,7 +289,7 @@ class TestPicture:
         for reviewer in ("a", "b", "c"):
             story.casts(f"{reviewer}: a > b > c")
         console = Console(file=StringIO(), width=120)
-        panel = Panel(console, now=lambda: BEGAN)
+        panel = Panel(console, clock=lambda: BEGAN)
         panel.show(board_after(story))
         options = console.options.update(width=120)
         options.encoding = "ascii"

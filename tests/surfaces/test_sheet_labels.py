@@ -108,7 +108,7 @@ class TestNewSessions:
         labels = SeatNames.of(session, veiled=True).labels
 
         veiled = parsed(render_session(session)).text
-        revealed = parsed(render_session(session, revealed=True)).text
+        revealed = parsed(render_session(session, show_names=True)).text
 
         assert f"of its ranking: {labels['dan']}" in veiled
         assert all(
@@ -125,7 +125,7 @@ class TestNewSessions:
         assert witan("ask", "Is it so?", *seats, "--mirrored", "--save", file).status == 0
         session = session_from_json(file.read_text(encoding="utf-8"))
 
-        page = parsed(render_session(session, revealed=True)).text
+        page = parsed(render_session(session, show_names=True)).text
 
         assert page.count("Its sheet, in order") == 3
         assert page.count("Its sheet turned round, in order") == 3

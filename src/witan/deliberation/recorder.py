@@ -87,12 +87,12 @@ class CallGuard(Protocol):
         """Take an event in."""
         ...
 
-    async def before_call(self, *, recorded: bool) -> None:
+    async def before_call(self, *, is_recorded: bool) -> None:
         """Prepare for a call; raise to forbid it.
 
         Parameters
         ----------
-        recorded
+        is_recorded
             All of the session so far is in a history.
         """
         ...
@@ -172,7 +172,7 @@ class Recorder:
             await self._next_round.wait()
             recorded = self._durable is not None and self._durable >= last
         if self._guard is not None:
-            await self._guard.before_call(recorded=recorded)
+            await self._guard.before_call(is_recorded=recorded)
 
     @asynccontextmanager
     async def show_events(self) -> AsyncGenerator[None, None]:

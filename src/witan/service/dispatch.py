@@ -48,18 +48,20 @@ class ServedSessions:
 
     def record(self, session: str) -> Session | None:
         """Return a session as it is recorded, running or stored; None: it came in as ballots."""
-        running, history = self.service.find_running(session), self.service.history
-        if running is None and history is not None and not history.has_record(session):
+        running_session, history = self.service.find_running(session), self.service.history
+        if running_session is None and history is not None and not history.has_record(session):
             return None
         return anyio.from_thread.run(self.service.record, session)
 
     def describe(self, session: Session) -> CouncilSession:
         """Add votes, descendants, and whether the session runs here."""
-        running = self.service.find_running(session.id)
+        running_session = self.service.find_running(session.id)
         record = describe_session(self.service.history, session)
-        if running is None:
+        if running_session is None:
             return record
-        return replace(record, under_way=running.under_way, record_problem=running.problem)
+        return replace(
+            record, under_way=running_session.under_way, record_problem=running_session.problem
+        )
 
     def whole_name(self, name: str) -> str:
         """Complete the name of a session, running or stored."""

@@ -76,20 +76,20 @@ class LocalCouncils:
     async def open(self, stack: AsyncExitStack) -> None:
         """Seat nobody: who sits depends on what is asked."""
 
-    def council(self, judging: CouncilRequest, ceiling: float | None = None) -> "Council":
+    def council(self, request: CouncilRequest, ceiling: float | None = None) -> "Council":
         """Seat the council of a request."""
         del ceiling  # whoever runs a command has no other than the configured one
         if self._demo is not None:
             return self._seat_once(self._seat_demo)
-        return self._seat_request(configured_settings(judging), judging)
+        return self._seat_request(configured_settings(request), request)
 
-    def council_of_jurors(self, judging: JuryRequest, ceiling: float | None = None) -> "Council":
+    def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> "Council":
         """Seat who judges stored answers: the chosen jurors, else the configured reviewers."""
         del ceiling
-        given = configured_settings(judging)
-        if jurors := judging.jury or judging.members:
+        given = configured_settings(request)
+        if jurors := request.jury or request.members:
             given |= {"members": jurors, "jury": ()}
-        return self._seat_request(given, judging)
+        return self._seat_request(given, request)
 
     def council_of(
         self, session: "Session", ceiling: float | None = None, max_cost_usd: float | None = None
@@ -114,11 +114,11 @@ class LocalCouncils:
                 self._say(note)
         return self._seated
 
-    def _seat_request(self, overrides: Mapping[str, Any], judging: JuryRequest) -> "Council":
+    def _seat_request(self, overrides: Mapping[str, Any], request: JuryRequest) -> "Council":
         from witan.service.sessions.councils import check_weights
 
-        council = self._seat_once(lambda: self._seat(overrides, profile=judging.profile))
-        check_weights(judging, council)
+        council = self._seat_once(lambda: self._seat(overrides, profile=request.profile))
+        check_weights(request, council)
         return council
 
     def _seat(
@@ -172,12 +172,12 @@ class LocalCouncils:
         return Council(self._demo.members, [self._demo.chairman], history=self._recorder)
 
 
-def configured_settings(judging: JuryRequest) -> dict[str, Any]:
+def configured_settings(request: JuryRequest) -> dict[str, Any]:
     """Return the seats and settings of a request as the configuration takes them."""
-    seats = {"members": judging.members, "jury": judging.jury, "chairmen": judging.chairman}
+    seats = {"members": request.members, "jury": request.jury, "chairmen": request.chairman}
     return {
         name: chosen for name, chosen in seats.items() if chosen
-    } | judging.options.values_given()
+    } | request.options.values_given()
 
 
 def _seat_settings(seat: "Seat") -> dict[str, Any]:

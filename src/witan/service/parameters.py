@@ -279,7 +279,7 @@ class Parameter:
         return f"--{self.doc.option or self.name.replace('_', '-')}"
 
 
-def parameters_of(declared: type[Parameters]) -> tuple[Parameter, ...]:
+def parameters_of(declaration: type[Parameters]) -> tuple[Parameter, ...]:
     """List the parameters that a dataclass declares, in its order; a group's in its place.
 
     Raises
@@ -287,36 +287,36 @@ def parameters_of(declared: type[Parameters]) -> tuple[Parameter, ...]:
     TypeError
         If a field has no `Doc`, or a type that no option could have.
     """
-    return _parameters(cast("Any", declared))
+    return _parameters(cast("Any", declaration))
 
 
 @cache
-def _parameters(declared: Any) -> tuple[Parameter, ...]:
-    hints = get_type_hints(declared, include_extras=True)
+def _parameters(declaration: Any) -> tuple[Parameter, ...]:
+    hints = get_type_hints(declaration, include_extras=True)
     result: list[Parameter] = []
-    for each in fields(declared):
+    for each in fields(declaration):
         kind, _ = _unwrap(hints[each.name])
         if isinstance(kind, type) and issubclass(kind, Parameters):
             result += (replace(inner, group=each.name) for inner in parameters_of(kind))
         else:
-            usual = declared.usual.get(each.name)
+            usual = declaration.usual.get(each.name)
             result.append(replace(_parameter(each, hints[each.name]), usual=usual))
     return tuple(result)
 
 
-def make_parameters(declared: type[P], values: Mapping[str, Any]) -> P:
+def make_parameters(declaration: type[P], values: Mapping[str, Any]) -> P:
     """Make a dataclass of parameters from their values by name, a group's among the others."""
     own: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
-    for each in parameters_of(declared):
+    for each in parameters_of(declaration):
         if each.name in values:
             holder = groups.setdefault(each.group, {}) if each.group else own
             holder[each.field] = values[each.name]
-    hints = get_type_hints(declared)
-    return declared(**own, **{name: hints[name](**held) for name, held in groups.items()})
+    hints = get_type_hints(declaration)
+    return declaration(**own, **{name: hints[name](**held) for name, held in groups.items()})
 
 
-def validate_parameters(declared: type[T], values: object) -> T:
+def validate_parameters(declaration: type[T], values: object) -> T:
     """Make the parameters that a dataclass declares from foreign data.
 
     Raises
@@ -329,7 +329,7 @@ def validate_parameters(declared: type[T], values: object) -> T:
     from pydantic import ValidationError
 
     try:
-        return cast("T", adapter_of(declared).validate_python(values))
+        return cast("T", adapter_of(declaration).validate_python(values))
     except ValidationError as error:
         if (refusal := refusal_in(error.errors(include_url=False))) is not None:
             raise refusal from None
@@ -351,34 +351,36 @@ def given_values(parameters: Parameters) -> dict[str, Any]:
     }
 
 
-def adapter_of(declared: object) -> "TypeAdapter[Any]":
+def adapter_of(declaration: object) -> "TypeAdapter[Any]":
     """Return what validates a type and writes its schema, made once."""
-    return _adapter(cast("Any", declared))
+    return _adapter(cast("Any", declaration))
 
 
 @cache
-def _adapter(declared: Any) -> "TypeAdapter[Any]":
+def _adapter(declaration: Any) -> "TypeAdapter[Any]":
     from pydantic import TypeAdapter
 
-    return TypeAdapter(declared)
+    return TypeAdapter(declaration)
 
 
-def _parameter(declared: Field[Any], hint: Any) -> Parameter:
+def _parameter(declaration: Field[Any], hint: Any) -> Parameter:
     hint, metadata = _unwrap(hint)
     docs = [each for each in metadata if isinstance(each, Doc)]
     if len(docs) != 1:
-        raise TypeError(f"{declared.name} needs one Doc, not {len(docs)}")
+        raise TypeError(f"{declaration.name} needs one Doc, not {len(docs)}")
     parsers = [each for each in metadata if isinstance(each, Parser)]
     hint, nullable = _without_none(hint, parsed=bool(parsers))
     kind, many = _element(hint)
     kind, inner = _unwrap(kind)
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     default = (
-        declared.default if declared.default_factory is MISSING else declared.default_factory()
+        declaration.default
+        if declaration.default_factory is MISSING
+        else declaration.default_factory()
     )
     return Parameter(
-        public_name(declared.name),
-        declared.name,
+        public_name(declaration.name),
+        declaration.name,
         str if choices else kind,
         docs[0],
         choices=tuple(map(str, choices)),

@@ -171,8 +171,8 @@ class SessionRedactor:
 
     __slots__ = ("_models", "words")
 
-    def __init__(self, opened: e.SessionOpened) -> None:
-        seats = (*opened.seats, *opened.jury, *opened.chairmen)
+    def __init__(self, opening: e.SessionOpened) -> None:
+        seats = (*opening.seats, *opening.jury, *opening.chairmen)
         self._models = public_names(seat.source for seat in seats)
         hidden = (form for seat in seats for form in _hide(seat))
         self.words = WordRedactor(self._models, hidden, (seat.name for seat in seats))
@@ -328,55 +328,56 @@ def why_unseated(error: WitanError) -> str:
 V = TypeVar("V")
 
 
-def redact_import(imported: SessionImport) -> tuple[SessionImport, Mapping[str, str]]:
+def redact_import(session_import: SessionImport) -> tuple[SessionImport, Mapping[str, str]]:
     """Redact an import; also map its names to public ones.
 
     It is the same object where there is nothing to hide.
     """
-    names = public_names(_names(imported))
+    names = public_names(_names(session_import))
     words = WordRedactor(names)
-    ballots = tuple(_ballot(ballot, names, words) for ballot in imported.ballots)
+    ballots = tuple(_ballot(ballot, names, words) for ballot in session_import.ballots)
     if not names:
-        same = all(map(_is_same, ballots, imported.ballots))
-        return (imported if same else replace(imported, ballots=ballots)), names
+        same = all(map(_is_same, ballots, session_import.ballots))
+        return (session_import if same else replace(session_import, ballots=ballots)), names
     shown = replace(
-        imported,
+        session_import,
         ballots=ballots,
-        answers=_rename_keys(imported.answers, names),
-        lengths=_rename_keys(imported.lengths, names),
+        answers=_rename_keys(session_import.answers, names),
+        lengths=_rename_keys(session_import.lengths, names),
         models={
-            name: names.get(who, who) for name, who in _rename_keys(imported.models, names).items()
+            name: names.get(who, who)
+            for name, who in _rename_keys(session_import.models, names).items()
         },
-        kept=_rename_keys(imported.kept, names),
-        repaired=_rename_each(imported.repaired, names),
+        kept=_rename_keys(session_import.kept, names),
+        repaired=_rename_each(session_import.repaired, names),
         took=tuple(
             replace(
                 took, seat=names.get(took.seat, took.seat), model=names.get(took.model, took.model)
             )
-            for took in imported.took
+            for took in session_import.took
         ),
     )
     return shown, names
 
 
-def _names(imported: SessionImport) -> Iterator[str]:
+def _names(session_import: SessionImport) -> Iterator[str]:
     """Yield every name in it, of seats and of models."""
-    for ballot in imported.ballots:
+    for ballot in session_import.ballots:
         yield ballot.reviewer
         yield from ballot.candidate_names()
         yield from ballot.positions or ()
         for candidate, author in (ballot.authors or {}).items():
             yield from (candidate, author)
     for group in (
-        imported.answers,
-        imported.lengths,
-        imported.models,
-        imported.kept,
-        imported.repaired,
+        session_import.answers,
+        session_import.lengths,
+        session_import.models,
+        session_import.kept,
+        session_import.repaired,
     ):
         yield from group
-    yield from imported.models.values()
-    for took in imported.took:
+    yield from session_import.models.values()
+    for took in session_import.took:
         yield from (took.seat, took.model)
 
 

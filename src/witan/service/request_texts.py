@@ -73,7 +73,9 @@ P = TypeVar("P", bound=Parameters)
 
 
 def read_texts(
-    declared: type[P], texts: Mapping[str, Sequence[str]], values: Mapping[str, Any] | None = None
+    declaration: type[P],
+    texts: Mapping[str, Sequence[str]],
+    values: Mapping[str, Any] | None = None,
 ) -> P:
     """Read parameters from texts; an empty text gives nothing.
 
@@ -85,9 +87,9 @@ def read_texts(
     values
         Parameters that are read already.
     """
-    read = parse_texts(declared, texts)
+    read = parse_texts(declaration, texts)
     try:
-        return adapter_of(declared).validate_python({**read, **(values or {})})  # type: ignore[no-any-return]
+        return adapter_of(declaration).validate_python({**read, **(values or {})})  # type: ignore[no-any-return]
     except ValidationError as error:
         [fault, *_] = error.errors(include_url=False)
         name = str(fault["loc"][0])
@@ -96,10 +98,12 @@ def read_texts(
         raise InvalidParameter(name, shown, words.removeprefix("is to be ")) from None
 
 
-def parse_texts(declared: type[Parameters], texts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def parse_texts(
+    declaration: type[Parameters], texts: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     """Parse the texts of parameters; those of a group stand in a table of their own."""
     result: dict[str, Any] = {}
-    for each in parameters_of(declared):
+    for each in parameters_of(declaration):
         if written := [text for text in texts.get(each.name, ()) if text.strip()]:
             holder = result.setdefault(each.group, {}) if each.group else result
             holder[each.name] = _read_texts(each, written)

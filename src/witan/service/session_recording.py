@@ -506,7 +506,7 @@ class _Journal:
         if self._listener is not None and not self._stopped:
             self._listener(event)
 
-    async def before_call(self, *, recorded: bool) -> None:
+    async def before_call(self, *, is_recorded: bool) -> None:
         """Let whoever guards the calls do so."""
         if isinstance(self._listener, CallGuard):
-            await self._listener.before_call(recorded=recorded)
+            await self._listener.before_call(is_recorded=is_recorded)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 AS_WRITTEN: Mapping[str, str] = MappingProxyType({})
 
 
-def leave_unredacted(imported: "SessionImport") -> "tuple[SessionImport, Mapping[str, str]]":
+def leave_unredacted(session_import: "SessionImport") -> "tuple[SessionImport, Mapping[str, str]]":
     """Return an import unredacted, for the operator of the history."""
-    return imported, AS_WRITTEN
+    return session_import, AS_WRITTEN
 
 
 @cache
@@ -131,7 +131,7 @@ def votes_beside(ballots: Sequence[Ballot]) -> list[Ballot]:
 
 def imported_outcomes(
     history: "History",
-    imported: "SessionImport",
+    session_import: "SessionImport",
     settings: Settings,
     *,
     without: Sequence[str] = (),
@@ -149,7 +149,7 @@ def imported_outcomes(
     names
         What the history has by another name than `held`, to that.
     """
-    cast = imported.ballots
+    cast = session_import.ballots
     reviewers = list(dict.fromkeys(ballot.reviewer for ballot in cast))
     for name in without:
         if name not in reviewers:
@@ -165,13 +165,13 @@ def imported_outcomes(
     if weighed or "learn" in (settings.prior, settings.rho):
         written = {shown: name for name, shown in names.items()}
         models = [written.get(name, name) for name in reviewers] if weighed else ()
-        learned = history.learn(models, without=imported.session)
+        learned = history.learn(models, without=session_import.session)
         graded = any(ballot.grades for ballot in ballots)
         settings = apply_lessons(settings, learned, "grades" if graded else "ranks")
         reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
         settings = replace(settings, reliability=reliability or settings.reliability)
     return [
-        replace(outcome, details={**outcome.details, "simulated": imported.simulated})
+        replace(outcome, details={**outcome.details, "simulated": session_import.simulated})
         for outcome in tally_sessions(ballots, settings)
     ]
 

@@ -174,7 +174,7 @@ class _Session:
         self,
         stage: str,
         name: str | None,
-        spent: Expense,
+        expense: Expense,
         number: int = 1,
         *,
         failure: str | None = None,
@@ -183,10 +183,10 @@ class _Session:
         if span is None:
             return
         known = {
-            "gen_ai.usage.input_tokens": spent.usage.input_tokens,
-            "gen_ai.usage.output_tokens": spent.usage.output_tokens,
-            "witan.cost_usd": spent.cost_usd,
-            "witan.attempts": spent.calls,
+            "gen_ai.usage.input_tokens": expense.usage.input_tokens,
+            "gen_ai.usage.output_tokens": expense.usage.output_tokens,
+            "witan.cost_usd": expense.cost_usd,
+            "witan.attempts": expense.calls,
         }
         span.set_attributes({key: value for key, value in known.items() if value is not None})
         if failure is not None:

@@ -247,11 +247,11 @@ def reliability_text(session: "Session") -> Iterator[str]:
     yield f"matched people on {number(100 * known.value, 0)}% of {pairs} at such agreement{within}"
 
 
-def verdict_text(approved: bool | None) -> str:
+def verdict_text(is_approved: bool | None) -> str:
     """Return the verdict in one word or a few."""
-    if approved is None:
+    if is_approved is None:
         return "neither approved nor rejected"
-    return "approved" if approved else "rejected"
+    return "approved" if is_approved else "rejected"
 
 
 def approval_text(approval: "Approval | None") -> Iterator[str]:

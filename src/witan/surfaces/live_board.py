@@ -172,19 +172,19 @@ class LiveLine:
         words, latest = self.words + starts, max(self.round, round_)
         return replace(self, words=words, inside_word=ends_inside, round=latest)
 
-    def write(self, state: State, text: str, spent: Expense, note: str = "") -> "LiveLine":
+    def write(self, state: State, text: str, expense: Expense, note: str = "") -> "LiveLine":
         """Return the seat once its text is complete."""
         return replace(
-            self.stop(state, spent, note),
+            self.stop(state, expense, note),
             words=len(text.split()),
             inside_word=False,
         )
 
-    def stop(self, state: State, spent: Expense, note: str = "") -> "LiveLine":
+    def stop(self, state: State, expense: Expense, note: str = "") -> "LiveLine":
         """Return the seat once it is done, well or not."""
-        took = spent if self.spent is None else self.spent
-        if self.spent is not None and spent.calls:
-            took = self.spent + spent
+        took = expense if self.spent is None else self.spent
+        if self.spent is not None and expense.calls:
+            took = self.spent + expense
         return replace(self, state=state, since=None, spent=took, note=note)
 
     def void(self, note: str) -> "LiveLine":

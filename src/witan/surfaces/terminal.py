@@ -28,11 +28,11 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(_printable(text, sys.stderr if err else sys.stdout), err=err, nl=nl)
 
 
-def page_through(text: str, *, coloured: bool) -> None:
+def page_through(text: str, *, has_colour: bool) -> None:
     """Show a text on a terminal through the reader's pager."""
     # Without it less shows escape codes in place of styles.
     os.environ.setdefault("LESS", "-R")
-    click.echo_via_pager(_printable(text, sys.stdout), color=coloured)
+    click.echo_via_pager(_printable(text, sys.stdout), color=has_colour)
 
 
 def ask(question: str) -> str:

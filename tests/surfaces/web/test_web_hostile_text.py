@@ -81,7 +81,7 @@ def pages(text: str) -> dict[str, str]:
         patches.append(live.patch())
     return {
         "stored": render_session(session),
-        "revealed": render_session(session, revealed=True),
+        "revealed": render_session(session, show_names=True),
         "saved": export_html(session),
         "under way": render_live(LivePage(told[:-1])),
         "patches": "".join(patches),
@@ -190,7 +190,7 @@ class TestCharacters:
         story = Story("ada", name).answers(**{"ada": "A.", name: "B."}).casts(f"ada: {name}")
         session = Session.of(story.abstains(name, "late"))
 
-        for page in (render_session(session, revealed=True), export_html(session)):
+        for page in (render_session(session, show_names=True), export_html(session)):
             assert not {"\x1b", "\u202e"}.intersection(page)
             assert "<b>" not in page
             assert "bob\\x1b[2J&lt;b&gt;\\u202e" in page

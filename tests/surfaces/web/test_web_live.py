@@ -48,7 +48,7 @@ def partials(patch: str) -> dict[str, Element]:
 
 def after(n: int, **options) -> LivePage:
     """The page after the first n events."""
-    return LivePage([*story()][:n], **{"revealed": True, "now": lambda: BEGAN, **options})
+    return LivePage([*story()][:n], **{"show_names": True, "clock": lambda: BEGAN, **options})
 
 
 def patched(live: LivePage, *events: e.Event) -> dict[str, Element]:
@@ -65,7 +65,7 @@ class TestPage:
 
     def test_every_member_has_a_lane(self):
         """It says what the member does, for how long, and how much it has written."""
-        root = parsed(render_live(after(4, now=lambda: EVENTS[3].at)))
+        root = parsed(render_live(after(4, clock=lambda: EVENTS[3].at)))
         lanes = root.all(class_="lane")
 
         assert [lane.one("h3").text for lane in lanes] == ["ada", "bob"]
@@ -91,7 +91,7 @@ class TestPage:
 
     def test_it_says_whose_number_that_is(self):
         """One that was taken up again has others; see `Stream.heard`."""
-        live = parsed(render_live(after(5, revealed=False, mark="9f31ab02"))).one(id="live")
+        live = parsed(render_live(after(5, show_names=False, mark="9f31ab02"))).one(id="live")
 
         assert live.attrs["hx-sse:connect"] == "/sessions/s1/live?after=5-9f31ab02"
 
@@ -103,7 +103,7 @@ class TestPage:
 
     def test_names_are_hidden_unless_asked_for(self):
         """Lanes are called by the labels that the answers will have."""
-        html = render_live(after(9, revealed=False))
+        html = render_live(after(9, show_names=False))
 
         names = [lane.one("h3").text for lane in parsed(html).all(class_="lane")]
         assert names == ["A", "B"]
@@ -117,7 +117,7 @@ class TestPage:
         answers = tuple(e.StoredAnswer(seat, f"{seat} said.") for seat in ("ada", "bob"))
         told = Story("ada", "bob", jury=jury, answers=answers, parent="s0", relation="rejudged")
 
-        root = parsed(render_live(LivePage([*told], revealed=True)))
+        root = parsed(render_live(LivePage([*told], show_names=True)))
 
         assert [lane.one("h3").text for lane in root.all(class_="lane")] == ["pat", "quin"]
         assert [card.text[-9:] for card in root.all(class_="answer")] == ["ada said.", "bob said."]
@@ -189,7 +189,7 @@ class TestPatches:
         told = Story("ada", "bob", "cyd", "dan").answers(ada="A.", bob="B.", cyd="C.")
         told.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
         before, root = (
-            parsed(render_live(LivePage(events, revealed=True, now=lambda: BEGAN)))
+            parsed(render_live(LivePage(events, show_names=True, clock=lambda: BEGAN)))
             for events in ([*told], [*told.casts("ada: bob > cyd")])
         )
 
@@ -238,7 +238,7 @@ class TestPatches:
 
 async def followed(stream: Stream, after: int) -> list[tuple[int, str]]:
     """Every message that a reader gets: number and data; a message without number is the end."""
-    feed = Feed(partial(LivePage, revealed=True))
+    feed = Feed(partial(LivePage, show_names=True))
     with anyio.fail_after(10):
         sent = [piece async for piece in follow_live(stream, feed, after=after)]
     text = b"".join(sent).decode()
@@ -290,7 +290,7 @@ class TestFollowing:
         """Texts that it shows the beginning of are written anew, not after what is there."""
         start = next(i for i, x in enumerate(EVENTS) if isinstance(x, e.SynthesisDelta))
         stream = stream_of(*EVENTS[:5], *EVENTS[6 : start + 1])
-        following = follow_live(stream, Feed(partial(LivePage, revealed=True)), after=0)
+        following = follow_live(stream, Feed(partial(LivePage, show_names=True)), after=0)
 
         patch = (await anext(following)).decode()
         await following.aclose()

@@ -42,7 +42,7 @@ def closed(**fields) -> Session:
 
 
 def page(session: Session, **options) -> Element:
-    return parsed(render_session(session, **{"revealed": True, **options})).one("main")
+    return parsed(render_session(session, **{"show_names": True, **options})).one("main")
 
 
 class TestTrust:
@@ -81,7 +81,7 @@ class TestTrust:
         story.tell(e.AnswerFailed, seat="cyd", reason="is lost", spent=spent())
         story.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
         told_of = story.closed("cyd did not answer: is lost", "dan did not answer: is lost")
-        root = page(Session.of(told_of), revealed=False)
+        root = page(Session.of(told_of), show_names=False)
 
         box = root.one(class_="shortfall")
         said = [each.text for each in box.all("li")]
@@ -162,7 +162,7 @@ class TestRetry:
         story.casts("ada: bob > cyd").abstains("bob", "late").casts("cyd: bob > ada")
         session = Session.of(story.closed("bob cast no ballot"))
 
-        root = page(session, revealed=False)
+        root = page(session, show_names=False)
 
         [box] = root.one("form", action="/sessions/s1/retry").all("input", type="checkbox")
         assert box.attrs["value"] == f"#{root.one(class_='shortfall').one('label').text}"
@@ -219,14 +219,14 @@ class TestVeil:
         story.closing("So.", chairman="xenon", labels={"A": "yttrium", "B": "xenon"})
         session = Session.of(story.closed("zinc did not answer", "yttrium cast no ballot"))
 
-        html = render_session(session, revealed=False).casefold()
+        html = render_session(session, show_names=False).casefold()
 
         assert not [name for name in names if name in html]
-        assert all(name in render_session(session, revealed=True) for name in names)
+        assert all(name in render_session(session, show_names=True) for name in names)
 
     def test_labels_are_those_of_the_closing_text(self):
         """[A] in the text, on the card, in the ranking and in the matrix is one answer."""
-        root = page(closed(), revealed=False)
+        root = page(closed(), show_names=False)
 
         cards = {card.one("h3").text: card for card in root.all("article", class_="answer")}
         assert list(cards) == ["A", "B", "C"]
@@ -238,14 +238,14 @@ class TestVeil:
 
     def test_the_order_of_the_seats_tells_nothing(self):
         """Cards and rows stand in the order of their labels."""
-        root = page(closed(), revealed=False)
+        root = page(closed(), show_names=False)
 
         rows = [r.one("th").text for r in root.one("table", class_="matrix").one("tbody").all("tr")]
         assert rows == ["A", "B", "C"]
 
     def test_revealing_is_a_link_and_voting_comes_first(self):
         """Without a script both can be followed; once revealed, hiding is offered."""
-        veil = page(closed(), revealed=False).one(class_="veil")
+        veil = page(closed(), show_names=False).one(class_="veil")
         links = [a.attrs["href"] for a in veil.all("a")]
 
         assert links == ["/sessions/s1/vote?seen=1", "/sessions/s1?reveal=1"]
@@ -256,8 +256,8 @@ class TestVeil:
         story = Story("ada-4", "bob").answers(**{"ada-4": "I am ada-4, so.", "bob": "No."})
         session = Session.of(story.casts("bob: ada-4").closed())
 
-        assert "ada-4" not in render_session(session, revealed=False)
-        assert "I am ada-4" in render_session(session, revealed=True)
+        assert "ada-4" not in render_session(session, show_names=False)
+        assert "I am ada-4" in render_session(session, show_names=True)
 
 
 class TestRanking:
@@ -312,7 +312,7 @@ class TestRanking:
         session = closed()
         again = session.recount(without=["bob", "cyd"])
 
-        root = page(session, recounted=again, without=("bob", "cyd"))
+        root = page(session, recount=again, without=("bob", "cyd"))
 
         said = root.one(class_="recounted")
         assert said.text.startswith("Another leader: bob leads")
@@ -323,7 +323,7 @@ class TestRanking:
     def test_a_recount_with_the_same_leader_says_so(self):
         """Nothing changes at the top."""
         session = closed()
-        root = page(session, recounted=session.recount("schulze"))
+        root = page(session, recount=session.recount("schulze"))
 
         assert root.one(class_="recounted").text.startswith("The same leader: ada leads")
 
@@ -332,7 +332,7 @@ class TestRanking:
         session = closed()
         again = session.recount(without=["bob", "cyd"])
         shown, counted = (
-            page(session, recounted=again, without=("bob", "cyd")),
+            page(session, recount=again, without=("bob", "cyd")),
             page(replace(session, outcome=again)),
         )
 
@@ -345,15 +345,15 @@ class TestRanking:
     def test_bars_are_spoken_of_where_there_are_any(self):
         """Schulze has no intervals, and its caption promises none."""
         session = closed()
-        drawn = page(session, recounted=session.recount("borda"))
-        bare = page(session, recounted=session.recount("schulze"))
+        drawn = page(session, recount=session.recount("borda"))
+        bare = page(session, recount=session.recount("schulze"))
 
         assert "Bars: 95% intervals" in drawn.one("figcaption").text
         assert "There are no intervals" in bare.one("figcaption").text
 
     def test_the_rule_is_switched_by_a_form(self):
         """It works without a script, keeps whose ballots are left out, and offers what can rank."""
-        root = page(closed(), recounted=closed().recount(without=["bob"]), without=("bob",))
+        root = page(closed(), recount=closed().recount(without=["bob"]), without=("bob",))
         form = root.one("form", class_="switch")
 
         assert (form.attrs["method"], form.attrs["action"]) == ("get", "/sessions/s1#ranking")
@@ -455,7 +455,7 @@ class TestMatrix:
 
     def test_a_row_can_be_left_out(self):
         """The link recounts without this reviewer; one that is left out says so."""
-        root = page(closed(), recounted=closed().recount(without=["bob"]), without=("bob",))
+        root = page(closed(), recount=closed().recount(without=["bob"]), without=("bob",))
         acts = [each.text for each in root.all(class_="row-act")]
 
         assert acts == ["without", "left out", "without"]
@@ -579,7 +579,7 @@ class TestStructure:
     def test_names_in_addresses_are_quoted(self):
         """A session may be called anything."""
         story = Story("ada", "bob", session="a/b?c #d").answers(ada="A.", bob="B.")
-        root = page(Session.of(story), revealed=False)
+        root = page(Session.of(story), show_names=False)
 
         assert root.one(class_="veil").all("a")[-1].attrs["href"] == (
             "/sessions/a%2Fb%3Fc%20%23d?reveal=1"
@@ -610,7 +610,7 @@ class TestRealSessions:
         before = [x for x in session.events if not isinstance(x, e.SynthesisDone | e.SessionClosed)]
 
         def cards(of: Session) -> list[str]:
-            return [card.text[:20] for card in page(of, revealed=False).all(class_="answer")]
+            return [card.text[:20] for card in page(of, show_names=False).all(class_="answer")]
 
         assert cards(Session.of(before)) == cards(session)
 
@@ -619,7 +619,7 @@ class TestRealSessions:
         session = closed()
         [outcome] = tally_sessions(session.ballots, Settings.of("borda"))
 
-        assert page(session, recounted=outcome).all("tr", id="ballot-2")
+        assert page(session, recount=outcome).all("tr", id="ballot-2")
 
     @pytest.mark.parametrize(
         ("juries", "simulated", "offered"),

@@ -68,7 +68,7 @@ def two() -> tuple[list[e.Event], list[e.Event]]:
 class TestTheOrderOfTheSeats:
     """Nothing that is sent follows it."""
 
-    @pytest.mark.parametrize("write", [render_session, partial(export_html, revealed=False)])
+    @pytest.mark.parametrize("write", [render_session, partial(export_html, show_names=False)])
     def test_cannot_be_read_off_the_page_of_a_session(self, two, write):
         """Anchors, numbers, rows, cards, ties, sentences and forms: not one letter differs."""
         one, other = (write(Session.of(events)) for events in two)
@@ -79,7 +79,9 @@ class TestTheOrderOfTheSeats:
     def test_has_a_legend_only_once_names_are_shown(self, two):
         """A row of labels without names would say nothing."""
         session = Session.of(two[0])
-        blind, open_ = (parsed(render_session(session, revealed=shown)) for shown in (False, True))
+        blind, open_ = (
+            parsed(render_session(session, show_names=shown)) for shown in (False, True)
+        )
 
         assert blind.all("ul", class_="legend") == []
         assert "[A]" in open_.one("ul", class_="legend").text
@@ -90,14 +92,14 @@ class TestTheOrderOfTheSeats:
         for events in two:
             session = Session.of(events)
             again = session.recount(rule="schulze", without=["bob"])
-            pages.append(render_session(session, recounted=again, without=("bob",)))
+            pages.append(render_session(session, recount=again, without=("bob",)))
 
         assert pages[0] == pages[1]
 
     def test_cannot_be_read_off_the_page_of_a_session_under_way(self, two):
         """Whenever it is opened."""
         for n in range(1, len(two[0])):
-            one, other = (render_live(LivePage(events[:n], now=lambda: BEGAN)) for events in two)
+            one, other = (render_live(LivePage(events[:n], clock=lambda: BEGAN)) for events in two)
             assert one == other
 
     @pytest.mark.anyio
@@ -107,7 +109,7 @@ class TestTheOrderOfTheSeats:
         for events in two:
             stream = Stream(lambda: 0.0)
             stream.mark = "0" * 8
-            feed = Feed(partial(LivePage, now=lambda: BEGAN))
+            feed = Feed(partial(LivePage, clock=lambda: BEGAN))
             pieces = []
             for each in events:
                 stream.take(each)
@@ -131,7 +133,7 @@ class TestTheChairman:
         """In notes, beside the final answer, and while it writes."""
         session = Session.of(two[0])
         at = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.SynthesisStarted))
-        live = parsed(render_live(LivePage(two[0][:at], now=lambda: BEGAN)))
+        live = parsed(render_live(LivePage(two[0][:at], clock=lambda: BEGAN)))
 
         assert "the chairman is a member" in render_session(session)
         assert live.one(id="writer").all("span")[0].text == "the chairman"
@@ -143,7 +145,7 @@ class TestLanes:
     def test_are_called_anew_where_labels_move_up(self, two):
         """A seat that failed gets none of the final answer's, so that all lanes change at once."""
         cast = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.BallotCast))
-        live = LivePage(two[0][: cast - 1], now=lambda: BEGAN)
+        live = LivePage(two[0][: cast - 1], clock=lambda: BEGAN)
         for each in two[0][cast - 1 : cast]:
             live.take(each)
         patched = parsed(f"<main>{live.patch()}</main>")
@@ -154,7 +156,7 @@ class TestLanes:
     def test_do_not_tell_a_name_while_it_is_written(self):
         """The end of a text waits for what follows, as that tells whether it is a name."""
         story = Story("gpt-4o", "bob").tell(e.AnswerStarted, seat="gpt-4o")
-        live = LivePage(story.events, now=lambda: BEGAN)
+        live = LivePage(story.events, clock=lambda: BEGAN)
         sent = ""
         text = "Well, as GPT-4o I should say that it is so, surely."
         for n, piece in enumerate(re.findall(r"..?", text)):

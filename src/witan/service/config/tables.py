@@ -157,8 +157,8 @@ def _field(setting: Parameter) -> Any:
     return (setting.kind if setting.parser is None else kind) | None, None
 
 
-def _fields(declared: type[Parameters]) -> dict[str, Any]:
-    return {each.name: _field(each) for each in parameters_of(declared)}
+def _fields(declaration: type[Parameters]) -> dict[str, Any]:
+    return {each.name: _field(each) for each in parameters_of(declaration)}
 
 
 _COUNTING = _fields(CountingSettings)

@@ -154,11 +154,11 @@ class ShowParameters(Parameters):
 
 
 @redacts(ImportedSession)
-def redact_imported_session(imported: ImportedSession) -> ImportedSession:
+def redact_imported_session(session: ImportedSession) -> ImportedSession:
     """Redact names and reasons; the outcome was counted under the names that clients see."""
-    why = None if imported.not_counted is None else redact_words(imported.not_counted)
-    redacted, _ = redact_import(imported.session_import)
-    return replace(imported, about=redact(imported.about), session_import=redacted, not_counted=why)
+    why = None if session.not_counted is None else redact_words(session.not_counted)
+    redacted, _ = redact_import(session.session_import)
+    return replace(session, about=redact(session.about), session_import=redacted, not_counted=why)
 
 
 @operation("show", get="/sessions/{session}", tag="sessions")
@@ -191,12 +191,12 @@ async def result(
     Where it is still under way after `wait` seconds, it is shown as far as it came: ask again.
     """
     whole = await service.service.resolve_session(parameters.session)
-    running = service.service.find_running(whole)
-    if running is not None:
+    running_session = service.service.find_running(whole)
+    if running_session is not None:
         with anyio.move_on_after(parameters.wait):
-            await running.wait_for_end()
-        if not running.under_way:
-            await running.wait_for_session()  # raises what ended it badly
+            await running_session.wait_for_end()
+        if not running_session.under_way:
+            await running_session.wait_for_session()  # raises what ended it badly
     return await _show(service, whole)
 
 
@@ -209,10 +209,10 @@ async def cancel(
     What came in is kept, and `resume` takes it up. A session that is over stays as it is.
     """
     whole = await service.service.resolve_session(request.session)
-    running = service.service.find_running(whole)
-    if running is not None:
-        running.cancel()
-        await running.wait_for_session()
+    running_session = service.service.find_running(whole)
+    if running_session is not None:
+        running_session.cancel()
+        await running_session.wait_for_session()
     return await _show(service, whole)
 
 

@@ -173,56 +173,56 @@ class Councils:
             jury=tuple(jury),
         )
 
-    def council(self, judging: CouncilRequest, ceiling: float | None = None) -> Council:
+    def council(self, request: CouncilRequest, ceiling: float | None = None) -> Council:
         """Return a council as it is asked for, whose session costs no more than the ceiling."""
-        base = self._base(judging.profile)
+        base = self._base(request.profile)
         seats = (*base.members, *base.jury)
-        jury = _find_members(judging.jury, seats) or base.jury
+        jury = _find_members(request.jury, seats) or base.jury
         # Who is chosen to judge answers nothing; who is chosen to answer judges nobody.
-        judges = {juror.name for juror in jury} if judging.jury else set()
+        judges = {juror.name for juror in jury} if request.jury else set()
         others = tuple(each for each in base.members if each.name not in judges)
-        members = _find_members(judging.members, seats) or others
+        members = _find_members(request.members, seats) or others
         if len(members) < 2:
             raise InvalidParameter("members", [m.name for m in members], "at least two seats")
         _check_jury(jury, members)
-        return self._vary(base, judging, members, jury, ceiling)
+        return self._vary(base, request, members, jury, ceiling)
 
-    def council_of_jurors(self, judging: JuryRequest, ceiling: float | None = None) -> Council:
+    def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> Council:
         """Seat those who judge stored answers: the chosen seats, or else the reviewers."""
-        base = self._base(judging.profile)
-        if judging.jury and judging.members:
+        base = self._base(request.profile)
+        if request.jury and request.members:
             expected = "none beside a jury: the answers are there"
-            raise InvalidParameter("members", list(judging.members), expected)
-        chosen = judging.jury or judging.members
+            raise InvalidParameter("members", list(request.members), expected)
+        chosen = request.jury or request.members
         jurors = _find_members(chosen, (*base.members, *base.jury)) or base.reviewers
         if len(jurors) < 2:
-            name = "jury" if judging.jury else "members"
+            name = "jury" if request.jury else "members"
             raise InvalidParameter(name, list(chosen), "at least two seats")
-        return self._vary(base, judging, jurors, (), ceiling)
+        return self._vary(base, request, jurors, (), ceiling)
 
     def _vary(
         self,
         base: Council,
-        judging: JuryRequest,
+        request: JuryRequest,
         members: tuple[Member, ...],
         jury: tuple[Member, ...],
         ceiling: float | None,
     ) -> Council:
         """Seat these of a council, with the chairmen and the procedure that are asked for."""
         seats = (*base.members, *base.jury)
-        if judging.chairman:
+        if request.chairman:
             known = {each.name: each for each in (*base.chairmen, *seats)}
-            _find_members(judging.chairman, (*known.values(),))
-            chairmen = tuple(known[name] for name in judging.chairman)
-        elif judging.members or judging.jury:
+            _find_members(request.chairman, (*known.values(),))
+            chairmen = tuple(known[name] for name in request.chairman)
+        elif request.members or request.jury:
             # Who was left out is no chairman either.
             absent = {each.name for each in seats} - {each.name for each in (*members, *jury)}
             chairmen = tuple(each for each in base.chairmen if each.name not in absent)
         else:
             chairmen = base.chairmen
-        procedure = _limit_cost(self._procedure(base, judging), ceiling)
+        procedure = _limit_cost(self._procedure(base, request), ceiling)
         council = base.vary(procedure, members, chairmen, self.history, jury)
-        check_weights(judging, council)
+        check_weights(request, council)
         return council
 
     def council_of(
@@ -287,23 +287,23 @@ class Councils:
         remedy = "ask another profile; demo can always be asked"
         raise NoCouncil(f"{which} cannot be seated: {base.problem}", remedy)
 
-    def _procedure(self, base: Council, judging: JuryRequest) -> Procedure:
-        if not (options := judging.options.values_given()):
+    def _procedure(self, base: Council, request: JuryRequest) -> Procedure:
+        if not (options := request.options.values_given()):
             return base.procedure
         check_options(options)
-        key = (judging.profile, json.dumps(options, sort_keys=True, default=str))
+        key = (request.profile, json.dumps(options, sort_keys=True, default=str))
         if key not in self._procedures:
-            profile = "" if judging.profile == DEMO else judging.profile
+            profile = "" if request.profile == DEMO else request.profile
             if len(self._procedures) >= MOST_PROCEDURES:
                 self._procedures.pop(next(iter(self._procedures)))
             self._procedures[key] = procedure_of(self._configure(profile, options))
         return self._procedures[key]
 
 
-def check_weights(judging: JuryRequest, council: Council) -> None:
+def check_weights(request: JuryRequest, council: Council) -> None:
     """Refuse a request's weight of somebody who does not review."""
     reviewers = [member.name for member in council.reviewers]
-    for name in judging.options.values_given().get("weights") or ():
+    for name in request.options.values_given().get("weights") or ():
         if name not in reviewers:
             raise UnknownName("reviewer", name, reviewers)
 
@@ -351,11 +351,13 @@ def _match_members(
     return tuple(each for each in result if each is not None) if None not in result else None
 
 
-def _missing_seats(opened: SessionOpened, members: Sequence[Member | SeatSpec]) -> tuple[Seat, ...]:
+def _missing_seats(
+    opening: SessionOpened, members: Sequence[Member | SeatSpec]
+) -> tuple[Seat, ...]:
     """Return seats of a session missing among the members, redacted."""
-    named = not opened.answers  # who judges stored answers may have another name at home
+    named = not opening.answers  # who judges stored answers may have another name at home
     known = {(member.name if named else "", member.source) for member in members}
-    absent = (s for s in opened.callable_seats if (s.name if named else "", s.source) not in known)
+    absent = (s for s in opening.callable_seats if (s.name if named else "", s.source) not in known)
     [shown] = redact_seats(dict.fromkeys(absent))
     return shown
 

@@ -76,11 +76,11 @@ class Seating(Protocol):
         """Seat who is seated before anybody asks."""
         ...
 
-    def council(self, judging: CouncilRequest, ceiling: float | None = None) -> "Council":
+    def council(self, request: CouncilRequest, ceiling: float | None = None) -> "Council":
         """Seat a council as it is requested, under a ceiling."""
         ...
 
-    def council_of_jurors(self, judging: JuryRequest, ceiling: float | None = None) -> "Council":
+    def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> "Council":
         """Seat who judges stored answers, or texts."""
         ...
 
@@ -208,17 +208,17 @@ def retry_job(
 
 
 def rejudge_job(
-    councils: Seating, session: Session, judging: CouncilRequest, hops: tuple[str, ...] = ()
+    councils: Seating, session: Session, request: CouncilRequest, hops: tuple[str, ...] = ()
 ) -> SessionJob:
     """Put the stored answers of a session before another jury."""
 
     async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
-        return await council.rejudge(session, seed=judging.seed, listener=listener)
+        return await council.rejudge(session, seed=request.seed, listener=listener)
 
     def plan(council: "Council") -> Plan:
         return plan_rejudgment(session, council.reviewers, council.chairmen, council.procedure)
 
-    seat = partial(councils.council_of_jurors, judging)
+    seat = partial(councils.council_of_jurors, request)
     return SessionJob(seat, hold, plan, hops, written="all")
 
 
@@ -439,14 +439,14 @@ class Service:
     async def rejudge(
         self,
         session: str,
-        judging: CouncilRequest,
+        request: CouncilRequest,
         *,
         client: Client = LOCAL,
         hops: tuple[str, ...] = (),
     ) -> RunningSession:
         """Put the stored answers of a session before another jury, in a session of its own."""
         record = await self._registry.session(session)
-        return await self._start(client, rejudge_job(self._seatings, record, judging, hops))
+        return await self._start(client, rejudge_job(self._seatings, record, request, hops))
 
     async def judge(
         self, request: JudgeRequest, client: Client = LOCAL, hops: tuple[str, ...] = ()
@@ -469,12 +469,12 @@ class Service:
         return plan_retry(record, tuple(seats) or None, limits), limits.max_cost_usd
 
     async def plan_rejudge(
-        self, session: str, judging: CouncilRequest
+        self, session: str, request: CouncilRequest
     ) -> tuple[Plan, float | None]:
         """Plan another jury, and its ceiling."""
         record = await self._registry.session(session)
-        council = self._seatings.council_of_jurors(judging)
-        plan = rejudge_job(self._seatings, record, judging).plan(council)
+        council = self._seatings.council_of_jurors(request)
+        plan = rejudge_job(self._seatings, record, request).plan(council)
         return plan, council.procedure.limits.max_cost_usd
 
     async def session(self, name: str) -> Session:
@@ -504,13 +504,13 @@ class Service:
         """Begin no more sessions; let those under way end, and break off what lasts longer."""
         self.draining = True
         with anyio.move_on_after(seconds):
-            for running in [*self._held]:
-                await running.wait_for_end()
+            for running_session in [*self._held]:
+                await running_session.wait_for_end()
         with anyio.CancelScope(shield=True):
-            for running in [*self._held]:
-                running.cancel()
-            for running in [*self._held]:
-                await running.wait_for_end()
+            for running_session in [*self._held]:
+                running_session.cancel()
+            for running_session in [*self._held]:
+                await running_session.wait_for_end()
 
     async def _forget_expired_hourly(self, scope: anyio.CancelScope) -> None:
         history = self.history
@@ -549,24 +549,24 @@ class Service:
 
     async def _start(self, client: Client, job: SessionJob) -> RunningSession:
         self._check_places()
-        running = RunningSession(client, Stream(self._clock.seconds))
-        self._held.add(running)
+        running_session = RunningSession(client, Stream(self._clock.seconds))
+        self._held.add(running_session)
         with ExitStack() as undo:
-            undo.callback(running.close)
-            undo.callback(self._held.discard, running)
+            undo.callback(running_session.close)
+            undo.callback(self._held.discard, running_session)
             council, account = await self._admit(client, job)
             undo.pop_all()
-        self._tasks.start_soon(self._hold, running, council, job, account)
-        self._tasks.start_soon(running.stream.pace)
+        self._tasks.start_soon(self._hold, running_session, council, job, account)
+        self._tasks.start_soon(running_session.stream.pace)
         with ExitStack() as undo:
-            undo.callback(running.cancel)
-            await running.wait_for_name()
+            undo.callback(running_session.cancel)
+            await running_session.wait_for_name()
             undo.pop_all()
-        return running
+        return running_session
 
     async def _admit(self, client: Client, job: SessionJob) -> "tuple[Council, SessionReservation]":
         """Seat a council and reserve money for its session."""
-        most = self._client_limits.ceiling(client)
+        most = self._client_limits.session_ceiling(client)
         council = job.seat(most)
         if client.daily_usd is not None:
             plan = job.plan(council)
@@ -590,7 +590,7 @@ class Service:
 
     async def _hold(
         self,
-        running: RunningSession,
+        running_session: RunningSession,
         council: "Council",
         job: SessionJob,
         account: SessionReservation,
@@ -599,42 +599,49 @@ class Service:
         session: Session | None = None
         failure: Exception | None = None
         try:
-            guard = contain_errors(_log, "a session failed within", passing=WitanError)
-            with guard as mishap, running.scope:
+            guard = contain_errors(_log, "a session failed within", reraise=WitanError)
+            with guard as mishap, running_session.scope:
                 async with council:
-                    listener = self._listener(running, account)
+                    listener = self._listener(running_session, account)
                     session = await job.hold(council, listener, account)
             failure = mishap.failure
         except HistoryError as error:
-            if len(running.stream) and running.stream.is_closed:
-                running.record_failure = error  # it was held; only its record is elsewhere
+            if len(running_session.stream) and running_session.stream.is_closed:
+                running_session.record_failure = error  # it was held; only its record is elsewhere
             else:
                 failure = error
         except WitanError as error:
             failure = error
         finally:  # also where the service itself is cancelled
-            any_event = session is not None or len(running.stream)
+            any_event = session is not None or len(running_session.stream)
             try:
-                await account.settle((session or running.record) if any_event else None)
+                await account.settle((session or running_session.record) if any_event else None)
             finally:
-                self._held.discard(running)
-                running.close(session, failure)
-                notify_over(self._observers, running)
-                self._registry.retire_session(running)
+                self._held.discard(running_session)
+                running_session.close(session, failure)
+                notify_over(self._observers, running_session)
+                self._registry.retire_session(running_session)
 
-    def _listener(self, running: RunningSession, account: SessionReservation) -> Listener:
-        watchers = [watch_session(observer, running) for observer in self._observers]
-        listeners = [running.take, lambda _: self._registry.keep_session(running), *watchers]
-        return _SessionListener(running, account, listeners)
+    def _listener(self, running_session: RunningSession, account: SessionReservation) -> Listener:
+        watchers = [watch_session(observer, running_session) for observer in self._observers]
+        listeners = [
+            running_session.take,
+            lambda _: self._registry.keep_session(running_session),
+            *watchers,
+        ]
+        return _SessionListener(running_session, account, listeners)
 
 
 class _SessionListener:
     """Tells all who hear of a session; and its account, before something is called."""
 
     def __init__(
-        self, running: RunningSession, account: SessionReservation, listeners: Sequence[Listener]
+        self,
+        running_session: RunningSession,
+        account: SessionReservation,
+        listeners: Sequence[Listener],
     ) -> None:
-        self._running, self._account = running, account
+        self._running, self._account = running_session, account
         self._listeners = listeners
 
     def __call__(self, event: Event) -> None:
@@ -642,9 +649,9 @@ class _SessionListener:
         for listener in self._listeners:
             listener(event)
 
-    async def before_call(self, *, recorded: bool) -> None:
+    async def before_call(self, *, is_recorded: bool) -> None:
         """Say that something is called."""
-        await self._account.await_record(self._running.id, recorded=recorded)
+        await self._account.await_record(self._running.id, is_recorded=is_recorded)
 
 
 def make_councils(
@@ -679,18 +686,18 @@ async def open_service(
     settings: "ServeSettings",
     observers: Sequence[Observer] = (),
     *,
-    spent: Path | None = None,
+    spending_path: Path | None = None,
 ) -> AsyncGenerator[Service, None]:
     """Open the service that a server serves; it sends spans where the environment says so.
 
     Parameters
     ----------
-    spent
+    spending_path
         Where it is kept what clients have spent; None: nowhere.
     """
     from witan.service.telemetry import SpanExport, Spans, is_configured
 
-    with Ledger(SystemClock(), spent) as ledger:
+    with Ledger(SystemClock(), spending_path) as ledger:
         exporting = SpanExport() if is_configured() else None
         spans = [] if exporting is None else [Spans(exporting.provider)]
         try:

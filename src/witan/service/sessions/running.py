@@ -37,26 +37,26 @@ class ContainedError:
 def contain_errors(
     log: Logger,
     words: str,
-    *about: object,
+    *arguments: object,
     fields: Mapping[str, object] = NOTHING,
-    passing: type[Exception] | tuple[type[Exception], ...] = (),
+    reraise: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Iterator[ContainedError]:
     """Write what nobody foresaw in this block into the log, and go on after it.
 
     Parameters
     ----------
-    words, about, fields
+    words, arguments, fields
         What the log says of it.
-    passing
+    reraise
         What is raised on.
     """
     mishap = ContainedError()
     try:
         yield mishap
-    except passing:
+    except reraise:
         raise
     except Exception as error:  # rules, models and providers are others' work
-        log.exception(words, *about, extra={"fields": dict(fields)} if fields else None)
+        log.exception(words, *arguments, extra={"fields": dict(fields)} if fields else None)
         mishap.failure = error
 
 
@@ -85,9 +85,9 @@ class RunningSession:
         self.record_failure: HistoryError | None = None
         self._id: str | None = None
         self._session: Session | None = None
-        self._shown: Session | None = None
+        self._public_session: Session | None = None
         self._failure: Exception | None = None
-        self._opened = anyio.Event()
+        self._opening_event = anyio.Event()
         self._over = anyio.Event()
 
     @property
@@ -111,9 +111,9 @@ class RunningSession:
         """The session as far as it came, as clients see it."""
         if self._session is None:
             return Session.of(self.stream.public_events)
-        if self._shown is None:
-            self._shown = redact(self._session)
-        return self._shown
+        if self._public_session is None:
+            self._public_session = redact(self._session)
+        return self._public_session
 
     @property
     def record(self) -> Session:
@@ -136,7 +136,7 @@ class RunningSession:
 
     async def wait_for_name(self) -> None:
         """Wait until it has a name."""
-        await self._opened.wait()
+        await self._opening_event.wait()
         if self._id is None and self._failure is not None:
             raise self._failure
 
@@ -156,8 +156,8 @@ class RunningSession:
         if isinstance(event, SessionOpened) and self._id is None:
             self._id = event.session
         self.stream.take(event)
-        if not self._opened.is_set():
-            self._opened.set()
+        if not self._opening_event.is_set():
+            self._opening_event.set()
 
     def close(self, session: Session | None = None, failure: Exception | None = None) -> None:
         """End it, with its session or the failure that ended it."""
@@ -166,18 +166,18 @@ class RunningSession:
             # Cancelled before anything was told.
             self._failure = NothingToCount("the session was interrupted before it was opened")
         self.stream.end(None if failure is None else public_error(failure))
-        self._opened.set()
+        self._opening_event.set()
         self._over.set()
 
 
 class Observer(Protocol):
     """Hears of every session: to count them, to write them down, to trace them."""
 
-    def watch(self, running: RunningSession, /) -> Listener:
+    def watch(self, running_session: RunningSession, /) -> Listener:
         """Return a listener for a session that is about to be held."""
         ...
 
-    def end_session(self, running: RunningSession, /) -> None:
+    def end_session(self, running_session: RunningSession, /) -> None:
         """Hear that nothing follows in it, whether or not it was closed."""
         ...
 
@@ -185,11 +185,11 @@ class Observer(Protocol):
 _log = logging.getLogger("witan.service")
 
 
-def watch_session(observer: Observer, running: RunningSession) -> Listener:
+def watch_session(observer: Observer, running_session: RunningSession) -> Listener:
     """Make the listener of an observer; once it fails, the session goes on without it."""
     hearing: list[Listener] = []
     with _contain(observer):
-        hearing.append(observer.watch(running))
+        hearing.append(observer.watch(running_session))
 
     def hear(event: Event) -> None:
         if not hearing:
@@ -202,11 +202,11 @@ def watch_session(observer: Observer, running: RunningSession) -> Listener:
     return hear
 
 
-def notify_over(observers: Iterable[Observer], running: RunningSession) -> None:
+def notify_over(observers: Iterable[Observer], running_session: RunningSession) -> None:
     """Tell every observer that nothing follows in a session."""
     for observer in observers:
         with _contain(observer):
-            observer.end_session(running)
+            observer.end_session(running_session)
 
 
 def _contain(observer: Observer) -> AbstractContextManager[ContainedError]:
@@ -236,37 +236,42 @@ class SessionRegistry:
     def __init__(self, history: "History | None", sessions: Iterable[Session] = ()) -> None:
         self._history = history
         self._of_files = {session.id: session for session in sessions}
-        self._known: Mapping[str, RunningSession] = {}
+        self._by_id: Mapping[str, RunningSession] = {}
         self._over: dict[RunningSession, int] = {}
-        self._taken: set[str] = set()
+        self._sessions_taken: set[str] = set()
 
     @property
     def under_way(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, the earliest first."""
-        return tuple(running for running in self._known.values() if running.under_way)
+        return tuple(
+            running_session for running_session in self._by_id.values() if running_session.under_way
+        )
 
     @property
     def sessions(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, or ended lately, the earliest first."""
-        return tuple(self._known.values())
+        return tuple(self._by_id.values())
 
     def get(self, session: str) -> RunningSession | None:
         """Return a session by its whole name."""
-        return self._known.get(session)
+        return self._by_id.get(session)
 
-    def keep_session(self, running: RunningSession) -> None:
+    def keep_session(self, running_session: RunningSession) -> None:
         """Keep a session at hand, in place of what it was before it was taken up again."""
-        before = self._known.get(running.id)
-        if before is not running:
+        before = self._by_id.get(running_session.id)
+        if before is not running_session:
             if before is not None:
                 self._over.pop(before, None)
-            self._known = {**self._known, running.id: running}
+            self._by_id = {**self._by_id, running_session.id: running_session}
 
-    def retire_session(self, running: RunningSession) -> None:
+    def retire_session(self, running_session: RunningSession) -> None:
         """Let go of the sessions that ended first, beyond those that are held at hand."""
-        if not running.has_name or self._known.get(running.id) is not running:
+        if (
+            not running_session.has_name
+            or self._by_id.get(running_session.id) is not running_session
+        ):
             return
-        self._over[running] = running.stream.n_bytes
+        self._over[running_session] = running_session.stream.n_bytes
         alone = self._history is None
         most = LATELY_ALONE if alone else LATELY
         most_bytes = LATELY_ALONE_BYTES if alone else LATELY_BYTES
@@ -277,15 +282,17 @@ class SessionRegistry:
 
     def drop(self, session: str) -> None:
         """Have a session at hand no longer."""
-        running = self._known.get(session)
-        if running is not None:
-            self._over.pop(running, None)
-            self._known = {name: known for name, known in self._known.items() if name != session}
+        running_session = self._by_id.get(session)
+        if running_session is not None:
+            self._over.pop(running_session, None)
+            self._by_id = {name: known for name, known in self._by_id.items() if name != session}
 
     def check_at_rest(self, session: str) -> None:
         """Refuse a session that is under way."""
-        running = self._known.get(session)
-        if session in self._taken or (running is not None and running.under_way):
+        running_session = self._by_id.get(session)
+        if session in self._sessions_taken or (
+            running_session is not None and running_session.under_way
+        ):
             problem = f"the session {session} is under way"
             raise HistoryConflict("the server", problem, "let it end, or cancel it, first")
 
@@ -293,35 +300,40 @@ class SessionRegistry:
     def claim_session(self, session: str) -> Iterator[None]:
         """Let nobody else take up, or delete, a session at the same time."""
         self.check_at_rest(session)
-        self._taken.add(session)
+        self._sessions_taken.add(session)
         try:
             yield
         finally:
-            self._taken.discard(session)
+            self._sessions_taken.discard(session)
 
     async def session(self, name: str) -> Session:
         """Return a session as it is recorded, whole or as far as it came."""
         whole = await self.resolve_session(name)
-        running = self._known.get(whole)
-        if running is not None and not (self._history and running.stream.is_interrupted):
-            return running.record
+        running_session = self._by_id.get(whole)
+        if running_session is not None and not (
+            self._history and running_session.stream.is_interrupted
+        ):
+            return running_session.record
         if whole in self._of_files:
             return self._of_files[whole]
         assert self._history is not None  # noqa: S101 - what is not at hand is in it
         try:
             record = await anyio.to_thread.run_sync(self._history.session, whole)
         except HistoryError:
-            if running is None:
+            if running_session is None:
                 raise
-            return running.record  # it could not be recorded
-        if running is None or running.record.events[-1].seq >= record.events[-1].seq:
-            return record if running is None else running.record
+            return running_session.record  # it could not be recorded
+        if (
+            running_session is None
+            or running_session.record.events[-1].seq >= record.events[-1].seq
+        ):
+            return record if running_session is None else running_session.record
         self.drop(whole)  # another process took it up
         return record
 
     async def resolve_session(self, name: str) -> str:
         """Return the whole name of a session; ``last`` is the latest."""
-        known = self._known
+        known = self._by_id
         if name in known or name in self._of_files:
             return name
         if self._history is not None:

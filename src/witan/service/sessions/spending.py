@@ -59,7 +59,7 @@ class _Line:
     client: str
     at: datetime
     usd: float
-    reserved: ReservedAmount | None = None
+    reservation: ReservedAmount | None = None
 
 
 class Ledger:
@@ -90,18 +90,18 @@ class Ledger:
         self._lines: dict[str, _Line] = {}
         self._under_way: set[str] = set()
         self._unwritten: dict[str, _Line] = {}
-        self._written = 0
-        self._torn = False
-        self._writing = anyio.Lock()
-        self._held = ExitStack()
+        self._n_written = 0
+        self._is_torn = False
+        self._write_lock = anyio.Lock()
+        self._file_lock = ExitStack()
         if path is not None:
             try:
                 self._open(path)
             except (OSError, ValueError) as error:
-                self._held.close()
+                self._file_lock.close()
                 raise _unusable(path, error) from error
-        amounts = (line.reserved for line in self._lines.values())
-        self.left = tuple(reserved for reserved in amounts if reserved is not None)
+        amounts = (line.reservation for line in self._lines.values())
+        self.reservations_left = tuple(reserved for reserved in amounts if reserved is not None)
 
     def __enter__(self) -> Self:
         return self
@@ -111,7 +111,7 @@ class Ledger:
 
     def close(self) -> None:
         """Leave the file to others."""
-        self._held.close()
+        self._file_lock.close()
 
     def spent_usd(self, client: str) -> float:
         """Dollars of the last 24 hours, those held back included."""
@@ -129,12 +129,12 @@ class Ledger:
 
     def reserve(self, client: str, usd: float) -> ReservedAmount:
         """Hold dollars back."""
-        reserved = ReservedAmount(secrets.token_hex(8), client, usd)
-        self._under_way.add(reserved.number)
-        self._write_line(reserved, usd, reserved)
-        return reserved
+        reservation = ReservedAmount(secrets.token_hex(8), client, usd)
+        self._under_way.add(reservation.number)
+        self._write_line(reservation, usd, reservation)
+        return reservation
 
-    def name(self, reserved: ReservedAmount, session: str | None, before_usd: float) -> None:
+    def name(self, reservation: ReservedAmount, session: str | None, before_usd: float) -> None:
         """Say, before anything is called, whose record will tell what it came to; None: nobody's.
 
         Parameters
@@ -142,63 +142,67 @@ class Ledger:
         before_usd
             What that session had cost before it was taken up.
         """
-        named = replace(reserved, session=session, before_usd=before_usd)
-        self._write_line(reserved, reserved.usd, None if session is None else named)
+        named = replace(reservation, session=session, before_usd=before_usd)
+        self._write_line(reservation, reservation.usd, None if session is None else named)
 
-    def settle(self, reserved: ReservedAmount, usd: float, at: datetime | None = None) -> None:
+    def settle(self, reservation: ReservedAmount, usd: float, at: datetime | None = None) -> None:
         """Put what it cost in place of what was held back; by when, if that was not now."""
-        self._under_way.discard(reserved.number)
-        self._write_line(reserved, usd, at=at)
+        self._under_way.discard(reservation.number)
+        self._write_line(reservation, usd, at=at)
 
-    def drop(self, reserved: ReservedAmount) -> None:
+    def drop(self, reservation: ReservedAmount) -> None:
         """Give back what was held back for nothing."""
-        self._under_way.discard(reserved.number)
-        self._lines.pop(reserved.number, None)
-        self._unwritten.pop(reserved.number, None)
+        self._under_way.discard(reservation.number)
+        self._lines.pop(reservation.number, None)
+        self._unwritten.pop(reservation.number, None)
 
-    async def flush(self, reserved: ReservedAmount | None = None) -> None:
+    async def flush(self, reservation: ReservedAmount | None = None) -> None:
         """Wait until all that was said so far is on the disk; of what was reserved there, if any.
 
         Those who wait at the same time wait for one writing of it. Nobody waits for what was said
         of another alone, nor hears that it cannot be written.
         """
-        if self._path is None or not self._waits(reserved):
+        if self._path is None or not self._waits(reservation):
             return
-        async with self._writing:
-            if self._waits(reserved):
+        async with self._write_lock:
+            if self._waits(reservation):
                 await self._write(self._path, dict(self._unwritten))
 
-    def _waits(self, reserved: ReservedAmount | None) -> bool:
-        return bool(self._unwritten) if reserved is None else reserved.number in self._unwritten
+    def _waits(self, reservation: ReservedAmount | None) -> bool:
+        return (
+            bool(self._unwritten) if reservation is None else reservation.number in self._unwritten
+        )
 
     async def _write(self, path: Path, lines: Mapping[str, _Line]) -> None:
         self._forget()
-        stale = self._written + len(lines) - len(self._lines)
+        stale = self._n_written + len(lines) - len(self._lines)
         anew = stale > MOST_STALE
         written = self._lines if anew else lines
-        text = _text(written) if anew or not self._torn else "\n" + _text(written)
+        text = _text(written) if anew or not self._is_torn else "\n" + _text(written)
         try:
             await anyio.to_thread.run_sync(_replace if anew else _append, path, text)
         except OSError as error:
-            self._torn = True
+            self._is_torn = True
             raise _unusable(path, error) from error
-        self._torn = False
-        self._written = len(written) if anew else self._written + len(lines)
+        self._is_torn = False
+        self._n_written = len(written) if anew else self._n_written + len(lines)
         # What was said meanwhile is not on the disk.
         later = self._unwritten.items()
         self._unwritten = {n: line for n, line in later if line is not lines.get(n)}
 
     def _write_line(
         self,
-        reserved: ReservedAmount,
+        reservation: ReservedAmount,
         usd: float,
-        still: ReservedAmount | None = None,
+        open_reservation: ReservedAmount | None = None,
         at: datetime | None = None,
     ) -> None:
-        line = _Line(reserved.client, self._clock.now() if at is None else at, usd, still)
-        self._lines[reserved.number] = line
+        line = _Line(
+            reservation.client, self._clock.now() if at is None else at, usd, open_reservation
+        )
+        self._lines[reservation.number] = line
         if self._path is not None:
-            self._unwritten[reserved.number] = line
+            self._unwritten[reservation.number] = line
 
     def _forget(self) -> None:
         since = self._clock.now() - DAY
@@ -207,8 +211,8 @@ class Ledger:
     def _open(self, path: Path) -> None:
         """Take up what is there, and write it anew without what is too old."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self._held.enter_context(lock_file(path.with_name(f"{path.name}.lock"), 0)):
-            self._held.close()
+        if not self._file_lock.enter_context(lock_file(path.with_name(f"{path.name}.lock"), 0)):
+            self._file_lock.close()
             raise HistoryError(
                 str(path),
                 "what was spent is kept there by a server that runs",
@@ -218,7 +222,7 @@ class Ledger:
             self._lines = dict(_lines(path.read_text(encoding="utf-8")))
         self._forget()
         _replace(path, _text(self._lines))
-        self._written = len(self._lines)
+        self._n_written = len(self._lines)
 
 
 def _append(path: Path, text: str) -> None:
@@ -252,11 +256,11 @@ def _text(lines: Mapping[str, _Line]) -> str:
 
 def _object(number: str, line: _Line) -> dict[str, object]:
     amounts: dict[str, object] = {}
-    if line.reserved is not None:
+    if line.reservation is not None:
         amounts = {
             "held": True,
-            "session": line.reserved.session,
-            "before_usd": line.reserved.before_usd,
+            "session": line.reservation.session,
+            "before_usd": line.reservation.before_usd,
         }
     at = line.at.isoformat()
     return {"number": number, "asker": line.client, "at": at, "usd": line.usd, **amounts}
@@ -341,29 +345,29 @@ class SessionReservation:
         What the session had cost, on whoever's account, before it is taken up.
     """
 
-    def __init__(self, ledger: Ledger, reserved: ReservedAmount | None) -> None:
+    def __init__(self, ledger: Ledger, reservation: ReservedAmount | None) -> None:
         self._ledger = ledger
-        self._reserved = reserved
+        self._reservation = reservation
         self._told_by: str | None = None
-        self._called = False
+        self._has_called = False
         self.before_usd = 0.0
 
-    async def await_record(self, session: str, *, recorded: bool) -> None:
+    async def await_record(self, session: str, *, is_recorded: bool) -> None:
         """Wait until it outlives the process that something is called, and whose record tells what.
 
         Parameters
         ----------
-        recorded
+        is_recorded
             The history has all of the session so far. Once it has not, what is held back counts
             whole should the process be killed.
         """
-        if self._reserved is None:
+        if self._reservation is None:
             return
-        told_by = session if recorded else None
-        if not self._called or (told_by is None and self._told_by is not None):
-            self._ledger.name(self._reserved, told_by, self.before_usd)
-            self._called, self._told_by = True, told_by
-        await flush_ledger(self._ledger, self._reserved)
+        told_by = session if is_recorded else None
+        if not self._has_called or (told_by is None and self._told_by is not None):
+            self._ledger.name(self._reservation, told_by, self.before_usd)
+            self._has_called, self._told_by = True, told_by
+        await flush_ledger(self._ledger, self._reservation)
 
     async def settle(self, session: Session | None) -> None:
         """Put what a session cost in place of what was held back for it; None: there was none.
@@ -371,21 +375,21 @@ class SessionReservation:
         What is unknown counts for all that it may have been: nothing is called at an unknown price
         where there is a ceiling, and there is one where anything is held back.
         """
-        if self._reserved is None:
+        if self._reservation is None:
             return
         usd = 0.0 if session is None else session.cost.committed_usd - self.before_usd
-        self._ledger.settle(self._reserved, max(0.0, usd))
+        self._ledger.settle(self._reservation, max(0.0, usd))
         try:
-            await flush_ledger(self._ledger, self._reserved)
+            await flush_ledger(self._ledger, self._reservation)
         except HistoryError as error:
             _log.error("%s", error)
 
 
-async def flush_ledger(ledger: Ledger, reserved: ReservedAmount | None = None) -> None:
+async def flush_ledger(ledger: Ledger, reservation: ReservedAmount | None = None) -> None:
     """Wait as a ledger's `kept` does; who is cancelled is so afterwards."""
     # What is written of somebody who is cancelled meanwhile is known, too.
     with anyio.CancelScope(shield=True):
-        await ledger.flush(reserved)
+        await ledger.flush(reservation)
 
 
 MINUTE_SECONDS = 60.0
@@ -403,7 +407,7 @@ class ClientLimits:
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
-        self._begun: dict[str, deque[float]] = defaultdict(deque)
+        self._begin_times: dict[str, deque[float]] = defaultdict(deque)
 
     def begin(self, client: Client) -> None:
         """Count a session that is about to begin.
@@ -415,7 +419,7 @@ class ClientLimits:
         """
         if client.per_minute is None:
             return
-        now, begun = self._clock.seconds(), self._begun[client.name]
+        now, begun = self._clock.seconds(), self._begin_times[client.name]
         while begun and begun[0] <= now - MINUTE_SECONDS:
             begun.popleft()
         if len(begun) >= client.per_minute:
@@ -425,7 +429,7 @@ class ClientLimits:
             raise Busy(problem, f"ask again in {ceil(wait)} s", wait)
         begun.append(now)
 
-    def ceiling(self, client: Client) -> float | None:
+    def session_ceiling(self, client: Client) -> float | None:
         """Return the most that a session of this client may cost; None: as much as it likes.
 
         Raises
@@ -505,7 +509,7 @@ class ClientLimits:
         Nothing was called for what names no session. What names one counts whole where no history
         tells of it.
         """
-        for left in self._ledger.left:
+        for left in self._ledger.reservations_left:
             if left.session is None:
                 self._ledger.settle(left, 0.0)
                 continue

@@ -32,11 +32,11 @@ class StreamMessage:
         That of a piece; None: the event is kept, and bears the mark of what it says.
     """
 
-    __slots__ = ("_json", "_mark", "_simulated", "event")
+    __slots__ = ("_is_simulated", "_json", "_mark", "event")
 
-    def __init__(self, event: e.Event, *, simulated: bool, mark: str | None = None) -> None:
+    def __init__(self, event: e.Event, *, is_simulated: bool, mark: str | None = None) -> None:
         self.event = event
-        self._simulated = simulated
+        self._is_simulated = is_simulated
         self._mark = mark
         self._json: bytes | None = None
 
@@ -49,7 +49,7 @@ class StreamMessage:
     def json(self) -> bytes:
         """The event as one line of JSON, encoded once for all readers."""
         if self._json is None:
-            self._json = event_to_json(self.event, simulated=self._simulated).encode()
+            self._json = event_to_json(self.event, simulated=self._is_simulated).encode()
         return self._json
 
     @property
@@ -57,7 +57,7 @@ class StreamMessage:
         """The length of its JSON, which is not held for that."""
         if self._json is not None:
             return len(self._json)
-        return len(event_to_json(self.event, simulated=self._simulated))
+        return len(event_to_json(self.event, simulated=self._is_simulated))
 
     @property
     def mark(self) -> str:
@@ -66,7 +66,7 @@ class StreamMessage:
             payload = self.json
             if self.event.provisional:  # an event is the same one once it is kept
                 event = replace(self.event, provisional=False)
-                payload = event_to_json(event, simulated=self._simulated).encode()
+                payload = event_to_json(event, simulated=self._is_simulated).encode()
             self._mark = blake2s(payload, digest_size=MARK_BYTES).hexdigest()
         return self._mark
 
@@ -95,7 +95,7 @@ class TextRun(StreamMessage):
 
     __slots__ = ("_piece", "ends", "seqs")
 
-    def __init__(self, messages: Sequence[StreamMessage], *, simulated: bool) -> None:
+    def __init__(self, messages: Sequence[StreamMessage], *, is_simulated: bool) -> None:
         self.seqs, self.ends = array("q"), array("q")
         pieces = [each.event for each in messages if isinstance(each.event, Piece)]
         length = 0
@@ -109,7 +109,7 @@ class TextRun(StreamMessage):
             length += len(piece.text)
         self._piece: Piece = replace(pieces[-1], text="".join(piece.text for piece in pieces))
         mark = secrets.token_hex(MARK_BYTES)
-        super().__init__(self._piece, simulated=simulated, mark=mark)
+        super().__init__(self._piece, is_simulated=is_simulated, mark=mark)
 
     def part_after(self, after: int) -> StreamMessage:
         """Return the rest of the text, for a reader that has heard the pieces up to this number."""
@@ -117,7 +117,7 @@ class TextRun(StreamMessage):
         if not n_heard:
             return self
         rest = replace(self._piece, text=self._piece.text[self.ends[n_heard - 1] :])
-        return StreamMessage(rest, simulated=self._simulated, mark=self._mark)
+        return StreamMessage(rest, is_simulated=self._is_simulated, mark=self._mark)
 
 
 def resume_point(messages: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
@@ -187,7 +187,7 @@ class Stream:
         self._waiting = False
         self._gathered = anyio.Event()
         self._wake = anyio.Event()
-        self._simulated = False
+        self._is_simulated = False
         self.has_ended = False
         self.failure: str | None = None
 
@@ -197,7 +197,7 @@ class Stream:
             self._gather(event)
             return
         if isinstance(event, e.SessionOpened):
-            self._simulated, self._veil = event.is_simulated, SessionRedactor(event)
+            self._is_simulated, self._veil = event.is_simulated, SessionRedactor(event)
         self._held.append(event)
         self.tell_gathered()
         self._forget_pieces(event)
@@ -328,7 +328,7 @@ class Stream:
             return
         text = _text_of(piece)
         own = [each for each in self._log if _is_of(each.event, text)]
-        passage = TextRun(own[:-RECENT], simulated=self._simulated)
+        passage = TextRun(own[:-RECENT], is_simulated=self._is_simulated)
         last, recent = own[-RECENT - 1], {id(each) for each in own[-RECENT:]}
         self._log = [
             passage if each is last else each
@@ -355,7 +355,7 @@ class Stream:
     def _tell(self, event: e.Event) -> None:
         event = event if self._veil is None else self._veil(event)
         mark = self.mark if isinstance(event, e.AnswerDelta | e.SynthesisDelta) else None
-        self._log.append(StreamMessage(event, simulated=self._simulated, mark=mark))
+        self._log.append(StreamMessage(event, is_simulated=self._is_simulated, mark=mark))
         self._rouse()
 
     def _rouse(self) -> None:

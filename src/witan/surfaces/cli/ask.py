@@ -169,14 +169,14 @@ price_option = section(
 
 council_options = stack_options(
     _question_options,
-    parameter_options(QuestionRequest, without=("question", "conversation", "files")),
+    parameter_options(QuestionRequest, exclude=("question", "conversation", "files")),
     section("Seats", config_option),
     price_option,
 )
 """Options of the question, the seats, the settings and the limits."""
 
 jury_options = stack_options(
-    parameter_options(RejudgeRequest, without=("session",)),
+    parameter_options(RejudgeRequest, exclude=("session",)),
     section("Seats", config_option),
     price_option,
 )
@@ -380,7 +380,7 @@ ask.""",
     ),
     file_option,
 )
-@parameter_options(JudgeRequest, without=("texts", "reference", "files"))
+@parameter_options(JudgeRequest, exclude=("texts", "reference", "files"))
 @section("Seats", config_option)
 @price_option
 @plan_option
@@ -433,7 +433,7 @@ trust_option = click.option(
     notes=STATUSES,
 )
 @click.argument("session", metavar="ID|FILE")
-@parameter_options(RetryRequest, without=("session",))
+@parameter_options(RetryRequest, exclude=("session",))
 @section("Session", config_option)
 @section("Session", trust_option)
 @plan_option
@@ -514,7 +514,7 @@ One that was not interrupted is shown as it is. {STATUSES}""",
 @click.argument("session", metavar="ID|FILE")
 @section("Session", config_option)
 @section("Session", trust_option)
-@parameter_options(ResumeRequest, without=("session",))
+@parameter_options(ResumeRequest, exclude=("session",))
 @session_options
 def resume_command(**options: Any) -> int:
     """Take a session up."""

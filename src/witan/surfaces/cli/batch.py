@@ -46,8 +46,8 @@ SECONDS_BETWEEN = 30.0
 """Between two lines on the progress, where there is no terminal."""
 
 
-def _without(declared: type[Parameters], names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(each.name for each in parameters_of(declared) if each.name not in names)
+def _without(declaration: type[Parameters], names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each.name for each in parameters_of(declaration) if each.name not in names)
 
 
 class ColumnType(click.ParamType[tuple[str, str]]):
@@ -97,7 +97,7 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         metavar="COLUMN",
         help="Take a text to be judged from this column, and its name from the heading.",
     ),
-    parameter_options(JudgeRequest, without=_without(JudgeRequest, OF_TEXTS)),
+    parameter_options(JudgeRequest, exclude=_without(JudgeRequest, OF_TEXTS)),
 )
 @section(
     "Time and money",
@@ -120,7 +120,7 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         "--dry-run", is_flag=True, help="Print what is to be done and its cost; make no call."
     ),
 )
-@parameter_options(QuestionRequest, without=OF_A_ROW)
+@parameter_options(QuestionRequest, exclude=OF_A_ROW)
 @section("Seats", config_option)
 @price_option
 @history_option
@@ -203,12 +203,12 @@ def _seat(
     return councils.council_of_jurors(take_parameters(JudgeRequest, _fill(JudgeRequest, given)))
 
 
-def _fill(declared: type[Parameters], given: Mapping[str, Any]) -> dict[str, Any]:
+def _fill(declaration: type[Parameters], values: Mapping[str, Any]) -> dict[str, Any]:
     """Give parameters that are a row's, or the whole batch's, their defaults."""
-    defaults = {each.name: each.default for each in parameters_of(declared)}
+    defaults = {each.name: each.default for each in parameters_of(declaration)}
     files: dict[str, Any] = {"files": {}} if "files" in defaults else {}
     whole = {"max_cost_usd": None, **files}
-    return {**defaults, **{n: v for n, v in given.items() if n in defaults}, **whole}
+    return {**defaults, **{n: v for n, v in values.items() if n in defaults}, **whole}
 
 
 def _make_batch(

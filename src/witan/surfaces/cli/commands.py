@@ -89,7 +89,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
     open_service: Open = lambda _: nullcontext(),
     *,
     options: Sequence[Decorator[Any]] = (),
-    without: Collection[str] = (),
+    exclude: Collection[str] = (),
     take: Callable[[type[Any], dict[str, Any]], Any] | None = None,
     status: Callable[[R], int] = lambda _: 0,
     formats: Mapping[str, tuple[str, Callable[[R], str]]] = NO_FORMATS,
@@ -104,7 +104,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
     ----------
     options
         Options that say what the operation works on, which `open_service` reads.
-    without
+    exclude
         Parameters of which `options` has the option or argument.
     take
         Makes the parameters of the options; None: as they are declared.
@@ -120,19 +120,21 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         As of `command`.
     """
 
-    def run(as_json: bool, **given: Any) -> int:
-        paths = {name: path for name in charts if (path := given.pop(name.lstrip("-"))) is not None}
-        wanted = [name for name in formats if given.pop(name.lstrip("-"))]
+    def run(as_json: bool, **values: Any) -> int:
+        paths = {
+            name: path for name in charts if (path := values.pop(name.lstrip("-"))) is not None
+        }
+        wanted = [name for name in formats if values.pop(name.lstrip("-"))]
         if len(wanted) + as_json > 1:
             raise click.UsageError(f"Choose {' or '.join([*wanted, '--json'])}, not both.")
         with named_options(operation.parameters):
-            parameters = (take or take_parameters)(operation.parameters, given)
-            with open_service(given) as service:
+            parameters = (take or take_parameters)(operation.parameters, values)
+            with open_service(values) as service:
                 result = operation.handler(service, parameters)
         if wanted:
             echo(formats[wanted[0]][1](result))
         elif write is not None and not as_json:
-            echo("\n".join(write(Page.of(sys.stdout), result, parameters, given)))
+            echo("\n".join(write(Page.of(sys.stdout), result, parameters, values)))
         else:
             print_result(result, as_json=as_json)
         drawn = [(charts[name][1](result), path) for name, path in paths.items()]
@@ -143,7 +145,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         return status(result)
 
     options = [
-        parameter_options(operation.parameters, without=without),
+        parameter_options(operation.parameters, exclude=exclude),
         *options,
         json_option,
         *(
@@ -179,16 +181,16 @@ def render_report(page: Page, result: object) -> Iterator[str]:
     return report_text(page, report_of(result))
 
 
-def with_options(text: str, declared: type[Parameters]) -> str:
+def with_options(text: str, declaration: type[Parameters]) -> str:
     """Call the parameters that stand in backticks in a text by their options."""
-    options = {each.name: each.option for each in parameters_of(declared)}
+    options = {each.name: each.option for each in parameters_of(declaration)}
     return re.sub(r"`(\w+)`", lambda match: options.get(match[1], match[0]), text)
 
 
-def take_parameters(declared: type[P], options: dict[str, Any]) -> P:
+def take_parameters(declaration: type[P], options: dict[str, Any]) -> P:
     """Make the parameters that a dataclass declares from options, and remove those."""
-    names = [each.name for each in parameters_of(declared)]
-    return make_parameters(declared, {name: options.pop(name) for name in names})
+    names = [each.name for each in parameters_of(declaration)]
+    return make_parameters(declaration, {name: options.pop(name) for name in names})
 
 
 def word_problem(problem: "WitanError | LineProblem") -> str:
@@ -225,35 +227,36 @@ def _write_way(way: Way) -> str:
 
 
 @contextmanager
-def named_options(declared: type[Parameters]) -> Iterator[None]:
+def named_options(declaration: type[Parameters]) -> Iterator[None]:
     """Name the option where a parameter is refused."""
     try:
         yield
     except InvalidParameter as error:
-        options = {each.name: each.option for each in parameters_of(declared)}
+        options = {each.name: each.option for each in parameters_of(declaration)}
         if error.name not in options:
             raise
-        expected = with_options(str(error.expected), declared)
+        expected = with_options(str(error.expected), declaration)
         raise type(error)(options[error.name], error.value, expected) from None
 
 
 def parameter_options(
-    declared: type[Parameters], *, without: Collection[str] = ()
+    declaration: type[Parameters], *, exclude: Collection[str] = ()
 ) -> Decorator[Any]:
     """Make an option of each parameter that a dataclass declares.
 
     Parameters
     ----------
-    without
+    exclude
         Parameters that the command makes by hand.
     """
     return stack_options(
         *(
             section(
-                each.doc.section or "Options", _option(each, with_options(each.doc.text, declared))
+                each.doc.section or "Options",
+                _option(each, with_options(each.doc.text, declaration)),
             )
-            for each in parameters_of(declared)
-            if each.name not in without
+            for each in parameters_of(declaration)
+            if each.name not in exclude
         )
     )
 

@@ -71,7 +71,7 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
     was written whole comes back with witan import.
     """
     chosen = any(options[name] is not None for name in ("since", "until", "category"))
-    _check(options, named=bool(sessions), chosen=chosen)
+    _check(options, has_names=bool(sessions), has_window=chosen)
     from witan.service.history_access import load_history_config
     from witan.surfaces.cli.stored_sessions import open_history
 
@@ -107,13 +107,18 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
     return Status.ANSWERED
 
 
-def _check(options: dict[str, Any], *, named: bool, chosen: bool) -> None:
+def _check(options: dict[str, Any], *, has_names: bool, has_window: bool) -> None:
     """Refuse what does not go together."""
-    if named and chosen:
+    if has_names and has_window:
         raise click.UsageError("choose sessions by their IDs, or by --since, --until, --category")
     if options["lake"] is not None:
         others = ("kind", "format_", "output")
-        if named or chosen or options["everything"] or any(options[name] for name in others):
+        if (
+            has_names
+            or has_window
+            or options["everything"]
+            or any(options[name] for name in others)
+        ):
             raise click.UsageError(
                 "a lake holds the whole history; choose when it is read, such as by "
                 "witan leaderboard --lake FOLDER --since 30d"
@@ -148,8 +153,8 @@ def _writer(
     if kind == "sessions":
         return kind, write_sessions
 
-    def passed_over(_: "SessionImport", instead: str) -> None:
-        empty_sessions[instead] += 1
+    def passed_over(_: "SessionImport", reason: str) -> None:
+        empty_sessions[reason] += 1
 
     if kind == "battles":
         return kind, partial(write_battles, passed_over=passed_over)
@@ -263,22 +268,22 @@ class _ExportCounts:
         return {"kind": self.kind, "written": self.written, "left_out": left_out}
 
 
-def _report_counts(done: _ExportCounts, options: dict[str, Any], where: str) -> None:
-    if done.of_scripts:
-        n = count_noun(done.of_scripts, "simulated session")
+def _report_counts(counts: _ExportCounts, options: dict[str, Any], where: str) -> None:
+    if counts.of_scripts:
+        n = count_noun(counts.of_scripts, "simulated session")
         echo(f"{n} left out; --all writes them, too", err=True)
-    if done.nothing:
-        n = count_noun(sum(done.nothing.values()), "session")
-        why = list_text([f"{held:,} with {instead}" for instead, held in done.nothing.items()])
-        echo(f"{n} gave no {done.kind[:-1]}: {why}", err=True)
-    if done.of_others and done.kind != "sessions":
-        n = count_noun(done.of_others, "session")
-        of = f"{n} retried or rejudged {'another' if done.of_others == 1 else 'others'}"
-        echo(f"{of}, which {done.kind} do not say: imported, each counts by itself", err=True)
+    if counts.nothing:
+        n = count_noun(sum(counts.nothing.values()), "session")
+        why = list_text([f"{held:,} with {instead}" for instead, held in counts.nothing.items()])
+        echo(f"{n} gave no {counts.kind[:-1]}: {why}", err=True)
+    if counts.of_others and counts.kind != "sessions":
+        n = count_noun(counts.of_others, "session")
+        of = f"{n} retried or rejudged {'another' if counts.of_others == 1 else 'others'}"
+        echo(f"{of}, which {counts.kind} do not say: imported, each counts by itself", err=True)
     if options["as_json"]:
         from witan.service.json_output import to_json
 
-        echo(to_json({"history": where, "file": options["output"], **done.plain()}))
+        echo(to_json({"history": where, "file": options["output"], **counts.plain()}))
         return
     name = "standard output" if _is_piped(options) else clean(options["output"])
-    echo(f"{count_noun(done.written, done.kind[:-1])} written to {name}", err=True)
+    echo(f"{count_noun(counts.written, counts.kind[:-1])} written to {name}", err=True)

@@ -223,14 +223,14 @@ class _Importer:
     """Takes in files one after another, and tells of each."""
 
     def __init__(
-        self, history: "History", meaning: "FileOptions", *, strict: bool, quiet: bool
+        self, history: "History", options: "FileOptions", *, strict: bool, quiet: bool
     ) -> None:
-        self.history, self.meaning, self.strict, self.quiet = history, meaning, strict, quiet
+        self.history, self.options, self.strict, self.quiet = history, options, strict, quiet
         self.done: list[_Tally] = []
         self.status = Status.ANSWERED
-        self._shown = 0
+        self._n_shown = 0
         self._at = ""
-        self._done = 0
+        self._n_files = 0
 
     def take(self, name: str) -> None:
         """Take in a file or a folder; one that cannot be read does not stop the others."""
@@ -250,8 +250,8 @@ class _Importer:
     def broken_off(self) -> str:
         """Say which files came in before the interruption."""
         words = ["interrupted"]
-        if self._done:
-            words.append(f"{count_noun(self._done, 'file')} came in")
+        if self._n_files:
+            words.append(f"{count_noun(self._n_files, 'file')} came in")
         if self._at:
             words.append(f"{clean(self._at)} comes in wholly or not at all")
         return "; ".join([*words, "the same command again takes in what is missing"])
@@ -266,7 +266,7 @@ class _Importer:
                 lambda: import_file(
                     self.history,
                     path,
-                    self.meaning,
+                    self.options,
                     strict=self.strict,
                     on_problem=self._note,
                     on_note=lambda note: echo(clean(note), err=True),
@@ -275,7 +275,7 @@ class _Importer:
         if taken is not None:
             tally.add(taken)
         self._at = ""
-        self._done += 1
+        self._n_files += 1
 
     def _call_and_report(self, tally: _Tally, call: Any) -> Any:
         """Call, and tell what is wrong with the file; trouble with the history ends it all."""
@@ -292,8 +292,8 @@ class _Importer:
             return None
 
     def _note(self, problem: "LineProblem") -> None:
-        self._shown += 1
-        if self._shown <= PROBLEMS_SHOWN:
+        self._n_shown += 1
+        if self._n_shown <= PROBLEMS_SHOWN:
             echo(clean(word_problem(problem)), err=True)
 
     def _say_unread(self, tally: _Tally) -> None:
@@ -302,7 +302,7 @@ class _Importer:
         others = "; the others are taken in" if came else ", and there are no others"
         none = "nothing is taken in under --strict"
         outcome = f"; {none}" if self.strict else others
-        beside = {*self.meaning.answers, *self.meaning.questions}
+        beside = {*self.options.answers, *self.options.questions}
         # Those of a folder are counted together; a file beside them is another.
         left_out = [problem for problem in tally.problems if not problem.read]
         files = Counter(p.path if p.path in beside else tally.name for p in left_out)
@@ -310,7 +310,7 @@ class _Importer:
             unread = f"{count_noun(n, 'line')} of {clean(name)} could not be read"
             echo(f"{unread}{outcome}", err=True)
         odd = len(tally.problems) - len(left_out)
-        if odd and self._shown > PROBLEMS_SHOWN and not self.strict:
+        if odd and self._n_shown > PROBLEMS_SHOWN and not self.strict:
             of = f"{count_noun(odd, 'line')} of {clean(tally.name)}"
             echo(f"{of} came in with what does not count", err=True)
         if tally.problems and self.strict:

@@ -135,8 +135,8 @@ class LiveSession:
             self._leave_open(left, start)
         return status
 
-    async def _follow(self, start: "SessionStart", exporting: SpanExport | None) -> None:
-        observers = [] if exporting is None else [Spans(exporting.provider)]
+    async def _follow(self, start: "SessionStart", export: SpanExport | None) -> None:
+        observers = [] if export is None else [Spans(export.provider)]
         async with anyio.create_task_group() as group:
             self._scope = group.cancel_scope
             if sys.platform != "win32":
@@ -149,9 +149,9 @@ class LiveSession:
                     sessions=start.sessions,
                 ) as service:
                     subject = ClientService(service, LOCAL)
-                    running = await start.operation.handler(subject, start.request)
-                    await running.wait_for_end()
-                    self._failure = self._failure or running.failure
+                    running_session = await start.operation.handler(subject, start.request)
+                    await running_session.wait_for_end()
+                    self._failure = self._failure or running_session.failure
                     self.session = Session.of(self.recorder.events)
             except WitanError as error:  # raised here, it would come out wrapped in a group
                 self._failure = self._failure or error
@@ -174,7 +174,7 @@ class LiveSession:
         """Show every event of the session."""
         return self._show
 
-    def end_session(self, running: RunningSession) -> None:
+    def end_session(self, running_session: RunningSession) -> None:
         """Leave the end to `run`."""
 
     def _show(self, event: e.Event) -> None:
@@ -352,7 +352,7 @@ class _Voice:
             if session.verdict is not None:
                 self._write("\n".join(report_text(self.page, judgment_report(session))))
             elif session.outcome is not None:
-                report = outcome_report(session.outcome, simulated=session.is_simulated)
+                report = outcome_report(session.outcome, is_simulated=session.is_simulated)
                 self._write("\n".join(report_text(self.page, report)))
         else:
             rest, void = self.final.end(text)

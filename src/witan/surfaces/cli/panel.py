@@ -62,10 +62,10 @@ class Panel:
     """
 
     def __init__(
-        self, console: "Console | None" = None, now: Callable[[], datetime] = _now
+        self, console: "Console | None" = None, clock: Callable[[], datetime] = _now
     ) -> None:
-        self._now = now
-        self._began = now()
+        self._clock = clock
+        self._began = clock()
         self._board: Board | None = None
         self._settled = False
         self._console = console or terminal.console()
@@ -160,13 +160,13 @@ class Panel:
         yield style_line(line.status, style)
         if _is_wide(options):
             yield style_line(line.amount, "dim")
-        elapsed = line.elapsed_seconds(self._now())
+        elapsed = line.elapsed_seconds(self._clock())
         yield style_line(line.seconds if elapsed is None else f"{elapsed:.1f} s", "dim")
         notes = [*(["simulated"] if line.simulated else []), *([line.note] if line.note else [])]
         yield style_line(" · ".join(notes), "dim")
 
     def _since(self, start: datetime) -> str:
-        return f"{max((self._now() - start).total_seconds(), 0.0):.1f} s"
+        return f"{max((self._clock() - start).total_seconds(), 0.0):.1f} s"
 
 
 def _is_wide(options: ConsoleOptions) -> bool:

@@ -113,7 +113,9 @@ async def _serve_http(
     councils = make_councils(config, history, fast_demo=fast_demo)
     port = listener.getsockname()[1]
     spent = spent_path(settings)
-    async with open_service(councils, settings, [metrics, SessionLog()], spent=spent) as service:
+    async with open_service(
+        councils, settings, [metrics, SessionLog()], spending_path=spent
+    ) as service:
         welcome = partial(_welcome, service, replace(settings, port=port), say)
         option = "" if place is None else place.option
         await serve(service, settings, listener, metrics, say, welcome=welcome, option=option)

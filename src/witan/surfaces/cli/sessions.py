@@ -127,7 +127,7 @@ with --show first; a vote is cast under the name of your login unless --as gives
     'vote q17 --as ines --paper 3f5c0a --ranking "B > A = C"',
     notes=NOTES,
 )
-@parameter_options(vote.parameters, without=["ranking"])
+@parameter_options(vote.parameters, exclude=["ranking"])
 @click.option(
     "--ranking",
     metavar="TEXT",
@@ -138,36 +138,36 @@ with --show first; a vote is cast under the name of your login unless --as gives
 @history_option
 @json_option
 def vote_command(
-    config: Path | None, history: str | None, *, show: bool, as_json: bool, **given: Any
+    config: Path | None, history: str | None, *, show: bool, as_json: bool, **parameters: Any
 ) -> None:
     """Print a paper, or cast a vote: by `--ranking`, or asked for on a terminal."""
-    if show and given["ranking"] is not None:
+    if show and parameters["ranking"] is not None:
         raise click.UsageError("choose --show or --ranking, not both")
-    if given["paper"] is not None and given["ranking"] is None:
+    if parameters["paper"] is not None and parameters["ranking"] is None:
         raise click.UsageError("--paper belongs to --ranking")
-    asking = not show and given["ranking"] is None
+    asking = not show and parameters["ranking"] is None
     if asking and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("without a terminal to ask on, give --show, then --ranking TEXT")
     with open_sessions(config, history) as store:
-        prepared = paper_for(store, given["session"], given["as"])
+        prepared = paper_for(store, parameters["session"], parameters["as"])
         command_line = _command_line(prepared, {"history": history, "config": config})
         if show:
             _show(VotingPaper.of(prepared), command_line, as_json=as_json)
             return
-        _check_earlier(prepared, replacing=given["replace"])
+        _check_earlier(prepared, replace=parameters["replace"])
         if asking:
             result = cast_vote(store, prepared, HumanVote(_ask(prepared)))
         else:
             with _explain_labels(prepared, command_line):
-                result = vote.handler(store, make_parameters(VoteParameters, given))
+                result = vote.handler(store, make_parameters(VoteParameters, parameters))
     print_result(result, as_json=as_json)
 
 
-def _check_earlier(paper: Paper, *, replacing: bool) -> None:
+def _check_earlier(paper: Paper, *, replace: bool) -> None:
     person = clean(paper.sheet.reviewer)
     if paper.earlier is None:
         return
-    if not replacing:
+    if not replace:
         raise click.UsageError(f"{person} has voted on it; to take that vote back, add --replace")
     echo(f"this vote takes the place of the earlier one by {person}", err=True)
 
@@ -213,7 +213,7 @@ def _ask(paper: Paper) -> Groups:
     page = Page.of(sys.stdout)
     text = "\n".join(render_report(page, VotingPaper.of(paper))) + "\n"
     if sys.stdout.isatty() and text.count("\n") >= _screen_lines():
-        page_through(text, coloured=page.has_colour)
+        page_through(text, has_colour=page.has_colour)
     else:
         echo(text)
     while True:
@@ -257,7 +257,7 @@ latest. On a terminal it asks first; elsewhere nothing is deleted without --yes.
     help="Every session asked before then: 90d, 12h and 2w are ago, 2026-01-31 is a day.",
 )
 @click.option("--all", "everything", is_flag=True, help="Every session there is.")
-@parameter_options(forget.parameters, without=["session"])
+@parameter_options(forget.parameters, exclude=["session"])
 @click.option("--yes", is_flag=True, help="Do not ask first.")
 @config_option
 @history_option

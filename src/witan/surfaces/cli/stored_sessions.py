@@ -64,9 +64,11 @@ class LocalSessions:
         """The history."""
         return self._history
 
-    def show_import(self, imported: "SessionImport") -> "tuple[SessionImport, Mapping[str, str]]":
+    def show_import(
+        self, session_import: "SessionImport"
+    ) -> "tuple[SessionImport, Mapping[str, str]]":
         """Return an imported session as it came in."""
-        return imported, {}
+        return session_import, {}
 
     def whole_name(self, name: str) -> str:
         """Complete the name of a session; ``last`` is the latest."""

@@ -80,24 +80,24 @@ own_ballot_options = stack_options(
 """The same without weights; without a file, those of the history."""
 
 
-def take_own_ballots(declared: type[Any], options: dict[str, Any]) -> Any:
+def take_own_ballots(declaration: type[Any], options: dict[str, Any]) -> Any:
     """Make parameters whose ballots are files and stored sessions, or all of the history."""
     files = options["ballots"]
     options["ballots"] = Body({**options, "files": files}) if files else None
-    return take_parameters(declared, options)
+    return take_parameters(declaration, options)
 
 
-def take_ballots(declared: type[Any], options: dict[str, Any]) -> Any:
+def take_ballots(declaration: type[Any], options: dict[str, Any]) -> Any:
     """Make parameters whose ballots are files and stored sessions."""
     options["ballots"] = Body({**options, "files": options["ballots"]})
-    return take_settings(declared, options)
+    return take_settings(declaration, options)
 
 
-def take_settings(declared: type[Any], options: dict[str, Any]) -> Any:
+def take_settings(declaration: type[Any], options: dict[str, Any]) -> Any:
     """Make parameters of which some weights may stand in a file."""
     if path := options.pop("weights_file"):
         options["weights"] = {**_weights_in(path), **(options["weights"] or {})}
-    return take_parameters(declared, options)
+    return take_parameters(declaration, options)
 
 
 def _weights_in(path: str) -> dict[str, float]:
@@ -128,7 +128,7 @@ PROBLEMS_SHOWN = 20
     "tally last --rule schulze",
     notes=NOTES,
 )
-@parameter_options(TallyParameters, without=["ballots"])
+@parameter_options(TallyParameters, exclude=["ballots"])
 @ballot_options
 @json_option
 @chart_option("--plot", "Draw the standings to an .svg, .png or .html file.")
@@ -247,7 +247,11 @@ def _show(count: _Count, limit: int) -> None:
         echo(page.sentence("One session in full: --session NAME. All of them: --json.", "dim"))
     elif outcomes:
         echo(
-            "\n".join(report_text(page, outcomes_report(outcomes, simulated=count.body.simulated)))
+            "\n".join(
+                report_text(
+                    page, outcomes_report(outcomes, simulated_sessions=count.body.simulated)
+                )
+            )
         )
 
 
@@ -285,7 +289,7 @@ def compare_command() -> click.Command:
     return value_command(
         compare,
         options=[ballot_options, limit_option(3, limit)],
-        without=["ballots"],
+        exclude=["ballots"],
         take=take_ballots,
         status=_comparison_status,
         charts={"--plot": (words, lambda result: comparison_chart(result.comparison))},
@@ -309,7 +313,7 @@ def calibrate_command() -> click.Command:
         calibrate,
         open_named_sessions,
         options=[own_ballot_options],
-        without=["ballots"],
+        exclude=["ballots"],
         take=take_own_ballots,
         charts={"--plot": (words, calibration_chart)},
         examples=[
@@ -328,7 +332,7 @@ def estimate_command() -> click.Command:
     return value_command(
         estimate,
         options=[ballot_options],
-        without=["ballots"],
+        exclude=["ballots"],
         take=take_ballots,
         examples=[
             "estimate ballots.jsonl",
@@ -345,7 +349,7 @@ def explain_command() -> click.Command:
     return value_command(
         explain,
         options=[ballot_options],
-        without=["ballots"],
+        exclude=["ballots"],
         take=take_ballots,
         status=_outcome_status,
         examples=[
@@ -369,7 +373,7 @@ def recount_command() -> click.Command:
             weights_option,
             section("History", config_option, history_option),
         ],
-        without=["session"],
+        exclude=["session"],
         take=take_settings,
         status=_outcome_status,
         examples=["recount last --rule schulze", "recount session.json --without gpt-5"],

@@ -396,8 +396,8 @@ class Connection(HttpToolsProtocol):
             self._last_cycle.response_complete and not self.pipeline
         )
 
-    def _await(self, what: Literal["header", "body"], seconds: float) -> None:
-        self._reading, self._deadline = what, self.loop.time() + seconds
+    def _await(self, part: Literal["header", "body"], seconds: float) -> None:
+        self._reading, self._deadline = part, self.loop.time() + seconds
         self._all.await_client(self)
 
     def _expire(self) -> None:

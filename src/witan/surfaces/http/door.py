@@ -202,13 +202,13 @@ class Door:
         settings: ServeSettings,
         clients: Clients,
         name: str,
-        on_finished: Callable[[FinishedRequest], None],
+        on_finish: Callable[[FinishedRequest], None],
     ) -> None:
         self._app = app
         self._settings = settings
         self._clients = clients
         self._name = name
-        self._on_finished = on_finished
+        self._on_finish = on_finish
         self._rates = MovingWindowRateLimiter(MemoryStorage())
         hosts = {host.lower() for host in settings.hosts}
         # Beyond this machine a token is asked for, which no stranger's page has.
@@ -240,7 +240,7 @@ class Door:
         finally:
             client = scope.get("witan.client")
             route = getattr(scope.get("route"), "path_format", "")
-            self._on_finished(
+            self._on_finish(
                 FinishedRequest(
                     scope["request"],
                     scope["method"],

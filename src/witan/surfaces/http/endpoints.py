@@ -105,9 +105,9 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
     """
 
     async def endpoint(
-        request: Request, service: ServiceOf, client: ClientOf, **given: Any
+        request: Request, service: ServiceOf, client: ClientOf, **values: Any
     ) -> Response:
-        parameters = _parameters(operation, given)
+        parameters = _parameters(operation, values)
         return await while_connected(
             request, lambda: dispatch(operation, service, client, parameters, reply)
         )
@@ -147,10 +147,10 @@ def add_session_route(
     """
 
     async def endpoint(
-        service: ServiceOf, client: ClientOf, hops: Hops, wait: Wait = 0, **given: Any
+        service: ServiceOf, client: ClientOf, hops: Hops, wait: Wait = 0, **values: Any
     ) -> Response:
         subject = ClientService(service, client, hops)
-        return await answer(await operation.handler(subject, _parameters(operation, given)), wait)
+        return await answer(await operation.handler(subject, _parameters(operation, values)), wait)
 
     endpoint.__signature__ = _signature(operation, endpoint)  # type: ignore[attr-defined]
     router.add_api_route(
@@ -213,12 +213,12 @@ FILES = {
 }
 
 
-def _file_document(declared: type[Parameters]) -> dict[str, Any]:
+def _file_document(declaration: type[Parameters]) -> dict[str, Any]:
     """Document a body that is a file, with a query.
 
     Without their defaults: a client that sends those would send them beside a JSON body, too.
     """
-    shapes = adapter_of(declared).json_schema()["properties"]
+    shapes = adapter_of(declaration).json_schema()["properties"]
     written = {"type": "array", "items": {"type": "string"}}
     return {
         "requestBody": {
@@ -241,7 +241,7 @@ def _file_document(declared: type[Parameters]) -> dict[str, Any]:
                     if key not in ("default", "description")
                 },
             }
-            for each in parameters_of(declared)
+            for each in parameters_of(declaration)
             if each.content is None
         ],
     }
@@ -271,8 +271,10 @@ def _signature(operation: Operation[Any, Any], endpoint: Callable[..., Any]) -> 
     return Signature([*fixed, *names], return_annotation=Response)
 
 
-def _argument(declared: type, each: Field[Any], place: Callable[..., Any], hint: Any) -> Parameter:
-    docs = {parameter.field: parameter.doc.text for parameter in parameters_of(declared)}
+def _argument(
+    declaration: type, each: Field[Any], place: Callable[..., Any], hint: Any
+) -> Parameter:
+    docs = {parameter.field: parameter.doc.text for parameter in parameters_of(declaration)}
     info = place(description=docs[each.name], alias=public_name(each.name))
     return Parameter(
         each.name,

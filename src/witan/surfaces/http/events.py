@@ -83,7 +83,7 @@ class Streams:
 
 
 async def frames(
-    running: RunningSession,
+    running_session: RunningSession,
     after: int,
     heartbeat_seconds: float,
     frame: Callable[[StreamMessage], bytes] = event_frame,
@@ -95,7 +95,7 @@ async def frames(
     Where nothing goes out for a while, a comment shows both sides that the other is there: a frame
     may be empty.
     """
-    stream, due = running.stream, anyio.current_time() + heartbeat_seconds
+    stream, due = running_session.stream, anyio.current_time() + heartbeat_seconds
     while True:
         piece = b""
         if messages := stream.messages_after(after):
@@ -106,7 +106,7 @@ async def frames(
                 due = anyio.current_time() + heartbeat_seconds
             continue
         if stream.has_ended:
-            if last := ending(running):
+            if last := ending(running_session):
                 yield last
             return
         with anyio.CancelScope(deadline=due):

@@ -61,16 +61,16 @@ def _level(request: FinishedRequest) -> int:
 class SessionLog:
     """Log sessions when they open and when they end."""
 
-    def watch(self, running: RunningSession) -> Listener:
+    def watch(self, running_session: RunningSession) -> Listener:
         """Return a listener for one session."""
 
         def listen(event: e.Event) -> None:
             if isinstance(event, e.SessionOpened):
-                fields = {"session": event.session, "client": running.client.name}
+                fields = {"session": event.session, "client": running_session.client.name}
                 _log.info("session opened", extra={"fields": {**fields, "seats": len(event.seats)}})
             elif isinstance(event, e.SessionClosed):
                 closed: dict[str, object] = {
-                    "session": running.id,
+                    "session": running_session.id,
                     "status": event.status,
                     "seconds": round(event.seconds, 2),
                     "usd": event.cost_usd,
@@ -80,16 +80,19 @@ class SessionLog:
 
         return skip_past_events(listen, SystemClock().now())
 
-    def end_session(self, running: RunningSession) -> None:
+    def end_session(self, running_session: RunningSession) -> None:
         """Log that a session was interrupted, or not recorded."""
-        if not running.has_name:
+        if not running_session.has_name:
             return
-        if running.stream.is_interrupted:
-            failure = running.failure
-            fields = {"session": running.id, "failure": None if failure is None else str(failure)}
+        if running_session.stream.is_interrupted:
+            failure = running_session.failure
+            fields = {
+                "session": running_session.id,
+                "failure": None if failure is None else str(failure),
+            }
             _log.warning("session interrupted", extra={"fields": fields})
-        if running.record_failure is not None:
-            fields = {"session": running.id, "problem": str(running.record_failure)}
+        if running_session.record_failure is not None:
+            fields = {"session": running_session.id, "problem": str(running_session.record_failure)}
             _log.error("session not kept", extra={"fields": fields})
 
 
@@ -170,14 +173,14 @@ class Metrics:
         self._requests.labels(method, route, str(request.status)).inc()
         self._request_seconds.labels(route).observe(request.seconds)
 
-    def watch(self, running: RunningSession) -> Listener:
+    def watch(self, running_session: RunningSession) -> Listener:
         """Count what happens in a session."""
         simulated = False
 
         def listen(event: e.Event) -> None:
             nonlocal simulated
             if isinstance(event, _ENDED) and event.spent.cost_usd:
-                self._cost.labels(running.client.name).inc(event.spent.cost_usd)
+                self._cost.labels(running_session.client.name).inc(event.spent.cost_usd)
             match event:
                 case e.SessionOpened():
                     simulated = event.is_simulated
@@ -188,23 +191,23 @@ class Metrics:
                 case e.CallRetried():
                     self._retries.labels(event.stage).inc()
                 case e.SessionClosed():
-                    self._count_closed(event, running.client.name, simulated=simulated)
+                    self._count_closed(event, running_session.client.name, is_simulated=simulated)
                 case _:
                     pass
 
         return skip_past_events(listen, SystemClock().now())
 
-    def end_session(self, running: RunningSession) -> None:
+    def end_session(self, running_session: RunningSession) -> None:
         """Count a session that was interrupted."""
-        if not (running.has_name and running.stream.is_interrupted):
+        if not (running_session.has_name and running_session.stream.is_interrupted):
             return
-        session = running.session
+        session = running_session.session
         self._sessions.labels("interrupted", str(session.is_simulated).lower()).inc()
         if session.cost.total_usd is None:
-            self._unknown.labels(running.client.name).inc()
+            self._unknown.labels(running_session.client.name).inc()
 
-    def _count_closed(self, event: e.SessionClosed, client: str, *, simulated: bool) -> None:
-        self._sessions.labels(event.status, str(simulated).lower()).inc()
+    def _count_closed(self, event: e.SessionClosed, client: str, *, is_simulated: bool) -> None:
+        self._sessions.labels(event.status, str(is_simulated).lower()).inc()
         self._session_seconds.observe(event.seconds)
         if event.cost_usd is None:
             self._unknown.labels(client).inc()

@@ -168,34 +168,36 @@ async def follow(
     """
     last = last_event_id or after
     whole = await service.resolve_session(session)
-    running = service.find_running(whole)
-    if running is None:
+    running_session = service.find_running(whole)
+    if running_session is None:
         return stream_response(request, _stored_events(await service.session(whole), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
-    start = running.stream.resume_point(last)
-    return stream_response(request, frames(running, start, heartbeat, ending=_ending))
+    start = running_session.stream.resume_point(last)
+    return stream_response(request, frames(running_session, start, heartbeat, ending=_ending))
 
 
-async def _respond_started(running: RunningSession, wait: float) -> Response:
+async def _respond_started(running_session: RunningSession, wait: float) -> Response:
     """Reply with the record if the session ends soon, else its links."""
     with anyio.move_on_after(wait):
-        return _record(await running.wait_for_session(), running)
-    page = f"/sessions/{quote(running.id, safe='')}"
+        return _record(await running_session.wait_for_session(), running_session)
+    page = f"/sessions/{quote(running_session.id, safe='')}"
     here = f"/api{page}"
     links = SessionLinks(here, f"{here}/events", f"{here}/cancel", page)
-    started = StartedSession(running.id, under_way=True, links=links)
+    started = StartedSession(running_session.id, under_way=True, links=links)
     return Response(to_json(started), 202, {"Location": here}, "application/json")
 
 
-def _record(session: Session, running: RunningSession) -> Response:
+def _record(session: Session, running_session: RunningSession) -> Response:
     """Reply with a session as far as it came."""
-    problem = running.problem
-    return reply(CouncilSession(session, under_way=running.under_way, record_problem=problem))
+    problem = running_session.problem
+    return reply(
+        CouncilSession(session, under_way=running_session.under_way, record_problem=problem)
+    )
 
 
 async def _stored_events(session: Session, last: str) -> AsyncGenerator[bytes, None]:
     """Yield the events of a finished session after the last one received."""
-    messages = [StreamMessage(event, simulated=session.is_simulated) for event in session.events]
+    messages = [StreamMessage(event, is_simulated=session.is_simulated) for event in session.events]
     after = resume_point(messages, last)
     for each in messages:
         if each.seq > after:
@@ -203,8 +205,8 @@ async def _stored_events(session: Session, last: str) -> AsyncGenerator[bytes, N
     yield _end(session, None)
 
 
-def _ending(running: RunningSession) -> bytes:
-    return _end(running.session, running.stream.failure)
+def _ending(running_session: RunningSession) -> bytes:
+    return _end(running_session.session, running_session.stream.failure)
 
 
 def _end(session: Session, failure: str | None) -> bytes:
@@ -229,7 +231,7 @@ async def export(
 
     def write(result: CouncilSession | ImportedSession) -> Response:
         name = result.about.session if isinstance(result, ImportedSession) else result.session.id
-        return _file(export_html(result, revealed=reveal), name)
+        return _file(export_html(result, show_names=reveal), name)
 
     return await dispatch(show, service, LOCAL, ShowParameters(session), write)
 

@@ -102,12 +102,12 @@ def create_app(
     app.add_exception_handler(RequestValidationError, respond_to_invalid)
     app.add_exception_handler(HTTPException, respond_to_refused)
 
-    def on_finished(request: FinishedRequest) -> None:
+    def on_finish(request: FinishedRequest) -> None:
         app.state.metrics.count_request(request)
         log_request(request)
 
     app.add_middleware(
-        Door, settings=settings, clients=clients, name=service.name, on_finished=on_finished
+        Door, settings=settings, clients=clients, name=service.name, on_finish=on_finish
     )
     return app
 
@@ -395,7 +395,9 @@ async def _serve_until_signal(
 
 def _broken_off(under_way: Sequence[RunningSession], option: str | None) -> Iterator[str]:
     """Word what became of sessions that did not end."""
-    left = [running.id for running in under_way if running.stream.is_interrupted]
+    left = [
+        running_session.id for running_session in under_way if running_session.stream.is_interrupted
+    ]
     if option is None and left:
         yield f"interrupted, and kept nowhere: {count_noun(len(left), 'session')}"
         return

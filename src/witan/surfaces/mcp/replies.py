@@ -98,7 +98,7 @@ def _final_answer(result: CouncilSession) -> Iterator[str]:
         if session.status == "interrupted":  # else it is among what is missing
             yield from (clean(f"{seat}: {why}") for seat, why in session.unanswered.items())
         if session.outcome is not None:
-            report = outcome_report(session.outcome, simulated=session.is_simulated)
+            report = outcome_report(session.outcome, is_simulated=session.is_simulated)
             yield report_markdown(report)
     yield legend_text(session)
     yield session_trust(session)
@@ -152,8 +152,8 @@ def whole_text(result: Found) -> str:
     return _imported_text(result) if isinstance(result, ImportedSession) else report_text(result)
 
 
-def _imported_text(imported: ImportedSession) -> str:
-    return f"{report_text(imported)}\n\nthe whole record: {address(imported.about.session)}"
+def _imported_text(session: ImportedSession) -> str:
+    return f"{report_text(session)}\n\nthe whole record: {address(session.about.session)}"
 
 
 PLAN: Any = record_type(

@@ -105,7 +105,7 @@ class _Handlers:
         result = _failure(f"a mistake within Witan: {name} failed; the server's log has more")
         passing = (ValidationError, WitanError, MCPError)
         try:
-            with contain_errors(_log, "the tool %s failed within", name, passing=passing):
+            with contain_errors(_log, "the tool %s failed within", name, reraise=passing):
                 result = _result(await tool.run(self._call(context), params.arguments or {}))
         except ValidationError as error:
             return _failure(describe_faults(name, tool.arguments, error))

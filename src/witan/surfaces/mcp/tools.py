@@ -42,7 +42,7 @@ SETTINGS = (*READING, *(each.name for each in fields(BallotSettings)))
 """Parameters of a count that stand together in one argument, `options`."""
 
 
-def arguments_of(declared: Any, **more: Any) -> Any:
+def arguments_of(declaration: Any, **more: Any) -> Any:
     """Make the arguments of a tool from the parameters of its operation.
 
     Parameters
@@ -50,15 +50,15 @@ def arguments_of(declared: Any, **more: Any) -> Any:
     more
         Further arguments by name: an annotated type and a default.
     """
-    hints = get_type_hints(declared, include_extras=True)
-    members = [(each.name, hints[each.name], _copy(each)) for each in fields(declared)]
-    settings = [each for each in members if each[0] in _settings(declared)]
+    hints = get_type_hints(declaration, include_extras=True)
+    members = [(each.name, hints[each.name], _copy(each)) for each in fields(declaration)]
+    settings = [each for each in members if each[0] in _settings(declaration)]
     own = [each for each in members if each not in settings]
     if settings:
-        options = _dataclass(f"{declared.__name__}Options", settings)
+        options = _dataclass(f"{declaration.__name__}Options", settings)
         own.append(("options", Annotated[options, OPTIONS], field(default_factory=options)))
     own += [(name, kind, field(default=default)) for name, (kind, default) in more.items()]
-    return _dataclass(f"{declared.__name__}Arguments", own)
+    return _dataclass(f"{declaration.__name__}Arguments", own)
 
 
 OPTIONS = Doc("Settings of the count.")
@@ -68,10 +68,10 @@ def _dataclass(name: str, members: list[Any]) -> Any:
     return make_dataclass(name, members, bases=(Parameters,), frozen=True, kw_only=True)
 
 
-def _settings(declared: Any) -> tuple[str, ...]:
+def _settings(declaration: Any) -> tuple[str, ...]:
     """Names of the parameters that stand in `options`."""
-    names = [each.name for each in fields(declared)]
-    counts = issubclass(declared, BallotSettings)
+    names = [each.name for each in fields(declaration)]
+    counts = issubclass(declaration, BallotSettings)
     return tuple(name for name in names if counts and name in SETTINGS)
 
 
@@ -81,13 +81,13 @@ def _copy(each: Field[Any]) -> Any:
     return field() if each.default is MISSING else field(default=each.default)
 
 
-def parameters_from(declared: Any, arguments: Any) -> Any:
+def parameters_from(declaration: Any, arguments: Any) -> Any:
     """Make the parameters of an operation from the arguments of its tool."""
-    settings = _settings(declared)
-    return declared(
+    settings = _settings(declaration)
+    return declaration(
         **{
             each.name: getattr(arguments.options if each.name in settings else arguments, each.name)
-            for each in fields(declared)
+            for each in fields(declaration)
         }
     )
 
@@ -265,8 +265,8 @@ WAIT_SECONDS = 45
 class ProgressReport(Protocol):
     """Tells a client how far its call has come."""
 
-    async def __call__(self, done: float, total: float, message: str, /) -> None:
-        """Report progress; `done` grows from one report to the next."""
+    async def __call__(self, n_done: float, total: float, message: str, /) -> None:
+        """Report progress; `n_done` grows from one report to the next."""
         ...
 
 
@@ -365,8 +365,8 @@ def value_tool(operation: Operation[Any, Any]) -> Tool:
     kind, reduce = replies.BRIEFS[operation.name]
     render = _renderer(kind, reduce, replies.TEXTS.get(operation.name, replies.report_text))
 
-    async def work(call: ToolCall, given: Any) -> ToolReply:
-        parameters = parameters_from(operation.parameters, given)
+    async def work(call: ToolCall, arguments: Any) -> ToolReply:
+        parameters = parameters_from(operation.parameters, arguments)
         return await dispatch(operation, call.service, call.client, parameters, render)
 
     return Tool(operation, arguments_of(operation.parameters), work, (kind,))
@@ -381,7 +381,7 @@ def _renderer(
 
 def session_tool(
     operation: Operation[Any, Any],
-    planning: Operation[Any, Any] | None = None,
+    plan_operation: Operation[Any, Any] | None = None,
     *,
     wait_seconds: float | None = WAIT_SECONDS,
 ) -> Tool:
@@ -391,38 +391,38 @@ def session_tool(
 
     Parameters
     ----------
-    planning
+    plan_operation
         The operation that plans it.
     wait_seconds
         How long it waits for the end of the session unless told; None: as long as it lasts.
     """
 
-    async def work(call: ToolCall, given: Any) -> ToolReply:
-        parameters = parameters_from(operation.parameters, given)
-        if planning is not None and given.plan:
+    async def work(call: ToolCall, arguments: Any) -> ToolReply:
+        parameters = parameters_from(operation.parameters, arguments)
+        if plan_operation is not None and arguments.plan:
             render = _renderer(replies.PLAN)
-            return await dispatch(planning, call.service, call.client, parameters, render)
+            return await dispatch(plan_operation, call.service, call.client, parameters, render)
         subject = ClientService(call.service, call.client, call.hops)
-        running = await operation.handler(subject, parameters)
+        running_session = await operation.handler(subject, parameters)
         try:
-            return await _wait_for_result(call, running.id, given.wait)
+            return await _wait_for_result(call, running_session.id, arguments.wait)
         except anyio.get_cancelled_exc_class():
-            running.cancel()
+            running_session.cancel()
             raise
 
     more: dict[str, Any] = {"wait": (Wait, wait_seconds)}
-    if planning is not None:
+    if plan_operation is not None:
         more["plan"] = (Plan, False)
-    returns = (replies.SessionBrief, *([] if planning is None else [replies.PLAN]))
-    others = () if planning is None else (planning,)
+    returns = (replies.SessionBrief, *([] if plan_operation is None else [replies.PLAN]))
+    others = () if plan_operation is None else (plan_operation,)
     return Tool(operation, arguments_of(operation.parameters, **more), work, returns, others)
 
 
 def _result_tool() -> Tool:
     """Make the tool that shows a session, in short or in full."""
 
-    async def work(call: ToolCall, given: Any) -> ToolReply:
-        return await _wait_for_result(call, given.session, given.wait, full=given.full)
+    async def work(call: ToolCall, arguments: Any) -> ToolReply:
+        return await _wait_for_result(call, arguments.session, arguments.wait, full=arguments.full)
 
     arguments = arguments_of(result.parameters, full=(Full, False))
     return Tool(result, arguments, work, (replies.SessionBrief,), (show,))
@@ -433,11 +433,11 @@ async def _wait_for_result(
 ) -> ToolReply:
     """Report progress while a session runs; then show its result."""
     whole = await call.service.resolve_session(session)
-    running = call.service.find_running(whole)
-    if running is not None:
+    running_session = call.service.find_running(whole)
+    if running_session is not None:
         with anyio.move_on_after(inf if wait is None else wait):
-            await _report_progress(running, call.report)
-            await running.wait_for_end()
+            await _report_progress(running_session, call.report)
+            await running_session.wait_for_end()
     write = replies.whole_text if full else replies.result_text
 
     def render(result: replies.Found) -> ToolReply:
@@ -480,20 +480,20 @@ class Steps:
             self.done = self.total
 
 
-async def _report_progress(running: RunningSession, report: ProgressReport) -> None:
+async def _report_progress(running_session: RunningSession, report: ProgressReport) -> None:
     """Report what happens in a session until it ends.
 
     The number grows with each report, by a whole one where a step was completed, else by less.
     """
     steps, board, done = Steps(), Board(), 0.0
-    async with aclosing(running.stream.follow()) as stream:
+    async with aclosing(running_session.stream.follow()) as stream:
         async for each in stream:
             steps.take(each.event)
             board = board.apply_event(each.event)
             if board.line:
                 done = steps.done if steps.done > done else done + (steps.done + 1 - done) / 2
                 await report(done, steps.total, board.line)
-    if running.stream.is_closed:
+    if running_session.stream.is_closed:
         await report(steps.total, steps.total, "the session is closed")
 
 

@@ -392,9 +392,9 @@ class ReplyFooter:
         return "".join(f"\n\n{part}" for part in (legend, trust) if part)
 
 
-def completion(running: RunningSession, model: str, form: ReplyForm) -> Completion:
+def completion(running_session: RunningSession, model: str, form: ReplyForm) -> Completion:
     """Return the whole reply, for a session that came to a text."""
-    session = running.session
+    session = running_session.session
     message: CompletionMessage = {
         "role": "assistant",
         "content": form.content(session),
@@ -415,16 +415,16 @@ def completion(running: RunningSession, model: str, form: ReplyForm) -> Completi
         "created": int(session.opening.at.timestamp()),
         "model": model,
         "choices": [choice],
-        "witan": council_reply(running, form.ignored),
+        "witan": council_reply(running_session, form.ignored),
     }
     if (usage := usage_of(session)) is not None:
         result["usage"] = usage
     return result
 
 
-def refusal(running: RunningSession) -> Refusal | None:
+def refusal(running_session: RunningSession) -> Refusal | None:
     """Return why a session has no text; None: it has one."""
-    session, failure = running.session, running.failure
+    session, failure = running_session.session, running_session.failure
     if failure is not None:
         is_ours = isinstance(failure, WitanError)
         words = (
@@ -481,9 +481,9 @@ def usage_of(session: Session) -> TokenUsage | None:
     return usage
 
 
-def council_reply(running: RunningSession, ignored: list[str]) -> CouncilReply:
+def council_reply(running_session: RunningSession, ignored_parameters: list[str]) -> CouncilReply:
     """Return what only a council has to say of its text."""
-    session, outcome = running.session, running.session.outcome
+    session, outcome = running_session.session, running_session.session.outcome
     closing = session.synthesis
     result: CouncilReply = {
         "session": session.id,
@@ -500,8 +500,8 @@ def council_reply(running: RunningSession, ignored: list[str]) -> CouncilReply:
         "cost_usd": session.cost.total_usd,
         "known_usd": session.cost.known_usd,
         "seconds": session.seconds,
-        "record_problem": running.problem,
-        "ignored": ignored,
+        "record_problem": running_session.problem,
+        "ignored": ignored_parameters,
     }
     if session.rankings:
         result["rankings"] = session.rankings
@@ -525,12 +525,12 @@ class Frames:
     """
 
     def __init__(
-        self, running: RunningSession, model: str, form: ReplyForm, *, usage: bool
+        self, running_session: RunningSession, model: str, form: ReplyForm, *, usage: bool
     ) -> None:
         self._usage, self._form, self._stop = usage, form, StopFilter(form.stops)
         self._board, self._final = Board(), FinalText()
-        self._id, self._model = f"chatcmpl-{running.id}", model
-        self._created = int(running.session.opening.at.timestamp())
+        self._id, self._model = f"chatcmpl-{running_session.id}", model
+        self._created = int(running_session.session.opening.at.timestamp())
 
     def opening(self) -> bytes:
         """Write the first chunk."""
@@ -558,16 +558,16 @@ class Frames:
         text = self._stop.feed(piece, last=last)
         return f"\n\n{void}\n\n{text}" if void else text
 
-    def ending(self, running: RunningSession) -> bytes:
+    def ending(self, running_session: RunningSession) -> bytes:
         """Write the last chunks, or an error."""
-        reason = refusal(running)
+        reason = refusal(running_session)
         if reason is not None:
             return _data(error_object(reason.status, reason.message, reason.code))
-        session = running.session
+        session = running_session.session
         rest = self._join(*self._final.end(session.text or ""), last=True)
         last = rest + self._form.footer.of(session)
         chunks = [self._chunk({"content": last})] if last else []
-        reply = council_reply(running, self._form.ignored)
+        reply = council_reply(running_session, self._form.ignored)
         chunks.append(self._chunk({}, finish_reason(session), reply))
         if self._usage:
             chunks.append(_data({**self._make(), "usage": usage_of(session)}))

@@ -327,15 +327,15 @@ class ChatBody(BaseModel):
         """Texts that a final answer in prose ends before."""
         return () if self.wants_json else tuple(filter(None, self.stop or ()))
 
-    def narrates(self, configured: bool | None) -> bool:
+    def narrates(self, default: bool | None) -> bool:
         """Return true if the reply says what the council does.
 
         Parameters
         ----------
-        configured
+        default
             The setting of the server, which the request overrules; None: there is none.
         """
-        wishes = (self.witan.narration, configured, self.stream is True and not self.wants_json)
+        wishes = (self.witan.narration, default, self.stream is True and not self.wants_json)
         return next(wish for wish in wishes if wish is not None)
 
     def question_for(self, model: CouncilModel) -> QuestionRequest:
@@ -380,8 +380,8 @@ def schema_of(form: ResponseFormat | None) -> str | None:
     return ANY_OBJECT if schema is None else json.dumps(schema, ensure_ascii=False)
 
 
-def _check(value: object, accepted: bool, words: str) -> object:
-    if not accepted:
+def _check(value: object, is_valid: bool, words: str) -> object:
+    if not is_valid:
         raise PydanticCustomError("not_taken", words)
     return value
 

@@ -137,15 +137,17 @@ async def complete(
     question = body.question_for(find_model(service, body.model))
     if body.stream:
         check_room(request)
-    running = await service.ask(question, client, hops)
+    running_session = await service.ask(question, client, hops)
     if body.stream:
-        return _StreamResponse(stream_admitted(request, _chunks(request, running, body)), running)
-    await _wait_for_end(request, running)
-    reason = refusal(running)
+        return _StreamResponse(
+            stream_admitted(request, _chunks(request, running_session, body)), running_session
+        )
+    await _wait_for_end(request, running_session)
+    reason = refusal(running_session)
     if reason is not None:
         return openai_problem(reason.status, reason.message, code=reason.code)
-    whole = completion(running, body.model, _form(request, body))
-    return reply(whole, headers=trust_headers(running.session))
+    whole = completion(running_session, body.model, _form(request, body))
+    return reply(whole, headers=trust_headers(running_session.session))
 
 
 def _form(request: Request, body: ChatBody) -> ReplyForm:
@@ -154,29 +156,31 @@ def _form(request: Request, body: ChatBody) -> ReplyForm:
     return ReplyForm(footer, narration, body.stops, body.ignored_parameters)
 
 
-async def _wait_for_end(request: Request, running: RunningSession) -> None:
+async def _wait_for_end(request: Request, running_session: RunningSession) -> None:
     """Wait for a session; cancel it if the client disconnects."""
     async with anyio.create_task_group() as group:
 
         async def attend() -> None:
             while (await request.receive())["type"] != "http.disconnect":
                 pass
-            running.cancel()
+            running_session.cancel()
 
         group.start_soon(attend)
-        await running.wait_for_end()
+        await running_session.wait_for_end()
         group.cancel_scope.cancel()
 
 
 async def _chunks(
-    request: Request, running: RunningSession, body: ChatBody
+    request: Request, running_session: RunningSession, body: ChatBody
 ) -> AsyncGenerator[bytes, None]:
     options = body.stream_options
     usage = options is not None and options.include_usage is True
-    chunks = Frames(running, body.model, _form(request, body), usage=usage)
+    chunks = Frames(running_session, body.model, _form(request, body), usage=usage)
     yield chunks.opening()
     heartbeat: float = request.app.state.settings.heartbeat_seconds
-    async with aclosing(frames(running, 0, heartbeat, chunks.frame, chunks.ending)) as pieces:
+    async with aclosing(
+        frames(running_session, 0, heartbeat, chunks.frame, chunks.ending)
+    ) as pieces:
         async for piece in pieces:
             yield piece
 
@@ -184,9 +188,9 @@ async def _chunks(
 class _StreamResponse(Response):
     """A stream that cancels its session when the reader disconnects."""
 
-    def __init__(self, stream: Response, running: RunningSession) -> None:
+    def __init__(self, stream: Response, running_session: RunningSession) -> None:
         super().__init__()
-        self._stream, self._running = stream, running
+        self._stream, self._running = stream, running_session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

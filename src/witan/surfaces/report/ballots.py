@@ -31,9 +31,9 @@ class _ReviewerEvents:
 
 
 def ballot_matrix(
-    session: Session, names: SeatNames, *, without: tuple[str, ...] = (), closed: bool = True
+    session: Session, names: SeatNames, *, without: tuple[str, ...] = (), is_closed: bool = True
 ) -> BallotMatrix:
-    """Write the ballots of a session as far as it came; unless `closed`, more may come."""
+    """Write the ballots of a session as far as it came; unless `is_closed`, more may come."""
     events = _fold_events(session)
     counted_notes = () if session.outcome is None else names.order_outcome(session.outcome).ballots
     notes = {note.reviewer: note for note in counted_notes}
@@ -46,11 +46,11 @@ def ballot_matrix(
         groups = note.ranking if note else _remove_own(ballot, authored)
         # Who did not answer reviews nobody; who fails in a debate keeps the answer it had.
         mute = seen.failed and reviewer not in session.answers
-        pending = not (closed or mute) and ballot.abstained and seen.abstention is None
+        pending = not (is_closed or mute) and ballot.abstained and seen.abstention is None
         reviews.append(
             ReviewRow(
                 names.name(reviewer),
-                _state(session, ballot, pending=pending),
+                _state(session, ballot, is_pending=pending),
                 names.sentence(ballot.reason or "no reason given") if ballot.abstained else "",
                 tuple(_cells(session, ballot, groups, authored, names)),
                 tuple(tuple(map(names.name, names.order(group))) for group in groups),
@@ -70,10 +70,10 @@ def ballot_matrix(
     return BallotMatrix(shown, tuple(reviews), session.is_simulated)
 
 
-def _state(session: Session, ballot: Ballot, *, pending: bool) -> ReviewState:
+def _state(session: Session, ballot: Ballot, *, is_pending: bool) -> ReviewState:
     if not ballot.abstained:
         return "cast"
-    if pending:
+    if is_pending:
         return "pending"
     return "out" if ballot.reviewer in session.outstanding_reviewers else "abstained"
 

@@ -138,22 +138,22 @@ def _finding(check: CalibrationCheck) -> str:
     )
 
 
-def _verdict(curve: CalibrationCurve, what: str) -> str:
+def _verdict(curve: CalibrationCurve, subject: str) -> str:
     """Say whether found and expected differ more than chance."""
     gap = curve.gap
     if gap.value is None or gap.interval is None:
-        return f"{count_noun(gap.n, 'session')} cannot tell how often {what} are right"
+        return f"{count_noun(gap.n, 'session')} cannot tell how often {subject} are right"
     low, high = sorted(100 * abs(end) for end in (gap.interval.low, gap.interval.high))
     points = f"{number(100 * abs(gap.value), 0)} points [{number(low, 0)}, {number(high, 0)}]"
     if gap.interval.high < 0:
-        return f"{what} are stated {points} too high"
+        return f"{subject} are stated {points} too high"
     if gap.interval.low > 0:
-        return f"{what} are stated {points} too low"
+        return f"{subject} are stated {points} too low"
     start, end = (signed_number(100 * end, 0) for end in (gap.interval.low, gap.interval.high))
     away = f"{signed_number(100 * gap.value, 0)} points [{start}, {end}]"
     single = any(tenth.deviates for tenth in curve.tenths)
     more = ", though some tenths differ more" if single else ""
-    return f"found and expected of {what} differ by {away}, no more than chance{more}"
+    return f"found and expected of {subject} differ by {away}, no more than chance{more}"
 
 
 def _curves(check: CalibrationCheck) -> Iterator[Block]:

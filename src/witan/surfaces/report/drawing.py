@@ -86,11 +86,11 @@ class _Body(NamedTuple):
     height: float
 
 
-def draw_chart(chart: Chart, *, framed: bool = False) -> str:
-    """Draw a chart as SVG; `framed`: with its headline on a ground of its own, as a file."""
+def draw_chart(chart: Chart, *, with_frame: bool = False) -> str:
+    """Draw a chart as SVG; `with_frame`: with its headline on a ground of its own, as a file."""
     body: _Body = _DRAWERS[type(chart.drawing)](chart.drawing)
     about = " · ".join(filter(None, (*chart.about, chart.caption)))
-    if framed:
+    if with_frame:
         body = _frame(body, chart.finding or chart.name, about)
     width, height = _px(body.width), _px(body.height)
     fluid = ' class="fluid"' * (FLUID_WIDTHS[0] < body.width <= FLUID_WIDTHS[1])
@@ -313,10 +313,10 @@ def _draw_scatter(scatter: Scatter) -> _Body:
     return _Body(parts, width, tall + 64)
 
 
-def _spread(wanted: Sequence[float], least: float, most: float) -> list[float]:
+def _spread(positions: Sequence[float], least: float, most: float) -> list[float]:
     """Move places, in order, as far apart as names need, and as little as that allows."""
     places: list[float] = []
-    for place in wanted:
+    for place in positions:
         places.append(max(place, places[-1] + LABEL if places else least))
     room = most - LABEL / 2
     for at in reversed(range(len(places))):
@@ -429,10 +429,10 @@ def _rule(x: float, y: float, x2: float, y2: float, ink: str) -> str:
     return f'<line x1="{_px(x)}" y1="{_px(y)}" x2="{_px(x2)}" y2="{_px(y2)}"{_ink(ink)}/>'
 
 
-def _rect(at: tuple[float, float], size: tuple[float, float], ink: str, rounded: int = 0) -> str:
+def _rect(at: tuple[float, float], size: tuple[float, float], ink: str, radius: int = 0) -> str:
     places = zip(("x", "y", "width", "height"), (*at, *size), strict=True)
     edges = "".join(f' {key}="{_px(value)}"' for key, value in places)
-    corners = f' rx="{rounded}"' * (rounded > 0)
+    corners = f' rx="{radius}"' * (radius > 0)
     return f"<rect{edges}{corners}{_ink(ink)}/>"
 
 
@@ -532,7 +532,7 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
         If the file cannot be written, or no font can draw the text of a PNG.
     """
     kind, target = check_chart(path), Path(path)
-    drawn = draw_chart(chart, framed=True)
+    drawn = draw_chart(chart, with_frame=True)
     if kind == ".png":
         content = _rasterise(drawn, target)
     elif kind == ".html":

@@ -25,23 +25,23 @@ TITLES = {
 """Quantity to the title and key of its section."""
 
 
-def estimates_report(found: Estimates) -> Report:
+def estimates_report(estimates: Estimates) -> Report:
     """Write the report: the leading system, then each quantity with its differences."""
-    unread = found.not_read if isinstance(found, EstimateResult) else ()
-    people = f"people's votes on {found.people_sessions:,}"
-    mark = () if found.pass_mark is None else (f"passing from {found.pass_mark:g}",)
+    unread = estimates.not_read if isinstance(estimates, EstimateResult) else ()
+    people = f"people's votes on {estimates.people_sessions:,}"
+    mark = () if estimates.pass_mark is None else (f"passing from {estimates.pass_mark:g}",)
     return Report(
         "How good are the systems?",
-        (count_noun(found.sessions, "session"), people, *mark),
-        _finding(found),
-        (*_sections(found), *_assumption(found), *unread_blocks(unread)),
+        (count_noun(estimates.sessions, "session"), people, *mark),
+        _finding(estimates),
+        (*_sections(estimates), *_assumption(estimates), *unread_blocks(unread)),
     )
 
 
-def _finding(found: Estimates) -> str:
+def _finding(estimates: Estimates) -> str:
     """Say the best system's numbers, and whether the next is apart from it."""
-    quantity = found.systems[-1].quantity
-    lines = [each for each in found.systems if each.quantity == quantity and each.system]
+    quantity = estimates.systems[-1].quantity
+    lines = [each for each in estimates.systems if each.quantity == quantity and each.system]
     best = lines[0]
     mean, name = best.mean, best.system
     if mean.corrected.value is None:
@@ -54,12 +54,12 @@ def _finding(found: Estimates) -> str:
         f"{_text(mean.corrected)}; the jury alone says {_text(mean.jury)}, people alone "
         f"{_text(mean.people)}."
     )
-    return f"{said}{_lead(found, best, lines)}"
+    return f"{said}{_lead(estimates, best, lines)}"
 
 
-def _lead(found: Estimates, best: SystemEstimate, lines: Sequence[SystemEstimate]) -> str:
+def _lead(estimates: Estimates, best: SystemEstimate, lines: Sequence[SystemEstimate]) -> str:
     """Say how far the first is above the second."""
-    for each in found.differences:
+    for each in estimates.differences:
         pair = (each.first, each.second, each.quantity)
         if len(lines) > 1 and pair == (best.system, lines[1].system, best.quantity):
             apart = each.mean.corrected
@@ -71,33 +71,38 @@ def _lead(found: Estimates, best: SystemEstimate, lines: Sequence[SystemEstimate
     return ""
 
 
-def _sections(found: Estimates) -> Iterator[Block]:
-    for quantity in dict.fromkeys(each.quantity for each in found.systems):
+def _sections(estimates: Estimates) -> Iterator[Block]:
+    for quantity in dict.fromkeys(each.quantity for each in estimates.systems):
         title, key = TITLES[quantity]
-        lines = [each for each in found.systems if each.quantity == quantity]
+        lines = [each for each in estimates.systems if each.quantity == quantity]
         yield Heading(title, key)
         names = [each.system or "all together" for each in lines]
         yield _table(title, "system", names, [each.mean for each in lines])
         first = next(each.system for each in lines if each.system)
         apart = [
-            each for each in found.differences if each.quantity == quantity and each.first == first
+            each
+            for each in estimates.differences
+            if each.quantity == quantity and each.first == first
         ]
         if apart:
             yield _differences(title, first, apart)
 
 
-def _differences(title: str, first: str | None, apart: Sequence[DifferenceEstimate]) -> Block:
+def _differences(title: str, first: str | None, estimates: Sequence[DifferenceEstimate]) -> Block:
     what = f"{first} minus"
     return _table(
-        f"{title}: differences", what, [each.second for each in apart], [e.mean for e in apart]
+        f"{title}: differences",
+        what,
+        [each.second for each in estimates],
+        [e.mean for e in estimates],
     )
 
 
-def _table(title: str, what: str, names: Sequence[str], means: Sequence[CorrectedMean]) -> Block:
+def _table(title: str, heading: str, names: Sequence[str], means: Sequence[CorrectedMean]) -> Block:
     return table_of(
         title,
         [
-            (Column(what, "left", fit="middle", heads=True), list(names)),
+            (Column(heading, "left", fit="middle", heads=True), list(names)),
             (
                 Column("corrected", interval=90, meaning="the jury's, corrected by people's votes"),
                 [_cell(each.corrected) for each in means],
@@ -134,8 +139,8 @@ def _text(measure: Measure) -> str:
     return " ".join(filter(None, (value, _bracket(measure))))
 
 
-def _assumption(found: Estimates) -> Iterator[Block]:
-    if found.people_sessions:
+def _assumption(estimates: Estimates) -> Iterator[Block]:
+    if estimates.people_sessions:
         yield Sentence(
             "The correction holds if the sessions that people judged are drawn at random from all. "
             "The jury's own interval says nothing of its bias.",

@@ -35,55 +35,58 @@ REVIEWERS_SHOWN = 200
 """Reviewers that are shown, and ballots of each."""
 
 
-def imported_report(imported: ImportedSession, without: tuple[str, ...] = ()) -> Report:
+def imported_report(session: ImportedSession, without: tuple[str, ...] = ()) -> Report:
     """Write the report of a session that came in as ballots, `without` those of some reviewers."""
-    about, record, outcome = imported.about, imported.session_import, imported.outcome
+    about, record, outcome = session.about, session.session_import, session.outcome
     names = CandidateNames({name: at for at, name in enumerate(record.answers)})
     mark = record.simulated
     blocks: list[Block] = [Quote(record.question)] if record.question else []
     known = "It came in as ballots: answers and question are known as far as the file has them."
-    blocks += [Sentence(known, quiet=True), section_heading("answers", "answers", simulated=mark)]
+    blocks += [
+        Sentence(known, quiet=True),
+        section_heading("answers", "answers", is_simulated=mark),
+    ]
     for name, text in record.answers.items():
         blocks.append(AnswerText(names.anchor(name)[1:], text, author=name))
     if not record.answers:
         blocks.append(Sentence("No text of an answer came with the ballots.", quiet=True))
-    blocks += _ballots(imported, without)
+    blocks += _ballots(session, without)
     votes = votes_beside(record.ballots)
     blocks += vote_blocks(votes, "models'", names)
     if outcome is None:
         blocks += [
-            section_heading("ranking", "ranking", simulated=mark),
-            Note(f"not counted: {imported.not_counted}", "reason"),
+            section_heading("ranking", "ranking", is_simulated=mark),
+            Note(f"not counted: {session.not_counted}", "reason"),
         ]
     else:
-        blocks += outcome_sections(outcome, names, None, simulated=mark)
+        blocks += outcome_sections(outcome, names, None, is_simulated=mark)
         blocks += abstention_notes(outcome, names)
         trust = Facts(tuple(trust_line(outcome).split(" · ")))
         blocks += [Heading("Trust", "trust"), trust]
     return Report(
-        report_title(simulated=mark),
+        report_title(is_simulated=mark),
         (about.session, f"imported from {about.source}", f"{about.at:%Y-%m-%d %H:%M} UTC"),
         "",
         tuple(blocks),
     )
 
 
-def _ballots(imported: ImportedSession, without: tuple[str, ...]) -> Iterator[Block]:
+def _ballots(session: ImportedSession, without: tuple[str, ...]) -> Iterator[Block]:
     by_reviewer: dict[tuple[str, str], list[Ballot]] = {}
-    for ballot in imported.session_import.ballots:
+    for ballot in session.session_import.ballots:
         by_reviewer.setdefault((ballot.reviewer, ballot.kind), []).append(ballot)
     shown = [*by_reviewer.values()][:REVIEWERS_SHOWN]
-    people_wait = bool(votes_beside(imported.session_import.ballots))
+    people_wait = bool(votes_beside(session.session_import.ballots))
 
     def recount(ballots: Sequence[Ballot]) -> Cell:
         reviewer, by_person = ballots[0].reviewer, ballots[0].kind == "human"
         cast = any(not each.abstained for each in ballots)
         if not cast or reviewer in without or (people_wait and by_person):
             return Cell("")
-        link = Link("show", {"session": imported.about.session, "without": reviewer})
+        link = Link("show", {"session": session.about.session, "without": reviewer})
         return Cell("without", link=link)
 
-    yield section_heading("ballots", "ballots", simulated=imported.session_import.simulated)
+    yield section_heading("ballots", "ballots", is_simulated=session.session_import.simulated)
     yield table_of(
         "Ballots",
         [
@@ -92,7 +95,7 @@ def _ballots(imported: ImportedSession, without: tuple[str, ...]) -> Iterator[Bl
             (Column("recount", "left", action=True), [*map(recount, shown)]),
         ],
     )
-    n_more = len(imported.session_import.ballots) - sum(
+    n_more = len(session.session_import.ballots) - sum(
         len(each[:REVIEWERS_SHOWN]) for each in shown
     )
     if n_more:

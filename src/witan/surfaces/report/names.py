@@ -36,9 +36,9 @@ class CandidateNames:
     places: Mapping[str, int]
     veiled: bool = False
 
-    def name(self, who: str) -> str:
+    def name(self, name: str) -> str:
         """Name a candidate or a reviewer."""
-        return who
+        return name
 
     def sentence(self, sentence: str) -> str:
         """Word a sentence in which names may stand."""
@@ -97,11 +97,11 @@ class SeatNames(CandidateNames):
             opening=opened,
         )
 
-    def name(self, who: str) -> str:
+    def name(self, name: str) -> str:
         """Return a seat, or whoever holds none, in one word or two."""
         if not self.veiled:
-            return who
-        return self.labels.get(who) or self.others.get(who, "another")
+            return name
+        return self.labels.get(name) or self.others.get(name, "another")
 
     def value(self, seat: str) -> str:
         """Value of a seat in forms and addresses; its label until the reveal."""

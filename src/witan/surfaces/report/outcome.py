@@ -34,18 +34,20 @@ HALF_AGREED = 0.5
 """Kendall's W from which ballots agree rather than contest."""
 
 
-def outcome_report(result: "Outcome | RecountResult", *, simulated: bool | None = None) -> Report:
+def outcome_report(
+    result: "Outcome | RecountResult", *, is_simulated: bool | None = None
+) -> Report:
     """Write the report of an outcome.
 
     Parameters
     ----------
-    simulated
+    is_simulated
         Scripts cast its ballots; None: as its details say.
     """
     outcome = result if isinstance(result, Outcome) else result.outcome
-    mark = bool(outcome.details.get("simulated") if simulated is None else simulated)
+    mark = bool(outcome.details.get("simulated") if is_simulated is None else is_simulated)
     verdict = None if isinstance(result, Outcome) else result.verdict
-    decided = () if verdict is None else verdict_blocks(verdict, BY_NAME, simulated=mark)
+    decided = () if verdict is None else verdict_blocks(verdict, BY_NAME, is_simulated=mark)
     return Report(
         "Simulated outcome" if mark else "Outcome",
         (outcome.session,) if outcome.session else (),

@@ -47,7 +47,7 @@ def session_report(
     result: "Session | CouncilSession",
     names: SeatNames | None = None,
     *,
-    recounted: Outcome | None = None,
+    recount: Outcome | None = None,
     without: tuple[str, ...] = (),
 ) -> Report:
     """Write the report of a session.
@@ -56,33 +56,33 @@ def session_report(
     ----------
     names
         Names of its seats, or their labels; None: names.
-    recounted, without
+    recount, without
         The ballots counted again, and whose were left out; None: as the session counted them.
     """
     beside = None if isinstance(result, Session) else result
     session = result if isinstance(result, Session) else result.session
     names = names or SeatNames.of(session, veiled=False)
     before, again = None, ""
-    if recounted is not None:  # one count all over the report
-        before, session = session.outcome, replace(session, outcome=recounted)
-        again = recount_text(recounted, without, names)
+    if recount is not None:  # one count all over the report
+        before, session = session.outcome, replace(session, outcome=recount)
+        again = recount_text(recount, without, names)
     closed = beside is None or not beside.under_way
     mark = session.is_simulated
     blocks = [
         *_opening(session, {} if beside is None else beside.children, names),
         *_verdict(session, names),
-        *_answers(session, names, closed=closed),
-        *_ballots(session, names, without, closed=closed),
+        *_answers(session, names, is_closed=closed),
+        *_ballots(session, names, without, is_closed=closed),
         *vote_blocks(() if beside is None else beside.votes, "members'", names),
     ]
     judges = session.opening.judging is not None
     if not judges or len(session.answers) > 1:
-        blocks += outcome_sections(session.outcome, names, before, simulated=mark)
+        blocks += outcome_sections(session.outcome, names, before, is_simulated=mark)
     if session.outcome is None and closed:
-        blocks += [section_heading("ranking", "ranking", simulated=mark), _no_outcome(session)]
+        blocks += [section_heading("ranking", "ranking", is_simulated=mark), _no_outcome(session)]
     if closed:
         if not judges:
-            blocks += _final_answer(session, names, recounted=bool(again))
+            blocks += _final_answer(session, names, is_recount=bool(again))
         blocks += _seats(session, names)
         blocks += [
             *_figures(session),
@@ -90,7 +90,7 @@ def session_report(
             *_trust(session, names, again),
         ]
     return Report(
-        report_title(simulated=mark),
+        report_title(is_simulated=mark),
         (
             session.id,
             session.status if closed else "under way",
@@ -101,14 +101,14 @@ def session_report(
     )
 
 
-def report_title(*, simulated: bool) -> str:
+def report_title(*, is_simulated: bool) -> str:
     """Title the report of a session."""
-    return "Simulated session" if simulated else "Session"
+    return "Simulated session" if is_simulated else "Session"
 
 
-def section_heading(noun: str, key: str, *, simulated: bool) -> Heading:
+def section_heading(noun: str, key: str, *, is_simulated: bool) -> Heading:
     """Head a section; of a simulated session, it says so."""
-    return Heading(f"Simulated {noun}" if simulated else noun.capitalize(), key)
+    return Heading(f"Simulated {noun}" if is_simulated else noun.capitalize(), key)
 
 
 def _opening(session: Session, children: Mapping[str, str], names: SeatNames) -> Iterator[Block]:
@@ -137,7 +137,7 @@ def _opening(session: Session, children: Mapping[str, str], names: SeatNames) ->
 def _verdict(session: Session, names: SeatNames) -> Iterator[Block]:
     """Write the verdict on texts; while names are hidden, nothing."""
     if session.verdict is not None and not names.veiled:
-        yield from verdict_blocks(session.verdict, names, simulated=session.is_simulated)
+        yield from verdict_blocks(session.verdict, names, is_simulated=session.is_simulated)
 
 
 def judgment_report(session: Session) -> Report:
@@ -145,14 +145,14 @@ def judgment_report(session: Session) -> Report:
     names, mark = SeatNames.of(session, veiled=False), session.is_simulated
     blocks = [*_verdict(session, names)]
     if len(session.answers) > 1:
-        blocks += outcome_sections(session.outcome, names, None, simulated=mark)
-    return Report(report_title(simulated=mark), (session.id,), "", tuple(blocks))
+        blocks += outcome_sections(session.outcome, names, None, is_simulated=mark)
+    return Report(report_title(is_simulated=mark), (session.id,), "", tuple(blocks))
 
 
 def judgment_text(session: Session) -> str:
     """Write the verdict of a jury as text, its sentence first; without one, what is missing."""
     names, mark = SeatNames.of(session, veiled=False), session.is_simulated
-    about = f"{report_title(simulated=mark).lower()} {session.id} · {session_trust(session)}"
+    about = f"{report_title(is_simulated=mark).lower()} {session.id} · {session_trust(session)}"
     if session.verdict is None:
         return f"no verdict: {about}"
     _, *lines = report_text(Page(), Report("", (), "", tuple(_verdict(session, names))))
@@ -165,9 +165,9 @@ def _source(seat: Seat, names: SeatNames, form: str = "{}") -> str:
     return form.format(seat.source) if differs and not names.veiled else ""
 
 
-def _answers(session: Session, names: SeatNames, *, closed: bool) -> Iterator[Block]:
+def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator[Block]:
     noun = "answers" if session.opening.judging is None else "texts"
-    yield section_heading(noun, "answers", simulated=session.is_simulated)
+    yield section_heading(noun, "answers", is_simulated=session.is_simulated)
     seats = {seat.name: seat for seat in session.opening.seats}
     for name in names.order(session.answers):
         answer = session.answers[name]
@@ -183,7 +183,7 @@ def _answers(session: Session, names: SeatNames, *, closed: bool) -> Iterator[Bl
                 *answer_facts(answer, session.failed.get(name, ())),
             ),
         )
-    if closed:
+    if is_closed:
         lines = [
             (names.name(seat), names.sentence(why)) for seat, why in session.unanswered.items()
         ]
@@ -202,16 +202,16 @@ def _rank(outcome: Outcome | None, name: str, names: SeatNames) -> Iterator[str]
 
 
 def _ballots(
-    session: Session, names: SeatNames, without: tuple[str, ...], *, closed: bool
+    session: Session, names: SeatNames, without: tuple[str, ...], *, is_closed: bool
 ) -> Iterator[Block]:
-    yield section_heading("ballots", "ballots", simulated=session.is_simulated)
+    yield section_heading("ballots", "ballots", is_simulated=session.is_simulated)
     if session.answers:
-        yield ballot_matrix(session, names, without=without, closed=closed)
+        yield ballot_matrix(session, names, without=without, is_closed=is_closed)
     else:
         yield Sentence("There was no answer to judge.")
 
 
-def vote_blocks(votes: Sequence[Ballot], whose: str, names: CandidateNames) -> Iterator[Block]:
+def vote_blocks(votes: Sequence[Ballot], kind: str, names: CandidateNames) -> Iterator[Block]:
     """Yield each person's vote, and whose ballots count."""
     if not votes:
         return
@@ -226,22 +226,22 @@ def vote_blocks(votes: Sequence[Ballot], whose: str, names: CandidateNames) -> I
     if (more := len(votes) - VOTES_SHOWN) > 0:
         yield Sentence(f"And {count_noun(more, 'more vote')}; an export has them.", quiet=True)
     yield Sentence(
-        f"The standings are by the {whose} ballots; a recount of all kinds counts both.",
+        f"The standings are by the {kind} ballots; a recount of all kinds counts both.",
         quiet=True,
     )
 
 
 def outcome_sections(
-    outcome: Outcome | None, names: CandidateNames, before: Outcome | None, *, simulated: bool
+    outcome: Outcome | None, names: CandidateNames, before: Outcome | None, *, is_simulated: bool
 ) -> Iterator[Block]:
     """Write what an outcome comes to, and its ranking; nothing without one."""
     if outcome is None:
         return
-    yield section_heading("agreement and dissent", "concord", simulated=simulated)
+    yield section_heading("agreement and dissent", "concord", is_simulated=is_simulated)
     yield Sentence(names.sentence(outcome.interpretation))
     yield agreement(outcome, names)
     yield from order_note(outcome, names)
-    yield section_heading("ranking", "ranking", simulated=simulated)
+    yield section_heading("ranking", "ranking", is_simulated=is_simulated)
     yield from ranking_blocks(outcome, names, before)
 
 
@@ -251,23 +251,23 @@ def _no_outcome(session: Session) -> Sentence:
     return Sentence("There is no outcome: fewer ballots were cast than the quorum asks for.")
 
 
-def _final_answer(session: Session, names: SeatNames, *, recounted: bool) -> Iterator[Block]:
-    yield section_heading("final answer", "verdict", simulated=session.is_simulated)
+def _final_answer(session: Session, names: SeatNames, *, is_recount: bool) -> Iterator[Block]:
+    yield section_heading("final answer", "verdict", is_simulated=session.is_simulated)
     if session.synthesis is not None:
         for chairman, why in session.synthesis.failed.items():
             yield Note(names.sentence(f"chairman {chairman} failed: {why}"), "warning")
-    final = final_answer(session, names, recounted=recounted)
+    final = final_answer(session, names, is_recount=is_recount)
     yield Sentence("There is no final answer.") if final is None else final
 
 
 def final_answer(
-    session: Session, names: SeatNames, *, recounted: bool = False
+    session: Session, names: SeatNames, *, is_recount: bool = False
 ) -> FinalAnswer | None:
     """Return the final answer; without one, the only answer there is; None: neither.
 
     Parameters
     ----------
-    recounted
+    is_recount
         The ballots are counted otherwise than the session did.
     """
     final = session.synthesis
@@ -276,7 +276,7 @@ def final_answer(
         return None if text is None else FinalAnswer(names.quote(text), "the only answer")
     author = f"written by {CHAIRMAN if names.veiled else names.name(final.chairman or '')}"
     if final.chairman is None:
-        author = f"the answer ranked best{' by the session’s own count' if recounted else ''}"
+        author = f"the answer ranked best{' by the session’s own count' if is_recount else ''}"
     return FinalAnswer(
         names.quote(final.text),
         f"{author}; {CUT}" if final.cut else author,
@@ -296,7 +296,7 @@ def legend_text(session: Session) -> str:
 
 
 def _seats(session: Session, names: SeatNames) -> Iterator[Block]:
-    yield section_heading("seats", "seats", simulated=session.is_simulated)
+    yield section_heading("seats", "seats", is_simulated=session.is_simulated)
     board = reduce(Board.apply_event, session.events, Board()).settle()
     lines = {line.name: line for line in board.seats}
     seats = [lines[name] for name in names.order(lines)]

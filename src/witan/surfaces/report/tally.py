@@ -94,9 +94,9 @@ def _problems(tally: Tally) -> Iterator[Block]:
     yield from problem_blocks("Without effect", "without-effect", tally.without_effect)
 
 
-def unread_blocks(not_read: Sequence[Unread]) -> Iterator[Block]:
+def unread_blocks(unread: Sequence[Unread]) -> Iterator[Block]:
     """Write the section on lines that could not be read; nothing if all could."""
-    lines = [f"line {each.line:,}: {each.problem}" for each in not_read]
+    lines = [f"line {each.line:,}: {each.problem}" for each in unread]
     yield from problem_blocks("Not read", "not-read", lines)
 
 
@@ -113,7 +113,7 @@ def problem_blocks(title: str, key: str, lines: Sequence[str]) -> Iterator[Block
 def outcomes_report(
     outcomes: Sequence[Outcome],
     problems: Sequence[Block] = (),
-    simulated: Collection[str] = (),
+    simulated_sessions: Collection[str] = (),
 ) -> Report:
     """Write the report of a few sessions, each in full.
 
@@ -121,19 +121,19 @@ def outcomes_report(
     ----------
     problems
         Sections on what could not be counted or read.
-    simulated
+    simulated_sessions
         Sessions whose ballots scripts cast.
     """
     if len(outcomes) == 1:
-        one = outcome_report(outcomes[0], simulated=outcomes[0].session in simulated)
+        one = outcome_report(outcomes[0], is_simulated=outcomes[0].session in simulated_sessions)
         return Report(one.title, one.about, one.finding, (*problems, *one.blocks))
     words = f"{count_noun(len(outcomes), 'session')} counted" if outcomes else "Nothing is counted"
-    return Report("Tally", (), f"{words}.", (*problems, *_sections(outcomes, simulated)))
+    return Report("Tally", (), f"{words}.", (*problems, *_sections(outcomes, simulated_sessions)))
 
 
-def _sections(outcomes: Sequence[Outcome], simulated: Collection[str]) -> Iterator[Block]:
+def _sections(outcomes: Sequence[Outcome], simulated_sessions: Collection[str]) -> Iterator[Block]:
     for at, outcome in enumerate(outcomes, start=1):
-        mark = "simulated · " if outcome.session in simulated else ""
+        mark = "simulated · " if outcome.session in simulated_sessions else ""
         yield Heading(f"{mark}{outcome.session or 'Ranking'}", f"session-{at}")
         yield Sentence(outcome.interpretation)
         yield from outcome_blocks(outcome, BY_NAME)

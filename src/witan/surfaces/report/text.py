@@ -44,16 +44,16 @@ def report_text(page: Page, report: Report) -> Iterator[str]:
         yield page.sentence(report.finding)
     sections = [each for each in report.plain.sections if each.blocks]
     for section in sections:
-        yield from _section(page, section, headed=len(sections) > 1)
+        yield from _section(page, section, has_heading=len(sections) > 1)
 
 
 def _uncapitalize(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _section(page: Page, section: Section, *, headed: bool) -> Iterator[str]:
+def _section(page: Page, section: Section, *, has_heading: bool) -> Iterator[str]:
     before: Block | None = None
-    if headed and section.heading is not None:
+    if has_heading and section.heading is not None:
         yield ""
         yield page.sentence(section.heading.text, "bold")
         before = section.heading

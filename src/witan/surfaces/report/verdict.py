@@ -22,9 +22,11 @@ SIDE_BY_SIDE = 3
 """Texts whose grades stand in a column each."""
 
 
-def verdict_blocks(verdict: Verdict, names: CandidateNames, *, simulated: bool) -> Iterator[Block]:
+def verdict_blocks(
+    verdict: Verdict, names: CandidateNames, *, is_simulated: bool
+) -> Iterator[Block]:
     """Write the decision, and a table of grades: a line for each text."""
-    yield Heading("Simulated verdict" if simulated else "Verdict", "verdict")
+    yield Heading("Simulated verdict" if is_simulated else "Verdict", "verdict")
     yield Sentence(names.sentence(verdict_sentence(verdict)))
     yield _grades_table(verdict, names)
     sure = f"{verdict.level * 100:g} %"
@@ -37,7 +39,7 @@ def verdict_blocks(verdict: Verdict, names: CandidateNames, *, simulated: bool) 
 
 def verdict_report(verdict: Verdict) -> Report:
     """Write the report of a verdict."""
-    _, *blocks = verdict_blocks(verdict, BY_NAME, simulated=False)
+    _, *blocks = verdict_blocks(verdict, BY_NAME, is_simulated=False)
     return Report("Verdict", (), "", tuple(blocks))
 
 

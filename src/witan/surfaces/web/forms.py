@@ -72,12 +72,12 @@ class FormSection:
 
 
 def form_fields(
-    declared: type[Parameters],
+    declaration: type[Parameters],
     values: Mapping[str, str],
     *,
     choices: Mapping[str, Collection[str]] = OPEN_CHOICES,
     unchosen: str = "any",
-    without: Collection[str] = (),
+    exclude: Collection[str] = (),
 ) -> tuple[Field, ...]:
     """Make a filled-in field for each parameter that a dataclass declares.
 
@@ -87,21 +87,21 @@ def form_fields(
         Names to choose from where the declaration leaves them open.
     unchosen
         The words for no choice, where the declaration does not say what then holds.
-    without
+    exclude
         Parameters that the page asks for by hand.
     """
     return tuple(
         _field(each, values.get(each.name, ""), choices.get(each.name, ()), unchosen)
-        for each in parameters_of(declared)
-        if each.name not in without
+        for each in parameters_of(declaration)
+        if each.name not in exclude
     )
 
 
 def council_sections(
-    declared: type[Parameters],
+    declaration: type[Parameters],
     members: Sequence[tuple[str, tuple[tuple[str, str], ...]]] = (),
     chairmen: Choices = (),
-    without: Collection[str] = (),
+    exclude: Collection[str] = (),
 ) -> tuple[FormSection, ...]:
     """Make the fields of a request to a council, by section.
 
@@ -115,8 +115,8 @@ def council_sections(
     """
     unchosen, writers = "as configured", tuple(chairmen)
     sections: dict[str, list[Field]] = {}
-    fields = form_fields(declared, {}, unchosen=unchosen, without=without)
-    by_name = {each.name: each.doc.section for each in parameters_of(declared)}
+    fields = form_fields(declaration, {}, unchosen=unchosen, exclude=exclude)
+    by_name = {each.name: each.doc.section for each in parameters_of(declaration)}
     for each in fields:
         if each.name in ("members", "jury") and members:
             each = replace(each, kind="boxes", boxes=tuple(members))  # noqa: PLW2901

@@ -105,12 +105,12 @@ class LivePage:
         self,
         events: Iterable[e.Event] = (),
         *,
-        revealed: bool = False,
+        show_names: bool = False,
         site: Site = SITE,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         mark: str = "",
     ) -> None:
-        self._revealed, self._site, self._now = revealed, site, now
+        self._show_names, self._site, self._clock = show_names, site, clock
         self._mark = mark
         self._events: list[e.Event] = []
         self.board = Board()
@@ -119,7 +119,7 @@ class LivePage:
         self._n_counts = 0
         self._visible: dict[str, str | None] = {}
         self._states: dict[str, object] = {}
-        self._naming: SeatNames | None = None
+        self._seat_names: SeatNames | None = None
         self.seq = 0
         for event in events:
             self.take(event)
@@ -133,7 +133,7 @@ class LivePage:
         if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
             self._events.append(event)
             if not isinstance(event, e.CallRetried | e.SheetDrawn | e.ReviewStarted):
-                self._naming = None
+                self._seat_names = None
         self._take_text(event)
 
     def _take_text(self, event: e.Event) -> None:
@@ -194,12 +194,12 @@ class LivePage:
     @property
     def seat_names(self) -> SeatNames:
         """The current names of the seats."""
-        if self._naming is None:
+        if self._seat_names is None:
             session = self.session
             # Whoever hands texts in knows what they are called.
-            revealed = self._revealed or session.opening.judging is not None
-            self._naming = SeatNames.of(session, veiled=not revealed)
-        return self._naming
+            revealed = self._show_names or session.opening.judging is not None
+            self._seat_names = SeatNames.of(session, veiled=not revealed)
+        return self._seat_names
 
     @property
     def news(self) -> tuple[str, ...]:
@@ -229,18 +229,20 @@ class LivePage:
     @property
     def address(self) -> str:
         """The address of the patches of this page."""
-        revealed = "&reveal=1" if self._revealed else ""
+        revealed = "&reveal=1" if self._show_names else ""
         name = self._events[0].session if isinstance(self._events[0], e.SessionOpened) else ""
         place = f"{self.seq}-{self._mark}" if self._mark else self.seq
         return f"{self._site.at('sessions', name, 'live')}?after={place}{revealed}"
 
     def page(self) -> SessionPage:
         """Return the page of the session as far as it came."""
-        return session_page(CouncilSession(self.session, under_way=True), revealed=self._revealed)
+        return session_page(
+            CouncilSession(self.session, under_way=True), show_names=self._show_names
+        )
 
     def matrix(self) -> BallotMatrix:
         """Return the ballots so far."""
-        return ballot_matrix(self.session, self.seat_names, closed=False)
+        return ballot_matrix(self.session, self.seat_names, is_closed=False)
 
     def lanes(self) -> tuple[Lane, ...]:
         """Return every seat, with its text so far."""
@@ -256,7 +258,7 @@ class LivePage:
         )
 
     def _lane(self, key: int, line: LiveLine) -> Lane:
-        elapsed = line.elapsed_seconds(self._now())
+        elapsed = line.elapsed_seconds(self._clock())
         seconds = None if elapsed is None else round(elapsed, 1)
         return Lane(
             key, self.seat_names.name(line.name), line, seconds, self.seat_names.sentence(line.note)
@@ -289,7 +291,7 @@ class LivePage:
 
     def final_patch(self, problem: str = "") -> str:
         """Return a patch that replaces the live page by the final one."""
-        page = session_page(self.session, revealed=self._revealed, councils=self._site.councils)
+        page = session_page(self.session, show_names=self._show_names, councils=self._site.councils)
         body = render("parts/session.html", site=self._site, page=page, problem=clean(problem))
         ending = to_html(f"The session is over: {page.status}.")
         announced = _partial("announced", "textContent", ending)
@@ -460,12 +462,12 @@ class Feeds:
     def __init__(self) -> None:
         self._of: WeakKeyDictionary[Stream, dict[bool, Feed]] = WeakKeyDictionary()
 
-    def of(self, stream: Stream, page: Callable[[], LivePage], *, revealed: bool) -> Feed:
+    def of(self, stream: Stream, page: Callable[[], LivePage], *, show_names: bool) -> Feed:
         """Return the feed of a session, with names shown or hidden."""
         feeds = self._of.setdefault(stream, {})
-        if revealed not in feeds:
-            feeds[revealed] = Feed(page)
-        return feeds[revealed]
+        if show_names not in feeds:
+            feeds[show_names] = Feed(page)
+        return feeds[show_names]
 
 
 def frame(last: str, patch: str) -> bytes:

@@ -22,11 +22,11 @@ _SHIFT = 3
 
 
 def render_html(
-    text: str, anchors: Mapping[str, str] | None = None, unresolved: Collection[str] = ()
+    text: str, anchors: Mapping[str, str] | None = None, unresolved_labels: Collection[str] = ()
 ) -> Markup:
     """Render a text as HTML, with the labels in `anchors` as links.
 
-    Labels in `unresolved` are marked as naming no answer.
+    Labels in `unresolved_labels` are marked as naming no answer.
     """
     parser = _parser()
     tokens = parser.parse(readable(text))
@@ -36,7 +36,7 @@ def render_html(
         elif token.type in ("th_open", "td_open"):
             _align(token)
         if token.children:
-            token.children = _link_citations(token.children, anchors or {}, unresolved)
+            token.children = _link_citations(token.children, anchors or {}, unresolved_labels)
     html: str = parser.renderer.render(tokens, parser.options, {})
     return trusted_html(html)
 
@@ -64,27 +64,27 @@ def _align(token: Token) -> None:
 
 
 def _link_citations(
-    children: Sequence[Token], anchors: Mapping[str, str], unresolved: Collection[str]
+    children: Sequence[Token], anchors: Mapping[str, str], unresolved_labels: Collection[str]
 ) -> list[Token]:
     """Turn citations of a paragraph into links, except inside links."""
     out: list[Token] = []
     depth = 0
     for token in children:
         depth += token.nesting if token.type.startswith("link_") else 0
-        if token.type == "text" and not depth and (anchors or unresolved):
-            out += _split_citations(token.content, anchors, unresolved)
+        if token.type == "text" and not depth and (anchors or unresolved_labels):
+            out += _split_citations(token.content, anchors, unresolved_labels)
         else:
             out.append(token)
     return out
 
 
 def _split_citations(
-    text: str, anchors: Mapping[str, str], unresolved: Collection[str]
+    text: str, anchors: Mapping[str, str], unresolved_labels: Collection[str]
 ) -> list[Token]:
     out, end = list[Token](), 0
     for citation in _CITATION.finditer(text):
         label = citation[1]
-        if label not in anchors and label not in unresolved:
+        if label not in anchors and label not in unresolved_labels:
             continue
         out.append(_text(text[end : citation.start()]))
         attrs: dict[str, str | int | float] = {"href": anchors.get(label, ""), "class": "cite"}

@@ -189,8 +189,8 @@ def part(template: str, name: str, /, *values: Any) -> str:
 def render_session(
     result: "Session | CouncilSession | ImportedSession",
     *,
-    revealed: bool = False,
-    recounted: Outcome | None = None,
+    show_names: bool = False,
+    recount: Outcome | None = None,
     without: tuple[str, ...] = (),
     site: Site = SITE,
     problem: str = "",
@@ -200,7 +200,7 @@ def render_session(
 
     Parameters
     ----------
-    revealed, recounted, without
+    show_names, recount, without
         As `session_page` takes them.
     problem
         What became of it beside what its record says.
@@ -209,8 +209,8 @@ def render_session(
     """
     page = session_page(
         result,
-        revealed=revealed,
-        recounted=recounted,
+        show_names=show_names,
+        recount=recount,
         without=without,
         councils=site.councils,
     )
@@ -258,7 +258,7 @@ def render_ask(
         "ask.html",
         site=site,
         profiles=councils,
-        sections=council_sections(QuestionRequest, members, writers.items(), without=ELSEWHERE),
+        sections=council_sections(QuestionRequest, members, writers.items(), exclude=ELSEWHERE),
         by_hand={each.name: each for each in form_fields(QuestionRequest, {})},
         filled=form,
         demo_question=demo_question,
@@ -273,7 +273,7 @@ def render_live(live: "LivePage", *, site: Site = SITE) -> str:
 
 
 def export_html(
-    result: "Session | CouncilSession | ImportedSession", *, revealed: bool = True
+    result: "Session | CouncilSession | ImportedSession", *, show_names: bool = True
 ) -> str:
     """Render a session as one self-contained file without scripts."""
     style = styles()
@@ -281,7 +281,7 @@ def export_html(
     return render(
         "session.html",
         site=Site(alone=True),
-        page=session_page(result, revealed=revealed),
+        page=session_page(result, show_names=show_names),
         problem="",
         style=trusted_html(style),
         policy=policy,

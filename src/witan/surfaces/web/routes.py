@@ -26,9 +26,7 @@ router = page_router()
 
 
 @router.get("/assets/{name}")
-async def asset_named(
-    name: str, digest: Annotated[str | None, Query(alias="v")] = None
-) -> Response:
+async def send_asset(name: str, digest: Annotated[str | None, Query(alias="v")] = None) -> Response:
     """Give a file that pages are made of."""
     if name not in ASSETS:
         raise UnknownName("asset", name, sorted(ASSETS))

@@ -110,10 +110,10 @@ async def ask(
     try:
         form = await read_form(request)
         values = form.values
-        running = await service.ask(read_question(form), client, hops)
+        running_session = await service.ask(read_question(form), client, hops)
     except (WitanError, ValidationError) as error:
         return await _form(request, service, refuse_form(request, values, error))
-    return redirect(site_of(request), "sessions", running.id)
+    return redirect(site_of(request), "sessions", running_session.id)
 
 
 async def _form(
@@ -183,8 +183,8 @@ async def resume(request: Request, session: str, service: ServiceOf, client: Cli
             read_texts(ResumeRequest, form.texts, {"session": session_id}),
         )
     except (HistoryConflict, NothingToCount):
-        running = service.find_running(session_id)
-        resumed = running is not None and running.under_way
+        running_session = service.find_running(session_id)
+        resumed = running_session is not None and running_session.under_way
         if not resumed and (await service.session(session_id)).status == "interrupted":
             raise
     return redirect(site_of(request), "sessions", session_id)
@@ -196,8 +196,8 @@ async def retry(request: Request, session: str, service: ServiceOf, client: Clie
     form = await read_form(request)
     record = await service.session(session)
     parameters = read_retry(form, record)
-    running = await operations.retry.handler(ClientService(service, client), parameters)
-    return redirect(site_of(request), "sessions", running.id)
+    running_session = await operations.retry.handler(ClientService(service, client), parameters)
+    return redirect(site_of(request), "sessions", running_session.id)
 
 
 @router.post("/sessions/{session:path}/rejudge")
@@ -213,10 +213,10 @@ async def rejudge(
     session_id = await service.resolve_session(session)
     try:
         parameters = read_rejudging(form, session_id)
-        running = await service.rejudge(session_id, parameters, client=client, hops=hops)
+        running_session = await service.rejudge(session_id, parameters, client=client, hops=hops)
     except AT_A_FIELD as error:
         return _jury_page(request, session_id, refuse_form(request, form.values, error))
-    return redirect(site_of(request), "sessions", running.id)
+    return redirect(site_of(request), "sessions", running_session.id)
 
 
 @router.post("/sessions/{session:path}/retry/plan")
@@ -266,7 +266,7 @@ def _jury_page(
         site=site,
         session=session,
         juries=[name for name in site.juries if name != DEMO or form.value("profile") == DEMO],
-        sections=council_sections(RejudgeRequest, without=("session", "profile")),
+        sections=council_sections(RejudgeRequest, exclude=("session", "profile")),
         filled=form,
         planned=plan,
     )

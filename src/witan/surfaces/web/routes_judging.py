@@ -49,10 +49,10 @@ async def judge(request: Request, service: ServiceOf, client: ClientOf, hops: Ho
     try:
         form = await read_form(request)
         values = form.values
-        running = await service.judge(read_judgment(form), client, hops)
+        running_session = await service.judge(read_judgment(form), client, hops)
     except (WitanError, ValidationError) as error:
         return _page(request, refuse_form(request, values, error))
-    return redirect(site_of(request), "sessions", running.id)
+    return redirect(site_of(request), "sessions", running_session.id)
 
 
 @router.post("/judge/plan")
@@ -84,12 +84,12 @@ def read_judgment(form: Form) -> JudgeRequest:
     return validate_parameters(JudgeRequest, {**parameters, "texts": texts})
 
 
-def _page(request: Request, filled: FilledForm, planned: Report | None = None) -> Response:
+def _page(request: Request, form: FilledForm, plan: Report | None = None) -> Response:
     site = site_of(request)
     names = [each.name for each in parameters_of(JudgeRequest)]
     fields = {
         each.name: each
-        for each in form_fields(JudgeRequest, {}, without=[n for n in names if n not in BY_HAND])
+        for each in form_fields(JudgeRequest, {}, exclude=[n for n in names if n not in BY_HAND])
     }
     fields["reference"] = replace(fields["reference"], kind="lines")
     html = render(
@@ -97,9 +97,9 @@ def _page(request: Request, filled: FilledForm, planned: Report | None = None) -
         site=site,
         texts=TEXTS,
         by_hand=[fields[name] for name in BY_HAND],
-        juries=[name for name in site.juries if name != DEMO or filled.value("profile") == DEMO],
-        sections=council_sections(JudgeRequest, without=(*BY_HAND, "texts", "files", "profile")),
-        filled=filled,
-        planned=planned,
+        juries=[name for name in site.juries if name != DEMO or form.value("profile") == DEMO],
+        sections=council_sections(JudgeRequest, exclude=(*BY_HAND, "texts", "files", "profile")),
+        filled=form,
+        planned=plan,
     )
-    return HtmlPage(html, filled.status)
+    return HtmlPage(html, form.status)

@@ -109,7 +109,7 @@ async def history_page(
     html = render(
         "history.html",
         site=site,
-        fields=form_fields(sessions.parameters, query, without=["after"]),
+        fields=form_fields(sessions.parameters, query, exclude=["after"]),
         rows=list_sessions(summaries, service.under_way),
         older="" if following is None else _link(site, {**filters, "after": following}),
         latest=_link(site, filters),
@@ -263,8 +263,8 @@ def add_counting_page(
 ) -> None:
     """Add the page of an operation on ballots; `of_history`: without any, on those of it."""
 
-    def write(request: Request, values: Mapping[str, str] = NOTHING, **shown: Any) -> str:
-        fields = form_fields(operation.parameters, values, without=["ballots"])
+    def write(request: Request, values: Mapping[str, str] = NOTHING, **result: Any) -> str:
+        fields = form_fields(operation.parameters, values, exclude=["ballots"])
         chosen = [each for each in fields if each.name in FIRST_FIELDS]
         others = [each for each in fields if each.name not in FIRST_FIELDS]
         changed = any(values.get(each.name, "").strip() for each in others)
@@ -278,7 +278,7 @@ def add_counting_page(
             chosen=chosen,
             fields=others,
             changed=changed,
-            **{"view": None, "problem": "", **shown},
+            **{"view": None, "problem": "", **result},
         )
 
     async def show_form(request: Request) -> Response:

@@ -87,19 +87,19 @@ async def live(
 ) -> Response:
     """Patch a page of a session under way, by server-sent events."""
     session_id = await service.resolve_session(session)
-    running = service.find_running(session_id)
-    page = partial(LivePage, revealed=reveal, site=replace(site_of(request), client=""))
-    if running is None:
+    running_session = service.find_running(session_id)
+    page = partial(LivePage, show_names=reveal, site=replace(site_of(request), client=""))
+    if running_session is None:
         # It ended long ago, or the server was restarted: the page shows what is recorded.
         return stream_response(
             request, last_patch(page((await service.session(session_id)).events))
         )
     following = follow_live(
-        running.stream,
-        request.app.state.feeds.of(running.stream, page, revealed=reveal),
-        after=running.stream.resume_point(last_event_id or after),
+        running_session.stream,
+        request.app.state.feeds.of(running_session.stream, page, show_names=reveal),
+        after=running_session.stream.resume_point(last_event_id or after),
         heartbeat_seconds=min(LIVE_SECONDS, request.app.state.settings.heartbeat_seconds),
-        problem=lambda: _running_problem(running),
+        problem=lambda: _running_problem(running_session),
     )
     return stream_response(request, following)
 
@@ -116,8 +116,8 @@ async def state(session: str, service: ServiceOf) -> Response:
 
 async def _is_interrupted(service: Service, session_id: str) -> bool:
     """Return true if a session is interrupted, without reading its events."""
-    running = service.find_running(session_id)
-    if running is not None and running.under_way:
+    running_session = service.find_running(session_id)
+    if running_session is not None and running_session.under_way:
         return False
     if service.history is not None:
         with suppress(UnknownName):  # it may never have been kept
@@ -130,11 +130,11 @@ async def _is_interrupted(service: Service, session_id: str) -> bool:
 async def cancel(request: Request, session: str, service: ServiceOf) -> Response:
     """Stop a session."""
     session_id = await service.resolve_session(session)
-    running = service.find_running(session_id)
-    if running is not None:
-        running.cancel()
+    running_session = service.find_running(session_id)
+    if running_session is not None:
+        running_session.cancel()
         with suppress(WitanError):  # its page says so
-            await running.wait_for_session()
+            await running_session.wait_for_session()
     return redirect(site_of(request), "sessions", session_id)
 
 
@@ -260,10 +260,12 @@ async def _show_session(
     request: Request, service: ServiceOf, session_id: str, query: SessionQuery
 ) -> Response:
     """Make the page of a session, kept in no cache."""
-    site, running = site_of(request), service.find_running(session_id)
-    if running is not None and running.under_way:
-        events = (each.event for each in running.stream.messages_after(0))
-        live = LivePage(events, revealed=query.reveal, site=site, mark=running.stream.mark)
+    site, running_session = site_of(request), service.find_running(session_id)
+    if running_session is not None and running_session.under_way:
+        events = (each.event for each in running_session.stream.messages_after(0))
+        live = LivePage(
+            events, show_names=query.reveal, site=site, mark=running_session.stream.mark
+        )
         return HtmlPage(render_live(live, site=site), headers=UNKEPT)
     result = await dispatch(show_session, service, LOCAL, ShowParameters(session_id), keep_typed)
     seats = query.without
@@ -279,17 +281,16 @@ async def _show_session(
     except WitanError as error:
         failure, seats = error, ()
     if not isinstance(result, ImportedSession):
-        running = service.find_running(
-            session_id
-        )  # no longer where another process took the session up
+        # It runs no longer here where another process took the session up.
+        running_session = service.find_running(session_id)
     write = partial(
         render_session,
         result,
-        revealed=query.reveal,
-        recounted=recounted,
+        show_names=query.reveal,
+        recount=recounted,
         without=seats,
         site=site,
-        problem=_word_failure(request, failure) or _running_problem(running),
+        problem=_word_failure(request, failure) or _running_problem(running_session),
         misnamed=query.misnamed,
     )
     html = await anyio.to_thread.run_sync(write)
@@ -301,10 +302,14 @@ def _word_failure(request: Request, error: WitanError | None) -> str:
     return "" if error is None else f"It is not counted so: {word_error(request, error)}"
 
 
-def _running_problem(running: RunningSession | None) -> str:
+def _running_problem(running_session: RunningSession | None) -> str:
     """Say what befell a session beside its record."""
-    if running is None:
+    if running_session is None:
         return ""
-    if running.problem is not None:
-        return running.problem
-    return "" if running.failure is None else f"It was interrupted: {public_error(running.failure)}"
+    if running_session.problem is not None:
+        return running_session.problem
+    return (
+        ""
+        if running_session.failure is None
+        else f"It was interrupted: {public_error(running_session.failure)}"
+    )

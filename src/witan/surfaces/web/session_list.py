@@ -15,10 +15,10 @@ Nobody is told who leads: who is to read and vote without knowing who wrote what
 
 
 def list_sessions(
-    summaries: Sequence[SessionSummary], running: Sequence[RunningSession]
+    summaries: Sequence[SessionSummary], running_session: Sequence[RunningSession]
 ) -> list[ListedSession]:
     """List sessions of a history, some of which are under way."""
-    names = {each.id for each in running if each.has_name}
+    names = {each.id for each in running_session if each.has_name}
     return [(summary, summary.session in names) for summary in summaries]
 
 
@@ -32,14 +32,14 @@ def latest_sessions(
         for each in reversed(local)
         if each.has_name and each.id not in stored
     ]
-    running = [each for each in local if each.under_way]
-    return [*new, *list_sessions([*map(redact, summaries)], running)][:most]
+    running_session = [each for each in local if each.under_way]
+    return [*new, *list_sessions([*map(redact, summaries)], running_session)][:most]
 
 
-def _summarize(running: RunningSession) -> SessionSummary:
-    session, opened = running.session, running.session.opening
+def _summarize(running_session: RunningSession) -> SessionSummary:
+    session, opened = running_session.session, running_session.session.opening
     return SessionSummary(
-        session=running.id,
+        session=running_session.id,
         at=opened.at,
         status=session.status,
         category=opened.category,

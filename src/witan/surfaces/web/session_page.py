@@ -105,8 +105,8 @@ class SessionPage:
 def session_page(
     result: Session | CouncilSession | ImportedSession,
     *,
-    revealed: bool = False,
-    recounted: Outcome | None = None,
+    show_names: bool = False,
+    recount: Outcome | None = None,
     without: tuple[str, ...] = (),
     councils: Sequence["CouncilProfile"] = (),
 ) -> SessionPage:
@@ -114,22 +114,22 @@ def session_page(
 
     Parameters
     ----------
-    revealed
+    show_names
         Names stand beside labels; they always do where it came in as ballots.
-    recounted, without
+    recount, without
         The ballots counted again, and whose were left out; None: as the session counted them.
     councils
         Those that the next question can be put to.
     """
     if isinstance(result, ImportedSession):
-        return _imported_page(result, recounted, without)
+        return _imported_page(result, recount, without)
     record = CouncilSession(result) if isinstance(result, Session) else result
     session = record.session
     judges_texts = session.opening.judging is not None
-    names = SeatNames.of(session, veiled=not (revealed or judges_texts))
-    outcome = session.outcome if recounted is None else recounted
+    names = SeatNames.of(session, veiled=not (show_names or judges_texts))
+    outcome = session.outcome if recount is None else recount
     return SessionPage(
-        session_report(record, names, recounted=recounted, without=without),
+        session_report(record, names, recount=recount, without=without),
         session.id,
         session.question,
         "under way" if record.under_way else session.status,
@@ -137,7 +137,7 @@ def session_page(
         len(session.answers),
         judges_texts=judges_texts,
         veiled=names.veiled,
-        recount=None if recounted is None else _compare(session.outcome, recounted, without, names),
+        recount=None if recount is None else _compare(session.outcome, recount, without, names),
         rule="" if outcome is None else outcome.rule,
         without=tuple(map(names.value, without)),
         retry=_failed_seats(session, names),
@@ -148,21 +148,21 @@ def session_page(
 
 
 def _imported_page(
-    imported: ImportedSession, recounted: Outcome | None, without: tuple[str, ...]
+    session: ImportedSession, recount: Outcome | None, without: tuple[str, ...]
 ) -> SessionPage:
-    if recounted is not None:
-        imported = replace(imported, outcome=recounted, not_counted=None)
-    outcome = imported.outcome
+    if recount is not None:
+        session = replace(session, outcome=recount, not_counted=None)
+    outcome = session.outcome
     how = f"Without {', '.join(without)}" if without else "Counted otherwise than usual"
     return SessionPage(
-        imported_report(imported, without),
-        imported.about.session,
-        imported.about.question,
-        imported.about.status,
-        imported.about.simulated,
-        len(imported.session_import.answers),
+        imported_report(session, without),
+        session.about.session,
+        session.about.question,
+        session.about.status,
+        session.about.simulated,
+        len(session.session_import.answers),
         imported=True,
-        recount=None if recounted is None else RecountNote(how, "", changed=False),
+        recount=None if recount is None else RecountNote(how, "", changed=False),
         rule="" if outcome is None else outcome.rule,
         without=without,
     )
@@ -204,15 +204,15 @@ def _failed_seats(session: Session, names: SeatNames) -> tuple[tuple[str, str], 
     return tuple((names.value(seat), names.name(seat)) for seat in names.order(failed))
 
 
-def find_council(opened: SessionOpened, councils: Sequence["CouncilProfile"]) -> str:
+def find_council(opening: SessionOpened, councils: Sequence["CouncilProfile"]) -> str:
     """Name the council of a session; empty: the configured one, or none."""
-    seats = [*map(_identity, opened.seats)]
+    seats = [*map(_identity, opening.seats)]
     same = [each for each in councils if [*map(_identity, each.seats)] == seats]
-    jury = [*map(_identity, opened.jury)] if opened.members else []
+    jury = [*map(_identity, opening.jury)] if opening.members else []
 
     # Of councils with the same seats, the one that judges and deliberates as the session did.
     def differs(each: "CouncilProfile") -> tuple[bool, bool]:
-        return [*map(_identity, each.jury)] != jury, each.procedure != opened.procedure
+        return [*map(_identity, each.jury)] != jury, each.procedure != opening.procedure
 
     return min(same, key=differs).name if same else ""
 

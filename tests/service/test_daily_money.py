@@ -223,7 +223,7 @@ async def test_what_cannot_be_written_of_one_holds_no_other_up(tmp_path, caplog)
         await cyd.await_record("cyd's", is_recorded=True)
     with Ledger(SystemClock(), path) as after:
         assert [after.spent_usd(name) for name in "abc"] == [1.0, 0.0, 1.0]
-        assert {left.session for left in after.left} == {"ada's", "cyd's"}
+        assert {left.session for left in after.reservations_left} == {"ada's", "cyd's"}
 
 
 async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(priced, ledger):

@@ -165,7 +165,7 @@ class SessionRedactor:
 
     Parameters
     ----------
-    opened
+    opening
         How it was opened: what its seats are written as is what is hidden.
     """
 

@@ -336,7 +336,7 @@ class SessionReservation:
 
     Parameters
     ----------
-    reserved
+    reservation
         None: nothing is held back.
 
     Attributes

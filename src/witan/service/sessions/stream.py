@@ -26,7 +26,7 @@ class StreamMessage:
 
     Parameters
     ----------
-    simulated
+    is_simulated
         Whether any seat of the session plays a script.
     mark
         That of a piece; None: the event is kept, and bears the mark of what it says.

@@ -57,7 +57,7 @@ class Panel:
     ----------
     console
         Where to draw; None: standard error.
-    now
+    clock
         The time of day, against which running seconds are shown.
     """
 

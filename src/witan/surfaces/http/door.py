@@ -192,7 +192,7 @@ class Door:
     ----------
     name
         What this server calls itself to those it asks.
-    on_finished
+    on_finish
         Called with every request when it is over.
     """
 

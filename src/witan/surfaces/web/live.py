@@ -93,9 +93,9 @@ class LivePage:
     ----------
     events
         What happened so far, pieces of texts included; the first is the opening.
-    revealed
+    show_names
         Whether it shows who is who.
-    now
+    clock
         The time of day, against which running seconds are shown.
     mark
         That of the stream which tells the events: a number alone may be that of two events.

@@ -23,6 +23,7 @@ from witan.service.requests import (
 from witan.service.text import clean
 from witan.surfaces.cli.commands import command, parameter_options, print_result, take_parameters
 from witan.surfaces.cli.options import (
+    ParamType,
     config_option,
     history_option,
     json_option,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from witan.surfaces.cli.live_session import LiveSession
 
 
-class PriceType(click.ParamType[tuple[str, tuple[float, float]]]):
+class PriceType(ParamType):
     """A seat with what a million of its tokens cost: ``SEAT=IN,OUT``."""
 
     name = "price"

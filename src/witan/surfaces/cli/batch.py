@@ -23,6 +23,7 @@ from witan.surfaces.cli.commands import (
     take_parameters,
 )
 from witan.surfaces.cli.options import (
+    ParamType,
     Status,
     config_option,
     history_option,
@@ -50,7 +51,7 @@ def _without(declaration: type[Parameters], names: tuple[str, ...]) -> tuple[str
     return tuple(each.name for each in parameters_of(declaration) if each.name not in names)
 
 
-class ColumnType(click.ParamType[tuple[str, str]]):
+class ColumnType(ParamType):
     """A field of a row and its column: ``NAME=COLUMN``."""
 
     name = "column"

@@ -21,6 +21,10 @@ from witan.service.parameters import Parser
 if TYPE_CHECKING:
     from witan.service.history_access import RecordingPlace
 
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # generic from click 8.4 on
+
 
 class Status(IntEnum):
     """One meaning per number, the same for every command."""
@@ -107,7 +111,7 @@ class SectionedCommand(click.Command):
                     formatter.write_dl(records)
 
 
-class ParsedType(click.ParamType[Any]):
+class ParsedType(ParamType):
     """A value that the parameter's own parser reads from text."""
 
     name = "text"

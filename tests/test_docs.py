@@ -33,7 +33,8 @@ DOCS = ROOT / "docs"
 RULE_PAGES = {path.stem: path for path in (DOCS / "rules").glob("*.md") if path.stem != "index"}
 DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 SUBJECTS = (
-    witan.events, witan.files, witan.models, witan.reports, witan.rules, witan.safety, witan.stats,
+    witan.councils, witan.events, witan.files, witan.models, witan.reports, witan.rules,
+    witan.safety, witan.stats,
 )  # fmt: skip
 OUR_RULES = [name for name, rule in RULES.items() if rule.compute.__module__.startswith("witan.")]
 DATA = ("json", "toml", "text", "csv", "sh", "sql", "yaml")

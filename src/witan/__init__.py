@@ -1,9 +1,9 @@
 """An LLM council whose verdicts carry their uncertainty.
 
-Everything named here is public, and so are the subjects ``witan.batches``, ``witan.rules``,
-``witan.models``, ``witan.events``, ``witan.files``, ``witan.history``, ``witan.reports``,
-``witan.safety``, ``witan.stats`` and ``witan.errors``. Each is imported when it is first used:
-``import witan`` costs nothing else.
+Everything named here is public, and so are the subjects ``witan.batches``, ``witan.councils``,
+``witan.rules``, ``witan.models``, ``witan.events``, ``witan.files``, ``witan.history``,
+``witan.reports``, ``witan.safety``, ``witan.stats`` and ``witan.errors``. Each is imported when it
+is first used: ``import witan`` costs nothing else.
 """
 
 from importlib import import_module
@@ -15,6 +15,7 @@ from witan.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from witan import batches as batches
+    from witan import councils as councils
     from witan import errors as errors
     from witan import events as events
     from witan import files as files
@@ -94,6 +95,7 @@ _HOMES = {
 
 _SUBJECTS = (
     "batches",
+    "councils",
     "errors",
     "events",
     "files",

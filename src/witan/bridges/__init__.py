@@ -1,1 +1,1 @@
-"""Bridges to evaluation tools: each a module named for its tool, on public names alone."""
+"""Bridges to other tools: each a module named for its tool, on public names alone."""

@@ -20,7 +20,7 @@ from witan.core.verdict import Verdict, judge_texts
 from witan.deliberation import events as e
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.money import is_free
-from witan.deliberation.ports import TEXT, Expense, Member, Message, Seat, free_name
+from witan.deliberation.ports import TEXT, Expense, Member, Message, Seat, Usage, free_name
 from witan.deliberation.prompts import read_verdict
 from witan.deliberation.texts import are_identical, check_citations, group_duplicates
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
@@ -227,6 +227,18 @@ def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
     return tuple(billed)
 
 
+_SPENDING = (
+    e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.SynthesisFailedOver
+    | e.SynthesisDone
+)  # fmt: skip
+"""Events that end a call."""
+
+
+def _total(numbers: Iterable[int | None]) -> int | None:
+    amounts = [*numbers]
+    return None if None in amounts else sum(number for number in amounts if number is not None)
+
+
 State = Literal["complete", "degraded", "failed", "interrupted", "running"]
 """Status of a session; ``interrupted``: never closed; ``running``: a process is at it."""
 
@@ -378,6 +390,25 @@ class Session(NotebookDisplay, FrameSource):
         if self.opening.judging is not None or self.opening.procedure.json_schema is not None:
             return None
         return next(iter(self.answers.values())).text if len(self.answers) == 1 else None
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the text, or an answer that stands for it, ended at its token limit."""
+        closing = self.synthesis
+        if closing is not None and closing.chairman is not None:
+            return closing.cut
+        sources = self.answers if closing is None else {*closing.labels.values()}
+        return any(answer.cut for seat, answer in self.answers.items() if seat in sources)
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all calls."""
+        spent = [event.spent for event in self.events if isinstance(event, _SPENDING)]
+        usages = [each.usage for each in spent if each.calls]
+        return Usage(
+            _total(each.input_tokens for each in usages),
+            _total(each.output_tokens for each in usages),
+        )
 
     @property
     def is_simulated(self) -> bool:

@@ -1,6 +1,6 @@
 """Sessions as chat completions, whole or in chunks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NotRequired
 
@@ -17,15 +17,9 @@ from witan.service.trust import session_trust
 from witan.surfaces.http.problems import status_of
 from witan.surfaces.live_board import Board, FinalText, progress_lines
 from witan.surfaces.openai.errors import error_object
-from witan.surfaces.report.session import legend_text
+from witan.surfaces.report.session import ReplyFooter
 
 DONE = b"data: [DONE]\n\n"
-
-SPENDING = (
-    e.AnswerDone | e.AnswerFailed | e.BallotCast | e.BallotAbstained | e.SynthesisFailedOver
-    | e.SynthesisDone
-)  # fmt: skip
-"""Events that end a call."""
 
 FinishReason = Literal["stop", "length"]
 
@@ -367,31 +361,6 @@ def _overlap(text: str, stop: str) -> int:
     return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyFooter:
-    """The paragraphs below a final answer in prose; JSON has none.
-
-    Parameters
-    ----------
-    mark
-        The trust line stands there if the session is simulated or lacks something.
-    legend
-        The legend of the labels and the trust line stand there always.
-    """
-
-    mark: bool = True
-    legend: bool = False
-
-    def of(self, session: Session) -> str:
-        """Return the paragraphs of a session; empty: there are none."""
-        if session.opening.procedure.json_schema is not None:
-            return ""
-        legend = legend_text(session) if self.legend else ""
-        lacking = session.status != "complete" or session.is_simulated
-        trust = f"[{session_trust(session)}]" if self.legend or (self.mark and lacking) else ""
-        return "".join(f"\n\n{part}" for part in (legend, trust) if part)
-
-
 def completion(running_session: RunningSession, model: str, form: ReplyForm) -> Completion:
     """Return the whole reply, for a session that came to a text."""
     session = running_session.session
@@ -453,22 +422,12 @@ def trust_headers(session: Session) -> dict[str, str]:
 
 def finish_reason(session: Session) -> FinishReason:
     """Say whether the text is whole."""
-    closing = session.synthesis
-    if closing is not None and closing.chairman is not None:
-        return "length" if closing.cut else "stop"
-    sources = session.answers if closing is None else {*closing.labels.values()}
-    cut = any(answer.cut for seat, answer in session.answers.items() if seat in sources)
-    return "length" if cut else "stop"
+    return "length" if session.is_cut else "stop"
 
 
 def usage_of(session: Session) -> TokenUsage | None:
     """Sum the tokens and cost of all calls; None: unknown."""
-    spent = [event.spent for event in session.events if isinstance(event, SPENDING)]
-    usages = [each.usage for each in spent if each.calls]
-    n_read, n_written = (
-        _sum(each.input_tokens for each in usages),
-        _sum(each.output_tokens for each in usages),
-    )
+    n_read, n_written = session.usage.input_tokens, session.usage.output_tokens
     if n_read is None or n_written is None:
         return None
     usage: TokenUsage = {
@@ -506,11 +465,6 @@ def council_reply(running_session: RunningSession, ignored_parameters: list[str]
     if session.rankings:
         result["rankings"] = session.rankings
     return result
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    amounts = [*numbers]
-    return None if None in amounts else sum(number for number in amounts if number is not None)
 
 
 class Frames:

@@ -1,9 +1,8 @@
 """Requests of OpenAI's protocol, as questions to a council."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import (
@@ -22,6 +21,7 @@ from typing_extensions import TypedDict
 from witan.deliberation.ports import Message
 from witan.deliberation.structure import check_schema
 from witan.errors import InvalidParameter
+from witan.service.council_names import CouncilModel
 from witan.service.council_settings import CouncilSettings
 from witan.service.parameters import Doc
 from witan.service.requests import (
@@ -42,21 +42,6 @@ CALLS_NOTHING = (
 )
 
 IMAGES = ("image_url", "input_image")
-
-
-@dataclass(frozen=True, slots=True)
-class CouncilModel:
-    """A council under the name of a model.
-
-    Parameters
-    ----------
-    options
-        What the name says of how it deliberates.
-    """
-
-    name: str
-    profile: str
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def _join(content: object) -> object:

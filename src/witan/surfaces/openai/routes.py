@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 import anyio
@@ -12,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from witan.errors import UnknownName
+from witan.service.council_names import NAME, CouncilModel, name_councils
 from witan.service.sessions import DEMO, CouncilProfile, RunningSession, Service
 from witan.surfaces.http.endpoints import TOKEN, ClientOf, Hops, ServiceOf, reply
 from witan.surfaces.http.events import check_room, frames, stream_admitted
@@ -20,18 +20,13 @@ from witan.surfaces.openai.errors import openai_problem
 from witan.surfaces.openai.replies import (
     Completion,
     Frames,
-    ReplyFooter,
     ReplyForm,
     completion,
     refusal,
     trust_headers,
 )
-from witan.surfaces.openai.requests import ChatBody, CouncilModel
-
-NAME = "witan"
-
-BEST = f"{NAME}/best"
-"""The configured council, whose best answer stands for the final answer."""
+from witan.surfaces.openai.requests import ChatBody
+from witan.surfaces.report.session import ReplyFooter
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(TOKEN)])
 
@@ -208,7 +203,7 @@ def find_model(service: Service, name: str) -> CouncilModel:
     UnknownName
         If there is none; one that cannot be asked is there, and says why when it is.
     """
-    models = {each.name: each for each in _list_models(service)}
+    models = {each.name: each for each in name_councils(service.profiles)}
     if name not in models:
         raise UnknownName("model", name, [each.name for each in _askable(service)])
     return models[name]
@@ -240,19 +235,9 @@ async def model(request: Request, model: ModelNamed, service: ServiceOf) -> Resp
     return reply(_model(request, service, models[model]))
 
 
-def _list_models(service: Service) -> list[CouncilModel]:
-    profiles = [CouncilModel(f"{NAME}/{name}", name) for name in service.profiles if name]
-    return [
-        CouncilModel(NAME, ""),
-        CouncilModel(BEST, "", MappingProxyType({"mode": "best"})),
-        *profiles,
-    ]
-
-
 def _askable(service: Service) -> list[CouncilModel]:
-    return [
-        each for each in _list_models(service) if service.profiles[each.profile].problem is None
-    ]
+    councils = name_councils(service.profiles)
+    return [each for each in councils if service.profiles[each.profile].problem is None]
 
 
 def _model(request: Request, service: Service, model: CouncilModel) -> ModelObject:

@@ -1,7 +1,7 @@
 """The report of a session: question, answers, ballots, ranking, final answer, trust."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -293,6 +293,31 @@ def legend_text(session: Session) -> str:
     """List the member behind each label; empty if the final answer has no label."""
     final = final_answer(session, SeatNames.of(session, veiled=False))
     return "" if final is None else final.legend
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFooter:
+    """The paragraphs below a final answer in prose; JSON has none.
+
+    Parameters
+    ----------
+    mark
+        The trust line stands there if the session is simulated or lacks something.
+    legend
+        The legend of the labels and the trust line stand there always.
+    """
+
+    mark: bool = True
+    legend: bool = False
+
+    def of(self, session: Session) -> str:
+        """Return the paragraphs of a session; empty: there are none."""
+        if session.opening.procedure.json_schema is not None:
+            return ""
+        legend = legend_text(session) if self.legend else ""
+        lacking = session.status != "complete" or session.is_simulated
+        trust = f"[{session_trust(session)}]" if self.legend or (self.mark and lacking) else ""
+        return "".join(f"\n\n{part}" for part in (legend, trust) if part)
 
 
 def _seats(session: Session, names: SeatNames) -> Iterator[Block]:

@@ -1,0 +1,155 @@
+"""Councils as models of the command ``llm``: a plugin."""
+
+import json
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import llm
+from llm.parts import StreamEvent, TextPart
+from pydantic import Field, create_model
+
+import witan
+from witan.bridges.replies import CouncilCall, ProgressLine, iterate
+from witan.councils import CouncilSettings, council_names
+
+if TYPE_CHECKING:
+    from witan import Session
+    from witan.models import Message
+
+OWN = "witan"
+"""The table of the session in what `llm` stores of a reply."""
+
+APART = ("json_schema", "rubric_weights", "weights", "reliability", "rule_parameters")
+"""Settings that no option of `llm` sets: the schema is its own, the others are tables."""
+
+
+def _make_options() -> type[llm.Options]:
+    """Make options of the settings of a council, with their sentences."""
+    hints = get_type_hints(CouncilSettings, include_extras=True)
+    named: dict[str, Any] = {
+        each.name: (hints[each.name], None)
+        for each in fields(CouncilSettings)
+        if each.name not in APART
+    }
+    options: type[llm.Options] = create_model(
+        "Options",
+        __base__=llm.Options,
+        **named,
+        seed=(int | None, Field(None, ge=0, description="Seed of sheets and labels.")),
+        category=(str | None, Field(None, description="Kind of question, for leaderboards.")),
+        legend=(
+            bool,
+            Field(False, description="End with the legend of the labels and the trust line."),
+        ),
+    )
+    return options
+
+
+class _NamedCouncil:
+    """What both models of a council have."""
+
+    can_stream = True
+    supports_schema = True
+    Options = _make_options()
+
+    def __init__(self, name: str) -> None:
+        self.model_id = name
+
+    async def _reply(
+        self, prompt: Any, response: Any, *, stream: bool
+    ) -> AsyncGenerator[StreamEvent, None]:
+        options = prompt.options.model_dump(exclude_none=True)
+        legend = options.pop("legend")
+        if prompt.schema is not None:
+            options["json_schema"] = json.dumps(prompt.schema)
+        if (parent := _last_session(prompt.messages)) is not None:
+            options["parent"] = parent
+        messages = tuple(_read_messages(prompt.messages))
+        call = CouncilCall(self.model_id, messages, options, legend)
+        async for piece in call.stream():
+            match piece:
+                case ProgressLine():
+                    yield StreamEvent("reasoning", f"{piece.text}\n")
+                case str() if stream:
+                    yield StreamEvent("text", piece)
+                case witan.Session() as session:
+                    text = "" if stream else call.whole_text(session)
+                    yield StreamEvent(
+                        "text", text, provider_metadata={OWN: {"session": session.id}}
+                    )
+                    _describe(session, response)
+
+
+class WitanModel(_NamedCouncil, llm.Model):
+    """A council under its name."""
+
+    def execute(
+        self,
+        prompt: Any,
+        stream: bool,
+        response: Any,
+        conversation: Any,  # noqa: ARG002 - llm's
+    ) -> Iterator[StreamEvent]:
+        """Put the prompt to the council."""
+        return iterate(lambda: self._reply(prompt, response, stream=stream))
+
+
+class AsyncWitanModel(_NamedCouncil, llm.AsyncModel):
+    """The same for programs with an event loop."""
+
+    async def execute(
+        self,
+        prompt: Any,
+        stream: bool,
+        response: Any,
+        conversation: Any,  # noqa: ARG002 - llm's
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Put the prompt to the council."""
+        async for event in self._reply(prompt, response, stream=stream):
+            yield event
+
+
+def _read_messages(messages: list[Any]) -> "Iterator[Message]":
+    for message in messages:
+        text = "\n\n".join(part.text for part in message.parts if isinstance(part, TextPart))
+        if text.strip():
+            yield witan.models.Message("user" if message.role == "tool" else message.role, text)
+
+
+def _last_session(messages: list[Any]) -> str | None:
+    """Find the session whose conversation goes on."""
+    for message in reversed(messages):
+        for part in message.parts:
+            facts = (getattr(part, "provider_metadata", None) or {}).get(OWN)
+            if facts is not None:
+                session: str = facts["session"]
+                return session
+    return None
+
+
+def _describe(session: "Session", response: Any) -> None:
+    usage = session.usage
+    response.set_usage(
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        details={"cost_usd": session.cost.total_usd},
+    )
+    response.response_json = {
+        "session": session.id,
+        "status": session.status,
+        "missing": [*session.missing],
+        "leaders": [*session.outcome.leaders] if session.outcome else [],
+        "interpretation": session.outcome.interpretation if session.outcome else None,
+    }
+
+
+@llm.hookimpl
+def register_models(register: Any) -> None:
+    """Register the configured council and each profile; a broken configuration says so if asked."""
+    try:
+        names = council_names()
+    except witan.errors.WitanError:
+        names = [OWN]
+    for name in names:
+        register(WitanModel(name), AsyncWitanModel(name))

@@ -1,0 +1,27 @@
+"""Councils by name, their settings, and sessions as they are shown while they run.
+
+Its names are imported on first use: a program that only lists councils loads none.
+"""
+
+from typing import TYPE_CHECKING
+
+from witan.lazy_names import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    from witan.service.council_names import council_names as council_names
+    from witan.service.council_names import seat_by_name as seat_by_name
+    from witan.service.council_settings import CouncilSettings as CouncilSettings
+    from witan.surfaces.live_board import Board as Board
+    from witan.surfaces.live_board import FinalText as FinalText
+    from witan.surfaces.report.session import ReplyFooter as ReplyFooter
+
+_HOMES = {
+    "witan.service.council_names": ("council_names", "seat_by_name"),
+    "witan.service.council_settings": ("CouncilSettings",),
+    "witan.surfaces.live_board": ("Board", "FinalText"),
+    "witan.surfaces.report.session": ("ReplyFooter",),
+}
+
+__all__ = sorted(name for names in _HOMES.values() for name in names)
+
+__getattr__ = _lazy_names(__name__, _HOMES)

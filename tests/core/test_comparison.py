@@ -172,7 +172,7 @@ class TestGoingOn:
 
     @pytest.mark.slow
     def test_no_piece_of_the_work_is_long(self):
-        """A thousand sessions under three rules are asked about in small pieces."""
+        """Once the ballots are read, a thousand sessions are counted in small pieces."""
         cast = [
             ballot
             for number in range(1000)
@@ -186,7 +186,8 @@ class TestGoingOn:
         compare_rules(cast, Settings(), ["borda", "schulze", "irv"], check_wanted)
         check_wanted()
 
-        assert np.diff(times).max() < 0.15 * (times[-1] - times[0])
+        assert len(times) > 20
+        assert np.diff(times)[1:].max() < 0.1
 
     @pytest.mark.slow
     def test_it_takes_time_by_the_number_of_sessions(self):

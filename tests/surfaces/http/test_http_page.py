@@ -58,7 +58,7 @@ def test_every_command_prints_what_is_shown(address):
     assert len(commands) > 9
     for place in commands:
         printed = curl(found[place].text, address)
-        if '"under_way": true' in printed:  # the next one is about it
+        if '"under_way":true' in printed:  # the next one is about it
             [session] = [json.loads(printed)["session"]]
             curl(f"curl -sS {ADDRESS}/api/sessions/{session}/events", address)
         assert same(found[place + 1].text, printed), printed[:2000]

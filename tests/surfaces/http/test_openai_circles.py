@@ -252,7 +252,7 @@ class TestCurl:
 
 def test_the_protocol_is_in_the_openapi_document(tmp_path):
     """With what is asked for beside the protocol."""
-    with served(councils(write_config(tmp_path))) as server, httpx2.Client() as client:
+    with served(councils(write_config(tmp_path))) as server, httpx2.Client(timeout=60) as client:
         document = client.get(f"{server.url}/openapi.json").json()
     body = document["components"]["schemas"]["ChatBody"]["properties"]
 

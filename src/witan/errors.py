@@ -129,14 +129,14 @@ LONG_NAME = 16
 class UnknownName(WitanError, KeyError):
     """A name that is not among those known; the nearest one is suggested."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self.kind, self.name, self.known = kind, name, tuple(known)
-        super().__init__(kind, name, self.known)
+    def __init__(self, kind: str, name: str, known_names: Iterable[str]) -> None:
+        self.kind, self.name, self.known_names = kind, name, tuple(known_names)
+        super().__init__(kind, name, self.known_names)
 
     @property
     def nearest(self) -> str | None:
         """The known name that reads most like the one given, if any does."""
-        folded = {name.casefold(): name for name in reversed(self.known)}
+        folded = {name.casefold(): name for name in reversed(self.known_names)}
         name = str(self.name).casefold()
         # Long names, such as those of sessions, are alike in half of their letters by their nature.
         cutoff = 0.6 if len(name) < LONG_NAME else 0.85
@@ -151,18 +151,18 @@ class UnknownName(WitanError, KeyError):
     def __str__(self) -> str:
         if self.nearest is not None:
             return f"unknown {self.kind} {self.name!r}{self.suggestion}"
-        if not self.known:
+        if not self.known_names:
             return f"unknown {self.kind} {self.name!r}; none are known"
-        shown = ", ".join(self.known[:20]) + (", …" if len(self.known) > 20 else "")
+        shown = ", ".join(self.known_names[:20]) + (", …" if len(self.known_names) > 20 else "")
         return f"unknown {self.kind} {self.name!r}; known: {shown}"
 
 
 class UnknownOption(UnknownName, TypeError):
     """A function has no option of this name; the nearest one is suggested."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__("option", name, known)
-        self.args = (name, self.known)
+    def __init__(self, name: str, known_names: Iterable[str]) -> None:
+        super().__init__("option", name, known_names)
+        self.args = (name, self.known_names)
 
 
 class InvalidBallot(WitanError, ValueError):
@@ -249,12 +249,14 @@ class NothingToCount(WitanError, ValueError):
 class TooLarge(WitanError, ValueError):
     """A size exceeds a stated limit."""
 
-    def __init__(self, what: str, size: int, limit: int, remedy: str = "") -> None:
-        self.what, self.size, self.limit, self.remedy = what, size, limit, remedy
-        super().__init__(what, size, limit, remedy)
+    def __init__(self, quantity: str, size: int, limit: int, remedy: str = "") -> None:
+        self.quantity, self.size, self.limit, self.remedy = quantity, size, limit, remedy
+        super().__init__(quantity, size, limit, remedy)
 
     def __str__(self) -> str:
-        message = f"{self.size:,} {self.what} are more than the {self.limit:,} that can be counted"
+        message = (
+            f"{self.size:,} {self.quantity} are more than the {self.limit:,} that can be counted"
+        )
         return f"{message}; {self.remedy}" if self.remedy else message
 
 
@@ -289,16 +291,16 @@ _VERBS = ("is", "has", "was", "cannot", "could", "does", "holds", "needs", "went
 
 
 class HistoryError(WitanError, RuntimeError):
-    """A history cannot be opened, read or written; `where` never holds a password."""
+    """A history cannot be opened, read or written; `location` never holds a password."""
 
-    def __init__(self, where: str, problem: str, remedy: str | Remedy) -> None:
-        self.where, self.problem, self.remedy = where, problem, remedy
-        super().__init__(where, problem, remedy)
+    def __init__(self, location: str, problem: str, remedy: str | Remedy) -> None:
+        self.location, self.problem, self.remedy = location, problem, remedy
+        super().__init__(location, problem, remedy)
 
     def __str__(self) -> str:
         # A file is named as every file is; "the history" is the subject of the sentence.
-        is_subject = self.where == "the history" and self.problem.partition(" ")[0] in _VERBS
-        return f"{self.where}{'' if is_subject else ':'} {self.problem}; {self.remedy}"
+        is_subject = self.location == "the history" and self.problem.partition(" ")[0] in _VERBS
+        return f"{self.location}{'' if is_subject else ':'} {self.problem}; {self.remedy}"
 
 
 class HistoryConflict(HistoryError):
@@ -306,17 +308,17 @@ class HistoryConflict(HistoryError):
 
 
 class ConfigError(WitanError, ValueError):
-    """A setting is not accepted; `where` is the file, variable or option it came from."""
+    """A setting is not accepted; `source` is the file, variable or option it came from."""
 
-    def __init__(self, where: str, key: str, problem: str) -> None:
-        self.where, self.key, self.problem = where, key, problem
-        super().__init__(where, key, problem)
+    def __init__(self, source: str, key: str, problem: str) -> None:
+        self.source, self.key, self.problem = source, key, problem
+        super().__init__(source, key, problem)
 
     def __str__(self) -> str:
         return (
-            f"{self.where}: {self.key} {self.problem}"
+            f"{self.source}: {self.key} {self.problem}"
             if self.key
-            else (f"{self.where}: {self.problem}")
+            else (f"{self.source}: {self.problem}")
         )
 
 

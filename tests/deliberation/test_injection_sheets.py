@@ -58,7 +58,13 @@ def prompts(answers) -> dict[str, str]:
         "What?", SHEET, answers, RUBRICS["general"], holistic=True, **material
     )
     debated = debate_messages(
-        "What?", system=None, own="Mine.", sheet=SHEET, answers=answers, verdict=False, **material
+        "What?",
+        system=None,
+        own_answer="Mine.",
+        sheet=SHEET,
+        answers=answers,
+        verdict=False,
+        **material,
     )
     closed = synthesis_messages(
         "What?",

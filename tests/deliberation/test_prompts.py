@@ -203,7 +203,7 @@ class TestDebate:
             conversation=TURNS,
             files=FILES,
             system="Be brief.",
-            own=ANSWERS["gpt-5"],
+            own_answer=ANSWERS["gpt-5"],
             sheet=SHEET,
             answers=ANSWERS,
             verdict=verdict,

@@ -253,7 +253,7 @@ class TestReading:
         path = file("out.jsonl", text)
         read = list(read_ballots(path, scale="0-1", on_problem=told.append, reports_doubts=True))
 
-        assert [(p.line, p.read, p.what) for p in told] == [
+        assert [(p.line, p.is_read, p.problem) for p in told] == [
             (1, True, "has the number 1.5 for 'b', outside the scale 0-1; its nearer end counts"),
             (2, True, "has the text 'x' for 'a', which is no grade; dropped when counted"),
         ]

@@ -57,8 +57,8 @@ def test_a_pair_that_is_judged_again_is_told(tmp_path, kind):
 
     assert len(one.ballots) == len(rows) - 1
     [told] = problems
-    assert (told.line, told.read) == (4, True)
-    assert all(fact in told.what for fact in ("2 rows in the file", "the last row of each"))
+    assert (told.line, told.is_read) == (4, True)
+    assert all(fact in told.problem for fact in ("2 rows in the file", "the last row of each"))
 
 
 def test_a_battle_is_a_session_of_one_persons_ballot(tmp_path):

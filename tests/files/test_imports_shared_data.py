@@ -16,10 +16,10 @@ def read(path, told=None, **options):
     """The sessions of a file that has no problem but the one that is told."""
     problems = []
     found = list(read_imports(path, on_problem=problems.append, **options))
-    assert [problem.what for problem in problems if problem.read] == (
+    assert [problem.problem for problem in problems if problem.is_read] == (
         [] if told is None else [told]
     )
-    assert [problem for problem in problems if not problem.read] == []
+    assert [problem for problem in problems if not problem.is_read] == []
     return found
 
 

@@ -221,7 +221,7 @@ def test_nothing_is_learned_from_the_same_answers(history, asking):
                 {"child": child, "parent": parent},
             )
 
-    assert history.learn(without=asking).prior("grades").n_sessions == 100
+    assert history.learn(exclude=asking).prior("grades").n_sessions == 100
 
 
 def retried(name: str, parent: str, days: int = 1) -> list[e.Event]:

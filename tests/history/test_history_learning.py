@@ -49,7 +49,7 @@ class TestPrior:
         """Of fifty sessions, forty-nine are left to learn from."""
         history.add(lessons(50), "x", "x")
 
-        assert history.learn(without="lesson 7").priors == ()
+        assert history.learn(exclude="lesson 7").priors == ()
 
 
 class TestRenamed:

@@ -41,7 +41,7 @@ class TestTakingBack:
         other = ballot("jo: a > b > c", session="s1", kind="human")
         history.vote("s1", [VOTE, other])
         changed = replace(VOTE, groups=(("c",), ("b",), ("a",)))
-        history.vote("s1", [changed], replacing=True)
+        history.vote("s1", [changed], replace_earlier=True)
 
         assert people(history) == [other, changed]
         sql = "SELECT DISTINCT score FROM standings WHERE human = 1 AND rule = 'borda'"

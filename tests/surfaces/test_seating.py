@@ -93,7 +93,7 @@ class TestWriting:
     def test_what_is_no_seat_is_refused_in_a_sentence(self, text, said):
         """The sentence says where, what is wrong, and how a seat is written."""
         with pytest.raises(ConfigError) as caught:
-            parse_seat(text, where="witan.toml", key="members[1]")
+            parse_seat(text, origin="witan.toml", key="members[1]")
 
         assert str(caught.value).startswith("witan.toml: members[1] is ")
         assert said in str(caught.value)

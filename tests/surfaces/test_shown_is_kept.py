@@ -88,7 +88,7 @@ def missing(place, shown):
             events = history.session(shown[0]["session"]).events
         except UnknownName:
             return shown
-    held = {event.seq: json.loads(event_to_json(event, simulated=True)) for event in events}
+    held = {event.seq: json.loads(event_to_json(event, is_simulated=True)) for event in events}
     return [event for event in shown if held.get(event["seq"]) != event]
 
 

@@ -212,7 +212,7 @@ class _UnknownCriterion(UnknownName):
     """A criterion without grades; the error names the graded ones."""
 
     def __str__(self) -> str:
-        known = ", ".join(self.known) or "none"
+        known = ", ".join(self.known_names) or "none"
         if self.name == OVERALL:
             without = "which an audit without a criterion tells of"
             return f"{OVERALL!r} is the grade as a whole, {without}; criteria: {known}"
@@ -310,7 +310,7 @@ def audit_of(
         measured, rename_codes(names, aliases), family_of, np.random.default_rng(SEED), level=level
     )
     if not result.reviewers and not result.persons:
-        problem = f"{source.where}: no session {window} has a ballot"
+        problem = f"{source.location}: no session {window} has a ballot"
         raise NothingToCount(f"{problem}; choose a wider window, or another category")
     # Backwards, so that whoever is called as all people together keeps the name.
     all_concerns = {line.reviewer: concerns(line) for line in reversed(result.lines)}

@@ -320,18 +320,20 @@ def _missing_rows(
     return _MissingFile(one, one.rows - summary.rows, path)
 
 
-def _uncovered_files(gaps: Sequence[_MissingFile], table: str, others: int) -> list[_MissingFile]:
+def _uncovered_files(
+    gaps: Sequence[_MissingFile], table: str, n_other_rows: int
+) -> list[_MissingFile]:
     """Return a table's files without replacement of their rows."""
     here = [lack for lack in gaps if _table(lack.file.file) == table]
     n = sum(lack.rows for lack in here)
-    return [] if n in (0, others) else [lack for lack in here if lack.rows > 0]
+    return [] if n in (0, n_other_rows) else [lack for lack in here if lack.rows > 0]
 
 
-def _error(root: Path, gaps: Sequence[_MissingFile], others: Mapping[str, int]) -> HistoryError:
+def _error(root: Path, gaps: Sequence[_MissingFile], other_rows: Mapping[str, int]) -> HistoryError:
     first = gaps[0]
     table = _table(first.file.file)
-    n = sum(lack.rows for lack in gaps if _table(lack.file.file) == table) - others[table]
-    if n > 0 and others[table]:
+    n = sum(lack.rows for lack in gaps if _table(lack.file.file) == table) - other_rows[table]
+    if n > 0 and other_rows[table]:
         problem = f"lacks {_rows(n)} of {table} that an export wrote"
     else:
         whole = first.rows == first.file.rows
@@ -629,7 +631,7 @@ def write_lake(history: History, folder: str | Path, *, source: str | None = Non
     """
     arrow()
     database, root = history.database, Path(folder)
-    name = f"{code_of(database.where):014x}" if source is None else source
+    name = f"{code_of(database.location):014x}" if source is None else source
     written, sessions = list[ListedFile](), 0
     try:
         begin_list(root, name)
@@ -719,7 +721,7 @@ def _read_day(database: Database, day: int) -> dict[str, Columns]:
     lines = zip(*(sessions[name] for name in _SHARED), strict=True)
     by_name = {name: (key_of(name), *rest) for name, *rest in lines}
     if len({key for key, *_ in by_name.values()}) < len(by_name):
-        raise HistoryError(database.where, "two sessions have one key", "give one another name")
+        raise HistoryError(database.location, "two sessions have one key", "give one another name")
     tables = {"sessions": sessions}
     for table, names in _READ.items():
         columns = _columns_by_name(("session", *names), database.rows(_join(table), {"day": day}))

@@ -212,7 +212,7 @@ def _explain(source: Source, terms: Terms, error: NothingToCount) -> NothingToCo
         counted = source.sums(terms.window).coverage(BASE_RULE, human=human)
         if counted and not source.sums(terms.window).coverage(terms.rule, human=human):
             return HistoryError(
-                source.where,
+                source.location,
                 f"the lake has no standings under {terms.rule}",
                 Remedy(
                     Way(
@@ -279,25 +279,25 @@ def _same_session(matchups: MatchupSums, new_codes: Mapping[int, int]) -> Mappin
     }
 
 
-def rename_matches(matches: Iterable[Match], changed: Mapping[int, int]) -> Iterator[Match]:
+def rename_matches(matches: Iterable[Match], new_codes: Mapping[int, int]) -> Iterator[Match]:
     """Merge matches under old names into one per session and pair.
 
     Parameters
     ----------
     matches
         Those of a session next to each other.
-    changed
+    new_codes
         Code of an old name → code of the name it has now.
     """
-    if not changed:
+    if not new_codes:
         yield from matches
         return
     for session, group in groupby(matches, key=attrgetter("session")):
         pairs: dict[tuple[int, int], Match] = {}
         for match in group:
             one, two = (
-                changed.get(match.first, match.first),
-                changed.get(match.second, match.second),
+                new_codes.get(match.first, match.first),
+                new_codes.get(match.second, match.second),
             )
             wins, losses = match.wins, match.losses
             if one > two:

@@ -365,9 +365,9 @@ class SparkLake(LakeEngine):
     def __init__(self, folder: str | Path | Lake, *, session: Any = None) -> None:
         super().__init__(folder, "Spark")
         running: Any = running_session() if session is None else session
-        self._owned: Any = None
+        self._own_session: Any = None
         if running is None:
-            running = self._owned = local_session()
+            running = self._own_session = local_session()
         # Views of two lakes in one Spark stay apart.
         self._session = running.newSession()
         self._clients = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="witan-spark")
@@ -420,19 +420,19 @@ class SparkLake(LakeEngine):
 
     def close(self) -> None:
         """Stop Spark if it was started here."""
-        if self._owned is not None:
-            self._owned.stop()
+        if self._own_session is not None:
+            self._own_session.stop()
         self._clients.shutdown(wait=False, cancel_futures=True)
 
 
-def _replace_constants(frame: Any, table: str, same: Mapping[str, int]) -> Any:
+def _replace_constants(frame: Any, table: str, constants: Mapping[str, int]) -> Any:
     """Replace single-valued columns by the value, to skip reading them."""
-    if not same:
+    if not constants:
         return frame
     from pyspark.sql.functions import lit
 
     return frame.withColumns(
-        {name: lit(value).cast(_TYPES[TABLES[table][name]]) for name, value in same.items()}
+        {name: lit(value).cast(_TYPES[TABLES[table][name]]) for name, value in constants.items()}
     )
 
 
@@ -509,7 +509,7 @@ class Source:
 
     Attributes
     ----------
-    where
+    location
         Its place or name, without a password.
     name
         The engine: ``sqlite``, ``postgresql``, ``duckdb`` or ``spark``.
@@ -517,7 +517,7 @@ class Source:
         SQL over its views.
     """
 
-    where: str
+    location: str
     name: str
     engine: Engine
 
@@ -541,12 +541,12 @@ class Source:
 class HistorySource(Source):
     """A history, also of files imported into it, whose names then are its place."""
 
-    def __init__(self, history: History, where: str | None = None) -> None:
+    def __init__(self, history: History, location: str | None = None) -> None:
         self._history = history
-        self._cached = CachedEngine(history.database)
-        self.where = history.database.where if where is None else where
+        self._cached_engine = CachedEngine(history.database)
+        self.location = history.database.location if location is None else location
         self.name = history.database.dialect
-        self.engine = self._cached
+        self.engine = self._cached_engine
 
     @classmethod
     @contextmanager
@@ -567,7 +567,7 @@ class HistorySource(Source):
 
     def moment(self) -> AbstractContextManager[None]:
         """Read a snapshot; cache its sums at the end."""
-        return self._cached.moment()
+        return self._cached_engine.moment()
 
 
 class LakeSource(Source):
@@ -575,7 +575,7 @@ class LakeSource(Source):
 
     def __init__(self, engine: DuckLake | SparkLake) -> None:
         engine.lake.check_duplicates()
-        self.where = str(engine.lake.folder)
+        self.location = str(engine.lake.folder)
         self.name = "duckdb" if isinstance(engine, DuckLake) else "spark"
         self.engine = engine
 
@@ -596,20 +596,20 @@ def open_lake(folder: str | Path, engine: EngineName = "duckdb") -> Iterator[Lak
 
 
 @contextmanager
-def open_source(where: History | DuckLake | SparkLake | str | Path) -> Iterator[Source]:
+def open_source(location: History | DuckLake | SparkLake | str | Path) -> Iterator[Source]:
     """Use a history or an engine; open a lake's folder or a history's place.
 
     A history or an engine that is passed in stays open.
     """
-    if isinstance(where, History):
-        yield HistorySource(where)
-    elif isinstance(where, DuckLake | SparkLake):
-        yield LakeSource(where)
-    elif "://" not in str(where) and Path(where).is_dir():
-        with open_lake(where) as lake:
+    if isinstance(location, History):
+        yield HistorySource(location)
+    elif isinstance(location, DuckLake | SparkLake):
+        yield LakeSource(location)
+    elif "://" not in str(location) and Path(location).is_dir():
+        with open_lake(location) as lake:
             yield lake
     else:
-        with History.open(where, reading=True) as history:
+        with History.open(location, reading=True) as history:
             yield HistorySource(history)
 
 
@@ -681,7 +681,7 @@ def explain_empty(source: Source, window: Window) -> NothingToCount | None:
         )
     else:
         problem = "there is no session that could be counted yet; ask a question, or import ballots"
-    return NothingToCount(f"{source.where}: {problem}")
+    return NothingToCount(f"{source.location}: {problem}")
 
 
 def _categories(source: Source, window: Window) -> str:

@@ -265,19 +265,23 @@ class WindowSums:
         """Sum one table; see `tables`."""
         return self.tables(kind, rule=rule, human=human)[kind]
 
-    def duplicates(self, now: Mapping[int, int], rule: str, *, human: int = 0) -> StandingSums:
+    def duplicates(
+        self, current_codes: Mapping[int, int], rule: str, *, human: int = 0
+    ) -> StandingSums:
         """Sum corrections of standings for models with several codes per session.
 
         Added to the standings they leave such a session one score, the mean, and one standing.
 
         Parameters
         ----------
-        now
+        current_codes
             Codes of models that have another name now, and of those they are called, to the latter.
         """
-        cases = " ".join(f"WHEN {int(old)} THEN {int(new)}" for old, new in sorted(now.items()))
+        cases = " ".join(
+            f"WHEN {int(old)} THEN {int(new)}" for old, new in sorted(current_codes.items())
+        )
         sql = queries.DUPLICATES.replace("{now}", f"CASE model {cases} END")
-        sql = sql.replace("{codes}", ", ".join(str(int(code)) for code in sorted(now)))
+        sql = sql.replace("{codes}", ", ".join(str(int(code)) for code in sorted(current_codes)))
         running = RunningSums(StandingSums)
         query = SumQuery(sql, {"rule": rule, "human": human})
         for _, columns in self._engine.sums([query], self._window):

@@ -20,15 +20,15 @@ class Unreadable(ValueError):
 
     Parameters
     ----------
-    read
+    is_read
         It can, in a way that has to be told of.
     """
 
     def __init__(
-        self, field: str | None, what: str, *, read: bool = False, remedy: Remedy | str = ""
+        self, field: str | None, problem: str, *, is_read: bool = False, remedy: Remedy | str = ""
     ) -> None:
-        self.field, self.what, self.read, self.remedy = field, what, read, remedy
-        super().__init__(field, what)
+        self.field, self.problem, self.is_read, self.remedy = field, problem, is_read, remedy
+        super().__init__(field, problem)
 
 
 MOST = 2**31 - 1

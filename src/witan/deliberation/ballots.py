@@ -282,13 +282,13 @@ class _Oversights:
     def __init__(self) -> None:
         self.kinds: dict[str, dict[str, None]] = {}
 
-    def __call__(self, what: str, *details: object) -> None:
-        kind = self.kinds.setdefault(what, {})
+    def __call__(self, sentence: str, *details: object) -> None:
+        kind = self.kinds.setdefault(sentence, {})
         kind.update(dict.fromkeys(_quote_value(each) for each in details))
 
-    def of(self, what: str, candidate: str) -> None:
+    def of(self, sentence: str, candidate: str) -> None:
         """Note dropped parts of a candidate, in a sentence with its name."""
-        self.kinds.setdefault(what, {})[candidate] = None
+        self.kinds.setdefault(sentence, {})[candidate] = None
 
     def notes(self) -> tuple[str, ...]:
         """A sentence for each kind."""

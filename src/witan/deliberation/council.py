@@ -526,7 +526,7 @@ class BaseCouncil:
             judging_procedure(self.procedure),
             question,
             answers={name: mask(text, question, names) for name, text in texts.items()},
-            own=dict.fromkeys((each.name for each in self.reviewers), ()),
+            own_candidates=dict.fromkeys((each.name for each in self.reviewers), ()),
             substitutes=(),
             files=files,
         )

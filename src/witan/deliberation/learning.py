@@ -24,21 +24,21 @@ def model_of(seat: Seat) -> str:
     return seat.source or seat.name
 
 
-async def apply_history(opened: SessionOpened, teacher: Teacher | None) -> SessionOpened:
+async def apply_history(opening: SessionOpened, teacher: Teacher | None) -> SessionOpened:
     """Put learned values into the opening, for identical recounts.
 
     Nothing is learned from the session that this one came of, nor from others that judge the
     same answers.
     """
     if teacher is None:
-        return opened
-    weighs = _asks_for_reliability(opened.procedure.counting)
-    models = [model_of(seat) for seat in opened.reviewers] if weighs else []
-    learn = partial(teacher.learn, list(dict.fromkeys(models)), without=opened.parent)
+        return opening
+    weighs = _asks_for_reliability(opening.procedure.counting)
+    models = [model_of(seat) for seat in opening.reviewers] if weighs else []
+    learn = partial(teacher.learn, list(dict.fromkeys(models)), exclude=opening.parent)
     learned = await anyio.to_thread.run_sync(learn)
-    counting = _learned_settings(opened, learned)
-    procedure = replace(opened.procedure, counting=counting)
-    return replace(opened, procedure=procedure, calibration=learned.calibration)
+    counting = _learned_settings(opening, learned)
+    procedure = replace(opening.procedure, counting=counting)
+    return replace(opening, procedure=procedure, calibration=learned.calibration)
 
 
 def learn_for_recount(
@@ -57,20 +57,20 @@ def learn_for_recount(
     if not requested and not weighed:
         return dict(parameters)
     models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
-    learned = teacher.learn(models, without=session.id)
+    learned = teacher.learn(models, exclude=session.id)
     settings = apply_lessons(Settings(**requested), learned, _unit(session.opening))
     weights = {"reliability": _models_by_seat(learned, seats)} if weighed else {}
     return {**parameters, **{name: getattr(settings, name) for name in requested}, **weights}
 
 
-def apply_lessons(counting: Settings, lessons: Lessons, unit: Unit) -> Settings:
+def apply_lessons(settings: Settings, lessons: Lessons, unit: Unit) -> Settings:
     """Replace ``learn`` in the settings by what was learned, if anything."""
     prior = lessons.prior(unit)
-    if counting.prior == "learn" and prior is not None:
-        counting = replace(counting, prior=prior)
-    if counting.rho == "learn" and lessons.rho is not None:
-        counting = replace(counting, rho=lessons.rho)
-    return counting
+    if settings.prior == "learn" and prior is not None:
+        settings = replace(settings, prior=prior)
+    if settings.rho == "learn" and lessons.rho is not None:
+        settings = replace(settings, rho=lessons.rho)
+    return settings
 
 
 def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
@@ -97,17 +97,17 @@ def _models_by_seat(lessons: Lessons, seats: tuple[Seat, ...]) -> Mapping[str, f
     return reliability or None
 
 
-def _unit(opened: SessionOpened) -> Unit:
-    return "grades" if opened.procedure.asks_grades else "ranks"
+def _unit(opening: SessionOpened) -> Unit:
+    return "grades" if opening.procedure.asks_grades else "ranks"
 
 
-def _asks_for_reliability(counting: Settings) -> bool:
-    return counting.rule == WEIGHTED and counting.reliability is None
+def _asks_for_reliability(settings: Settings) -> bool:
+    return settings.rule == WEIGHTED and settings.reliability is None
 
 
-def _learned_settings(opened: SessionOpened, lessons: Lessons) -> Settings:
+def _learned_settings(opening: SessionOpened, lessons: Lessons) -> Settings:
     """Settings with learned values."""
-    counting = apply_lessons(opened.procedure.counting, lessons, _unit(opened))
+    counting = apply_lessons(opening.procedure.counting, lessons, _unit(opening))
     if _asks_for_reliability(counting):
-        counting = replace(counting, reliability=_models_by_seat(lessons, opened.reviewers))
+        counting = replace(counting, reliability=_models_by_seat(lessons, opening.reviewers))
     return counting

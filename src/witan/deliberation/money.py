@@ -245,13 +245,13 @@ def read_cost(cost: object) -> tuple[float | None, tuple[str, ...]]:
     return None, (f"its server billed {usd:g} dollars, which is no amount; the bill is ignored",)
 
 
-def read_tokens(count: object, what: str) -> tuple[int | None, tuple[str, ...]]:
+def read_tokens(count: object, direction: str) -> tuple[int | None, tuple[str, ...]]:
     """Read a server's token count; None and why, if below 0."""
     if type(count) is not int:
         return None, ()
     if count >= 0:
         return count, ()
-    return None, (f"its server counted fewer than 0 tokens {what}; the count is ignored",)
+    return None, (f"its server counted fewer than 0 tokens {direction}; the count is ignored",)
 
 
 def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
@@ -278,13 +278,13 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
 
 
 def _check_count(
-    count: int | None, bound: Callable[[], int], what: str
+    count: int | None, limit: Callable[[], int], direction: str
 ) -> tuple[int | None, tuple[str, ...]]:
     # A call's own bound costs an encoding of all its texts, and few counts come near to it.
-    if count is None or count <= HIDDEN_TOKENS or count <= bound() + HIDDEN_TOKENS:
+    if count is None or count <= HIDDEN_TOKENS or count <= limit() + HIDDEN_TOKENS:
         return count, ()
     number = f"{count:,}" if count < 10**15 else "10**15 or more"
-    problem = f"its server counted {number} tokens {what}, more than this call can have"
+    problem = f"its server counted {number} tokens {direction}, more than this call can have"
     return None, (f"{problem}; the count is ignored",)
 
 

@@ -80,17 +80,17 @@ def make_seat(member: Member) -> Seat:
     return Seat(**{field.name: getattr(member, field.name) for field in fields(Seat)})
 
 
-def link_parent(opened: SessionOpened, parent: object) -> SessionOpened:
+def link_parent(opening: SessionOpened, parent: object) -> SessionOpened:
     """Link an opening to its question's parent session, if any."""
     if parent is None:
-        return opened
+        return opening
     if not (isinstance(parent, str) and parent.strip()):
         raise InvalidParameter("parent", parent, "the name of a session, or None")
-    return replace(opened, parent=parent, relation="continued")
+    return replace(opening, parent=parent, relation="continued")
 
 
 def open_rejudgment(
-    opened: e.SessionOpened,
+    opening: e.SessionOpened,
     session: Session,
     jury: Sequence[Member],
     chairmen: Sequence[Member],
@@ -99,7 +99,7 @@ def open_rejudgment(
 
     Parameters
     ----------
-    opened
+    opening
         The opening of the question, as the jury itself would be asked it.
     jury, chairmen
         Members of this council; those that share the name of a seat are renamed.
@@ -112,10 +112,10 @@ def open_rejudgment(
         )
     seats = tuple(seat for seat in session.opening.seats if seat.name in session.answers)
     if judging is not None:
-        chairmen, opened = (), replace(opened, procedure=judging_procedure(opened.procedure))
+        chairmen, opening = (), replace(opening, procedure=judging_procedure(opening.procedure))
     named = rename_clashes((*jury, *chairmen), seats)
     before = replace(
-        opened,
+        opening,
         seats=seats,
         chairmen=tuple(make_seat(named[chairman.name]) for chairman in chairmen),
         jury=tuple(make_seat(named[juror.name]) for juror in jury),
@@ -198,13 +198,13 @@ FREE = Expense(Usage(0, 0), cost_usd=0.0, calls=0)
 
 
 def open_judgment(
-    opened: e.SessionOpened, texts: Mapping[str, str], judging: Judging, jury: Sequence[Member]
+    opening: e.SessionOpened, texts: Mapping[str, str], judging: Judging, jury: Sequence[Member]
 ) -> e.SessionOpened:
     """Open a session for a jury's judgment of texts that were handed in.
 
     Parameters
     ----------
-    opened
+    opening
         The opening of the question, as the jury itself would be asked it.
     texts
         Text by name; the sheets show neither names nor their order.
@@ -219,19 +219,19 @@ def open_judgment(
     check_pass_mark(judging.pass_mark)
     if judging.expected is not None and judging.expected not in texts:
         raise UnknownName("text", judging.expected, texts)
-    procedure = judging_procedure(opened.procedure)
+    procedure = judging_procedure(opening.procedure)
     level = procedure.counting.level
     if level <= 0.5:
         raise InvalidParameter("level", level, "above 0.5, so that no text passes and fails")
-    if is_blank(opened.files.get(REFERENCE, "none")):
-        raise InvalidParameter("reference", opened.files[REFERENCE], "some text, or none")
+    if is_blank(opening.files.get(REFERENCE, "none")):
+        raise InvalidParameter("reference", opening.files[REFERENCE], "some text, or none")
     graded = len(texts) == 1 or judging.pass_mark is not None
     if graded and not procedure.asks_grades:
         raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
     seats = tuple(Seat(name, "", TEXT) for name in texts)
     named = rename_clashes(jury, seats)
     before = replace(
-        opened,
+        opening,
         seats=seats,
         chairmen=(),
         jury=tuple(make_seat(named[juror.name]) for juror in jury),

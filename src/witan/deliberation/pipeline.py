@@ -93,7 +93,7 @@ async def _debate(
             conversation=context.opening.conversation,
             files=context.opening.files,
             system=member.options.system,
-            own=answers[member.name],
+            own_answer=answers[member.name],
             sheet=sheets[member.name],
             answers=masked,
             verdict=context.procedure.mode == "verdict",
@@ -227,17 +227,17 @@ class _Round:
 async def synthesize(
     context: SessionContext,
     answers: Mapping[str, str],
-    masked: Mapping[str, str],
+    masked_answers: Mapping[str, str],
     outcome: Outcome | None,
 ) -> None:
     """Have a chairman write the final answer, else take the best answer.
 
     `answers` are those that may be built upon: what the safety gate failed is not among them.
-    `masked` are the same, and others, as a chairman may see them.
+    `masked_answers` are the same, and others, as a chairman may see them.
     """
     if any(isinstance(event, e.SynthesisDone) for event in context.earlier):
         return
-    await _Synthesis(context, answers, masked, outcome).run()
+    await _Synthesis(context, answers, masked_answers, outcome).run()
 
 
 class _Synthesis:
@@ -247,12 +247,12 @@ class _Synthesis:
         self,
         context: SessionContext,
         answers: Mapping[str, str],
-        masked: Mapping[str, str],
+        masked_answers: Mapping[str, str],
         outcome: Outcome | None,
     ) -> None:
         self.context = context
         self.answers = answers
-        self.masked = masked
+        self.masked_answers = masked_answers
         self.outcome = outcome
         self.sheet = label_map("chairman", list(answers), (context.opening.seed, SYNTHESIS_LABELS))
         self.labels = dict(zip(self.sheet.labels, self.sheet.candidates, strict=True))
@@ -285,7 +285,7 @@ class _Synthesis:
     def _chain(self) -> list[Member]:
         """Chairmen, then the best-ranked member, without earlier failures."""
         chain = list(self.context.chairmen)
-        best = self._best_ranked()
+        best = self._find_best_author()
         if best.name not in {chairman.name for chairman in chain}:
             chain.append(best)
         failed = {
@@ -295,7 +295,7 @@ class _Synthesis:
         }
         return [chairman for chairman in chain if chairman.name not in failed]
 
-    def _best_ranked(self) -> Member:
+    def _find_best_author(self) -> Member:
         """The author of the best answer, else the first member.
 
         Jurors may have written some of the answers of an earlier session.
@@ -387,7 +387,7 @@ class _Synthesis:
             files=context.opening.files,
             system=chairman.options.system,
             sheet=self.sheet,
-            answers={seat: self.masked[seat] for seat in self.answers},
+            answers={seat: self.masked_answers[seat] for seat in self.answers},
             outcome=self.outcome,
             mode=context.procedure.mode,
             votes={seat: read_verdict(text) for seat, text in self.answers.items()},

@@ -213,7 +213,7 @@ def _round_up(usd: float) -> str:
 
 
 def least_call_usd(
-    plan: Plan, prices: Mapping[str, Price | None], written: WrittenAnswers
+    plan: Plan, prices: Mapping[str, Price | None], answers: WrittenAnswers
 ) -> float | None:
     """Minimum cost of a first call.
 
@@ -233,8 +233,8 @@ def least_call_usd(
         price = prices.get(line.seat)
         if line.if_needed or price is None or line.worst_usd is None:
             continue
-        if line.stage == "answer" or written != "none":
-            known = line.calls == 1 and (written == "all" or line.stage == "answer")
+        if line.stage == "answer" or answers != "none":
+            known = line.calls == 1 and (answers == "all" or line.stage == "answer")
             alone = price.of(0, line.output_tokens // line.calls)
             costs.append(line.worst_usd if known else alone)
     return min(costs, default=None)

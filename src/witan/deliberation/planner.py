@@ -147,7 +147,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     question: str,
     *,
     answers: Mapping[str, str],
-    own: Mapping[str, Collection[str]],
+    own_candidates: Mapping[str, Collection[str]],
     substitutes: Sequence[SeatLike],
     conversation: Sequence[Message] = (),
     files: Mapping[str, str] = NO_FILES,
@@ -158,20 +158,20 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     ----------
     answers
         Candidate to text, as the sheets will show it.
-    own
+    own_candidates
         Juror to the candidates that it will not see.
     substitutes
         Of whom one writes the final answer where every chairman fails.
     """
     blank = _BlankPrompts(answers, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(substitutes), (), procedure, blank, TYPICAL)
-    sheets = [[c for c in answers if c not in own[juror.name]] for juror in jury]
+    sheets = [[c for c in answers if c not in own_candidates[juror.name]] for juror in jury]
     lines = planner.review_lines(
         [(juror, blank.reviews(each)) for juror, each in zip(jury, sheets, strict=True)]
     )
     lines += planner.synthesis_lines(chairmen)
     n_reviewers = sum(1 for each in sheets if blank.reviews(each))
-    authors = all(own[juror.name] for juror in jury)
+    authors = all(own_candidates[juror.name] for juror in jury)
     separable = review_separation(n_reviewers, procedure, len(answers), authors=authors)
     return replace(sum_lines(lines), separation=separable, expected_from=TYPICAL.sessions)
 
@@ -392,7 +392,7 @@ class _BlankPrompts:
                 conversation=self.conversation,
                 files=self.files,
                 system=None,
-                own="",
+                own_answer="",
                 sheet=_draw_sheet(tuple(others)),
                 answers=dict.fromkeys(others, ""),
                 verdict=self.procedure.mode == "verdict",
@@ -412,7 +412,7 @@ class _BlankPrompts:
             conversation=self.conversation,
             files=self.files,
             peers=peers or None,
-            own=next(iter(peers.values()), None),
+            own_ballot=next(iter(peers.values()), None),
         )
         schema = review_schema(sheet, rubric, holistic=self.procedure.holistic)
         form = most_input_tokens([], schema) - most_input_tokens([])
@@ -458,36 +458,38 @@ def _draw_sheet(candidates: tuple[str, ...]) -> Sheet:
     return label_map("plan", candidates, (0,))
 
 
-def plan_session(opened: SessionOpened) -> Plan:
+def plan_session(opening: SessionOpened) -> Plan:
     """Plan a session from its opening."""
-    if opened.answers:
-        return plan_stored_answers(opened, {stored.seat: stored.text for stored in opened.answers})
+    if opening.answers:
+        return plan_stored_answers(
+            opening, {stored.seat: stored.text for stored in opening.answers}
+        )
     return make_plan(
-        opened.seats,
-        opened.chairmen,
-        opened.procedure,
-        opened.question,
-        jury=opened.jury,
-        conversation=opened.conversation,
-        files=opened.files,
+        opening.seats,
+        opening.chairmen,
+        opening.procedure,
+        opening.question,
+        jury=opening.jury,
+        conversation=opening.conversation,
+        files=opening.files,
     )
 
 
-def plan_stored_answers(opened: SessionOpened, answers: Mapping[str, str]) -> Plan:
+def plan_stored_answers(opening: SessionOpened, answers: Mapping[str, str]) -> Plan:
     """Plan a session with stored answers; seats without one review none."""
-    names = masked_names((*opened.seats, *opened.jury))
-    members = [seat for seat in opened.seats if seat.name in answers]
-    own = Authorship.of(opened).candidates_by_author
-    if opened.procedure.self_review and not opened.jury:
+    names = masked_names((*opening.seats, *opening.jury))
+    members = [seat for seat in opening.seats if seat.name in answers]
+    own = Authorship.of(opening).candidates_by_author
+    if opening.procedure.self_review and not opening.jury:
         own = dict.fromkeys(own, ())
     return plan_reviews(
-        opened.jury or members,
-        opened.chairmen,
-        opened.procedure,
-        opened.question,
-        conversation=opened.conversation,
-        files=opened.files,
-        answers={seat: mask(text, opened.question, names) for seat, text in answers.items()},
-        own=own,
-        substitutes=opened.jury if opened.answers else members,
+        opening.jury or members,
+        opening.chairmen,
+        opening.procedure,
+        opening.question,
+        conversation=opening.conversation,
+        files=opening.files,
+        answers={seat: mask(text, opening.question, names) for seat, text in answers.items()},
+        own_candidates=own,
+        substitutes=opening.jury if opening.answers else members,
     )

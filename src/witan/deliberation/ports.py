@@ -208,8 +208,8 @@ class Preparable(Protocol):
 class Teacher(Protocol):
     """A council's source of earlier sessions to learn from."""
 
-    def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> "Lessons":
-        """Learn from all sessions without the answers of `without`.
+    def learn(self, reviewers: Collection[str] = (), *, exclude: str | None = None) -> "Lessons":
+        """Learn from all sessions without the answers of `exclude`.
 
         Of reliability, only that of `reviewers`, which are models; of none given, everybody's.
         It may block for a moment, and is called in a thread.
@@ -387,9 +387,9 @@ class SystemClock:
         return time.monotonic()
 
 
-def free_name(wished: str, names: Collection[str]) -> str:
+def free_name(base: str, names: Collection[str]) -> str:
     """The name, or the first free ``name (2)``, ``name (3)`` …."""
-    name, number = wished, 2
+    name, number = base, 2
     while name in names:
-        name, number = f"{wished} ({number})", number + 1
+        name, number = f"{base} ({number})", number + 1
     return name

@@ -227,7 +227,7 @@ def debate_messages(
     conversation: Sequence[Message],
     files: Mapping[str, str],
     system: str | None,
-    own: str,
+    own_answer: str,
     sheet: Sheet,
     answers: Mapping[str, str],
     verdict: bool,
@@ -249,7 +249,11 @@ def debate_messages(
     ]
     if verdict:
         parts.append(VERDICT_LINE)
-    return (*messages, Message("assistant", neutralize(own)), Message("user", "\n\n".join(parts)))
+    return (
+        *messages,
+        Message("assistant", neutralize(own_answer)),
+        Message("user", "\n\n".join(parts)),
+    )
 
 
 def read_verdict(text: str) -> bool | None:
@@ -331,7 +335,7 @@ def review_messages(  # noqa: PLR0913 — a review rests on all of this
     files: Mapping[str, str],
     system: str | None = None,
     peers: Mapping[str, Ballot] | None = None,
-    own: Ballot | None = None,
+    own_ballot: Ballot | None = None,
 ) -> tuple[Message, ...]:
     """Ask for a review of the answers on a sheet.
 
@@ -345,7 +349,7 @@ def review_messages(  # noqa: PLR0913 — a review rests on all of this
         True if each answer also gets one grade of the reviewer's own.
     peers
         The other reviewers' ballots of the round before; None: this is the first.
-    own
+    own_ballot
         The reviewer's own ballot of the round before; None: it cast none.
     """
     parts = [
@@ -354,7 +358,7 @@ def review_messages(  # noqa: PLR0913 — a review rests on all of this
         "The answers:\n\n" + fence_answers(sheet, answers),
         *((_COMPARE,) if REFERENCE in files else ()),
         *_criteria(rubric, holistic),
-        *_peers(sheet, rubric, peers, own),
+        *_peers(sheet, rubric, peers, own_ballot),
         _RANKING.format(labels=", ".join(sheet.labels)),
         _reply_form(_graded_criteria(rubric, holistic)),
     ]
@@ -426,17 +430,17 @@ def _criteria(rubric: Rubric | None, holistic: bool) -> Iterator[str]:
 
 
 @lru_cache(maxsize=16)
-def _reply_form(graded: tuple[str, ...]) -> str:
+def _reply_form(criteria: tuple[str, ...]) -> str:
     """The reply's form, with an example valid for no sheet."""
     example: dict[str, Any] = {"notes": _EXAMPLE_NOTES}
     keys = [
         '"notes", why you judge as you do, in a sentence or two per answer, its label in brackets: '
         "[P2]"
     ]
-    if graded:
-        keys.append('"grades", per label a grade for each of ' + ", ".join(graded))
+    if criteria:
+        keys.append('"grades", per label a grade for each of ' + ", ".join(criteria))
         example["grades"] = {
-            label: dict(zip(graded, cycle(grades), strict=False))
+            label: dict(zip(criteria, cycle(grades), strict=False))
             for label, grades in _EXAMPLE.items()
         }
     keys.append('"ranking", a list of groups of labels, best first')
@@ -449,14 +453,17 @@ def _reply_form(graded: tuple[str, ...]) -> str:
 
 
 def _peers(
-    sheet: Sheet, rubric: Rubric | None, peers: Mapping[str, Ballot] | None, own: Ballot | None
+    sheet: Sheet,
+    rubric: Rubric | None,
+    peers: Mapping[str, Ballot] | None,
+    own_ballot: Ballot | None,
 ) -> Iterator[str]:
     """List the others' grades, without any reconstructible ballot."""
     if peers is None:
         return
     yield "\n".join((_PEERS, *_list_ballots(sheet, rubric, peers)))
-    if own is not None:
-        yield "\n".join((_OWN, *_list_ballots(sheet, rubric, {own.reviewer: own})))
+    if own_ballot is not None:
+        yield "\n".join((_OWN, *_list_ballots(sheet, rubric, {own_ballot.reviewer: own_ballot})))
     yield _REVISE
 
 

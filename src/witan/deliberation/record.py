@@ -33,14 +33,14 @@ _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
 class FieldMismatch(Exception):
-    """A plain value inadmissible for its type, located by `where`.
+    """A plain value inadmissible for its type, located by `location`.
 
     Whoever knows where the value comes from makes an error of the house of it.
     """
 
-    def __init__(self, where: str, problem: str) -> None:
-        self.where, self.problem = where, problem
-        super().__init__(where, problem)
+    def __init__(self, location: str, problem: str) -> None:
+        self.location, self.problem = location, problem
+        super().__init__(location, problem)
 
 
 def to_plain(value: Any) -> Any:
@@ -61,59 +61,59 @@ def to_plain(value: Any) -> Any:
 
 
 @cache
-def make_reader(declared: Any) -> Reader:
+def make_reader(declaration: Any) -> Reader:
     """Make a reader of plain values for a type.
 
     It raises `FieldMismatch` where a value does not fit.
 
     Fields that a dataclass does not have are ignored: a later Witan may write more.
     """
-    origin = get_origin(declared)
-    if declared in (Any, object):
+    origin = get_origin(declaration)
+    if declaration in (Any, object):
         return lambda value, _: value
     if origin in _READERS:
-        return _READERS[origin](get_args(declared))
-    if is_dataclass(declared):
-        return _dataclass(declared)
-    if declared in (float, datetime):
-        return _number if declared is float else _moment
-    return _scalar(declared)
+        return _READERS[origin](get_args(declaration))
+    if is_dataclass(declaration):
+        return _dataclass(declaration)
+    if declaration in (float, datetime):
+        return _number if declaration is float else _moment
+    return _scalar(declaration)
 
 
-def _scalar(declared: Any) -> Reader:
-    def restore(value: object, where: str) -> Any:
-        if type(value) is not declared:
-            raise FieldMismatch(where, f"is {_kind_of(value)}; expected {_SCALARS[declared]}")
+def _scalar(declaration: Any) -> Reader:
+    def restore(value: object, location: str) -> Any:
+        if type(value) is not declaration:
+            raise FieldMismatch(location, f"is {_kind_of(value)}; expected {_SCALARS[declaration]}")
         return value
 
     return restore
 
 
-def _number(value: object, where: str) -> float:
+def _number(value: object, location: str) -> float:
     if isinstance(value, str) and value in _INFINITE:
         return _INFINITE[value]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise FieldMismatch(where, f"is {_kind_of(value)}; expected a number")
+        raise FieldMismatch(location, f"is {_kind_of(value)}; expected a number")
     return value
 
 
-def _moment(value: object, where: str) -> datetime:
+def _moment(value: object, location: str) -> datetime:
     expected = "expected a time with its zone, such as 2026-01-31T09:30:00Z"
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:
-        raise FieldMismatch(where, f"is {_kind_of(value)}; {expected}") from None
+        raise FieldMismatch(location, f"is {_kind_of(value)}; {expected}") from None
     if moment.tzinfo is None:
-        raise FieldMismatch(where, f"has no time zone; {expected}")
+        raise FieldMismatch(location, f"has no time zone; {expected}")
     return moment
 
 
 def _literal(choices: tuple[Any, ...]) -> Reader:
     expected = " or ".join(map(repr, choices))
 
-    def restore(value: object, where: str) -> Any:
+    def restore(value: object, location: str) -> Any:
         if not isinstance(value, str) or value not in choices:
-            raise FieldMismatch(where, f"is {_kind_of(value)}; expected {expected}")
+            raise FieldMismatch(location, f"is {_kind_of(value)}; expected {expected}")
         return value
 
     return restore
@@ -123,14 +123,14 @@ def _union(arms: tuple[Any, ...]) -> Reader:
     # Text first: the grade "inf" is text, and no number.
     tries = [make_reader(arm) for arm in sorted(arms, key=lambda arm: arm is not str)]
 
-    def restore(value: object, where: str) -> Any:
+    def restore(value: object, location: str) -> Any:
         misfits = []
         for attempt in tries:
             try:
-                return attempt(value, where)
+                return attempt(value, location)
             except FieldMismatch as misfit:
                 misfits.append(misfit)
-        raise max(misfits, key=lambda misfit: len(misfit.where))
+        raise max(misfits, key=lambda misfit: len(misfit.location))
 
     return restore
 
@@ -139,14 +139,14 @@ def _tuple(arms: tuple[Any, ...]) -> Reader:
     endless = arms[-1] is Ellipsis
     each = [make_reader(arm) for arm in arms if arm is not Ellipsis]
 
-    def restore(value: object, where: str) -> tuple[Any, ...]:
+    def restore(value: object, location: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise FieldMismatch(where, f"is {_kind_of(value)}; expected a list")
+            raise FieldMismatch(location, f"is {_kind_of(value)}; expected a list")
         if not endless and len(value) != len(each):
-            raise FieldMismatch(where, f"has {len(value)} items; expected {len(each)}")
+            raise FieldMismatch(location, f"has {len(value)} items; expected {len(each)}")
         makers = each * len(value) if endless else each
         return tuple(
-            make(item, f"{where}[{i}]")
+            make(item, f"{location}[{i}]")
             for i, (make, item) in enumerate(zip(makers, value, strict=True))
         )
 
@@ -156,35 +156,35 @@ def _tuple(arms: tuple[Any, ...]) -> Reader:
 def _mapping(arms: tuple[Any, ...]) -> Reader:
     inner = make_reader(arms[1])
 
-    def restore(value: object, where: str) -> dict[str, Any]:
+    def restore(value: object, location: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise FieldMismatch(where, f"is {_kind_of(value)}; expected a map")
-        return {key: inner(item, f"{where}.{key}") for key, item in value.items()}
+            raise FieldMismatch(location, f"is {_kind_of(value)}; expected a map")
+        return {key: inner(item, f"{location}.{key}") for key, item in value.items()}
 
     return restore
 
 
-def _dataclass(declared: Any) -> Reader:
-    hints = get_type_hints(declared)
-    settable = [field for field in fields(declared) if field.init]
+def _dataclass(declaration: Any) -> Reader:
+    hints = get_type_hints(declaration)
+    settable = [field for field in fields(declaration) if field.init]
     makers = {field.name: make_reader(hints[field.name]) for field in settable}
     needed = [f.name for f in settable if f.default is MISSING and f.default_factory is MISSING]
 
-    def restore(value: object, where: str) -> Any:
+    def restore(value: object, location: str) -> Any:
         if not isinstance(value, dict):
-            raise FieldMismatch(where, f"is {_kind_of(value)}; expected a map")
+            raise FieldMismatch(location, f"is {_kind_of(value)}; expected a map")
         for name in needed:
             if name not in value:
-                raise FieldMismatch(f"{where}.{name}", "is missing")
+                raise FieldMismatch(f"{location}.{name}", "is missing")
         arguments = {
-            name: make(value[name], f"{where}.{name}")
+            name: make(value[name], f"{location}.{name}")
             for name, make in makers.items()
             if name in value
         }
         try:
-            return declared(**arguments)
+            return declaration(**arguments)
         except WitanError as error:
-            raise FieldMismatch(where, f"cannot be: {error}") from error
+            raise FieldMismatch(location, f"cannot be: {error}") from error
 
     return restore
 
@@ -267,15 +267,15 @@ def session_from_json(text: str, source: str = "the session") -> Session:
     try:
         return Session.of([_read_event(event, f"events[{i}]") for i, event in enumerate(events)])
     except FieldMismatch as misfit:
-        raise SessionFileError(source, f"{misfit.where} {misfit.problem}") from misfit
+        raise SessionFileError(source, f"{misfit.location} {misfit.problem}") from misfit
     except NothingToCount as error:
         raise SessionFileError(source, str(error)) from error
 
 
-def event_to_json(event: Event, *, simulated: bool = False) -> str:
-    """Write an event as one line of JSON, marked if `simulated`."""
+def event_to_json(event: Event, *, is_simulated: bool = False) -> str:
+    """Write an event as one line of JSON, marked if `is_simulated`."""
     record = _event(event)
-    if simulated:
+    if is_simulated:
         record["simulated"] = True
     return dump_record(record)
 
@@ -285,7 +285,7 @@ def event_from_json(line: str, source: str = "the event") -> Event:
     try:
         return _read_event(_loads(line, source), "event")
     except FieldMismatch as misfit:
-        raise SessionFileError(source, f"{misfit.where} {misfit.problem}") from misfit
+        raise SessionFileError(source, f"{misfit.location} {misfit.problem}") from misfit
 
 
 def _event(event: Event) -> dict[str, Any]:
@@ -295,16 +295,16 @@ def _event(event: Event) -> dict[str, Any]:
     return {"event": event.kind, **record}
 
 
-def _read_event(record: object, where: str) -> Event:
+def _read_event(record: object, location: str) -> Event:
     if not isinstance(record, dict) or "event" not in record:
-        raise FieldMismatch(where, "is no event; expected a map with the field 'event'")
+        raise FieldMismatch(location, "is no event; expected a map with the field 'event'")
     kind = record["event"]
     if not isinstance(kind, str) or kind not in EVENTS:
-        raise FieldMismatch(where, f"is of the unknown kind {kind!r}; a later Witan may know it")
+        raise FieldMismatch(location, f"is of the unknown kind {kind!r}; a later Witan may know it")
     declared: Any = EVENTS[kind]
     # An event that was shown before it was durable is none the less what happened.
     stored = {name: value for name, value in record.items() if name != "provisional"}
-    event: Event = make_reader(declared)(stored, where)
+    event: Event = make_reader(declared)(stored, location)
     return drop_sheet_labels(event)
 
 

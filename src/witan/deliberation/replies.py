@@ -191,7 +191,7 @@ class ReasoningFilter:
 
     def __init__(self) -> None:
         self.withdrawals = 0
-        self._pending = ""
+        self._buffer = ""
         self._texts: list[str] = []
         self._blocks: list[str] = []
         self._block: list[str] = []
@@ -201,7 +201,7 @@ class ReasoningFilter:
         self._fresh = True
         self._channels = False
         self._line = _Line()
-        self._mentioned: Counter[str] = Counter()
+        self._mentions: Counter[str] = Counter()
 
     @property
     def text(self) -> str:
@@ -221,87 +221,87 @@ class ReasoningFilter:
 
     def feed(self, piece: str) -> str:
         """Take a piece; return newly certain text."""
-        self._pending += piece
-        return self._run(ended=False)
+        self._buffer += piece
+        return self._run(is_end=False)
 
     def close(self) -> str:
         """End the text; return its rest."""
-        rest = self._run(ended=True)
+        rest = self._run(is_end=True)
         if self._family is not None:
-            block = "".join((*self._block, self._pending))
+            block = "".join((*self._block, self._buffer))
             if self._family == _BARE:  # a text that merely begins with the word
                 self._texts.append(self._opener + block)
                 rest = self._texts[-1]
             elif self._family != _CHANNELS and _reads_on(block):
                 return rest + self._speak_of(block)
             else:
-                self._end_block(self._pending)
-        self._pending = ""
+                self._end_block(self._buffer)
+        self._buffer = ""
         return rest
 
     def _speak_of(self, block: str) -> str:
         """Emit text beginning with the name of a tag."""
-        self._family, self._fresh, self._block, self._pending = None, False, [], ""
+        self._family, self._fresh, self._block, self._buffer = None, False, [], ""
         text = self._opener + block
         pieces = [self.feed(text[at : at + _AT_ONCE]) for at in range(0, len(text), _AT_ONCE)]
-        return "".join((*pieces, self._run(ended=True)))
+        return "".join((*pieces, self._run(is_end=True)))
 
-    def _run(self, *, ended: bool) -> str:
+    def _run(self, *, is_end: bool) -> str:
         n_texts, withdrawals = len(self._texts), self.withdrawals
-        while self._pending:
+        while self._buffer:
             if self._family is not None:
-                moved = self._think(self._family, ended=ended)
+                moved = self._think(self._family, is_end=is_end)
             else:
-                moved = (self._begin if self._fresh else self._speak)(ended=ended)
+                moved = (self._begin if self._fresh else self._speak)(is_end=is_end)
             if not moved:
                 break
         return "".join(self._texts if self.withdrawals > withdrawals else self._texts[n_texts:])
 
-    def _think(self, family: int, *, ended: bool) -> bool:
+    def _think(self, family: int, *, is_end: bool) -> bool:
         """Look for the closing tag, outside of quotes."""
-        for match in _CLOSERS[family].finditer(self._pending):
-            is_quoted = self._is_quoted(match, ended=ended)
+        for match in _CLOSERS[family].finditer(self._buffer):
+            is_quoted = self._is_quoted(match, is_end=is_end)
             if is_quoted is None:
                 return False
             if is_quoted:
                 continue
-            is_word = self._is_word(match, ended=ended) if family < _CHANNELS else False
+            is_word = self._is_word(match, is_end=is_end) if family < _CHANNELS else False
             if is_word is None:
                 return False
             if is_word:
-                self._pending = "".join((self._opener, *self._block, self._pending))
+                self._buffer = "".join((self._opener, *self._block, self._buffer))
                 self._family, self._fresh, self._block = None, False, []
                 return True
-            self._end_block(self._pending[: match.start()])
-            self._pending = self._pending[match.end() :]
+            self._end_block(self._buffer[: match.start()])
+            self._buffer = self._buffer[match.end() :]
             self._family, self._fresh = None, True
             return True
-        if len(self._pending) > _LONGEST_TAG:
-            past, self._pending = self._pending[:-_LONGEST_TAG], self._pending[-_LONGEST_TAG:]
+        if len(self._buffer) > _LONGEST_TAG:
+            past, self._buffer = self._buffer[:-_LONGEST_TAG], self._buffer[-_LONGEST_TAG:]
             self._block.append(past)
             self._before = (self._before + past)[-2:]
         return False
 
-    def _is_quoted(self, match: re.Match[str], *, ended: bool) -> bool | None:
+    def _is_quoted(self, match: re.Match[str], *, is_end: bool) -> bool | None:
         """True if a tag stands in quotes; None: not known yet."""
-        before = (self._before + self._pending[: match.start()])[-2:]
-        after = self._pending[match.end() :][:2]
+        before = (self._before + self._buffer[: match.start()])[-2:]
+        after = self._buffer[match.end() :][:2]
         quote = before[-1:]
         if not quote or quote not in _QUOTES or _ends_word(before[:-1]):
             return False
         if after and after[0] != _CLOSING_QUOTES.get(quote, quote):
             return False
-        if len(after) < 2 and not ended:
+        if len(after) < 2 and not is_end:
             return None
         return bool(after) and not after[1:].isalnum()
 
-    def _is_word(self, match: re.Match[str], *, ended: bool) -> bool | None:
+    def _is_word(self, match: re.Match[str], *, is_end: bool) -> bool | None:
         """True if both tags are words of a sentence; None: unknown yet."""
-        block = "".join((*self._block, self._pending[: match.start()]))
+        block = "".join((*self._block, self._buffer[: match.start()]))
         if "\n" in block or not (_reads_on(block) or re.search(r"\w", block) is None):
             return False
-        line, broken, _ = self._pending[match.end() :].partition("\n")
-        if not (line.strip() or broken or ended):
+        line, broken, _ = self._buffer[match.end() :].partition("\n")
+        if not (line.strip() or broken or is_end):
             return None
         if block.strip() and not block[-1].isspace() and block[-1].isalnum():
             return False
@@ -311,28 +311,28 @@ class ReasoningFilter:
         self._blocks.append("".join((*self._block, rest)))
         self._block, self._before = [], ""
 
-    def _begin(self, *, ended: bool) -> bool:
+    def _begin(self, *, is_end: bool) -> bool:
         """Read the beginning of the text, or of what follows reasoning."""
-        bare = self._pending.lstrip(_BLANK)
-        blanks = "" if self._blocks else self._pending[: len(self._pending) - len(bare)]
+        bare = self._buffer.lstrip(_BLANK)
+        blanks = "" if self._blocks else self._buffer[: len(self._buffer) - len(bare)]
         if (match := _OPENS_ANSWER.match(bare)) is not None:
             return self._pass_over(match)
         if (match := _CLOSE.match(bare)) is not None:
             line, broken, _ = bare[match.end() :].partition("\n")
-            if not (line.strip() or broken or ended):
+            if not (line.strip() or broken or is_end):
                 return False
             if not (_reads_on(line) or line[:1] in tuple(_AFTER_A_WORD)):
                 return self._pass_over(match)
         elif (match := self._match_opener(bare)) is not None:
             self._open(bare)
             self._opener = blanks + match[0]
-            self._pending = bare[match.end() :]
+            self._buffer = bare[match.end() :]
             return True
-        elif not ended and (not bare or _lacks_end(bare) or "analysis".startswith(bare)):
+        elif not is_end and (not bare or _lacks_end(bare) or "analysis".startswith(bare)):
             return False
         self._fresh = False
         if self._blocks and not "".join(self._texts).strip():
-            self._pending = bare
+            self._buffer = bare
         return True
 
     def _match_opener(self, text: str) -> re.Match[str] | None:
@@ -345,19 +345,19 @@ class ReasoningFilter:
         """Drop the tag at the beginning of the text."""
         self._channels |= "channel|" in match[0]
         self._blocks.append("")  # it marks that blanks around are the template's
-        self._pending = match.string[match.end() :]
+        self._buffer = match.string[match.end() :]
         return True
 
     def _open(self, text: str) -> None:
         self._family = next(n for n, opener in enumerate(_OPENERS) if opener.match(text))
         self._channels |= self._family == _CHANNELS
 
-    def _speak(self, *, ended: bool) -> bool:
+    def _speak(self, *, is_end: bool) -> bool:
         """Pass text on up to the next tag or line end."""
-        mark = _MARK.search(self._pending)
-        match = None if mark is None else _NEXT.search(self._pending, mark.start())
+        mark = _MARK.search(self._buffer)
+        match = None if mark is None else _NEXT.search(self._buffer, mark.start())
         if match is None:
-            return self._say(len(self._pending) if ended else self._certain())
+            return self._say(len(self._buffer) if is_end else self._certain())
         if match[0] == "\n":
             self._say(match.end())
             self._line.end()
@@ -365,14 +365,14 @@ class ReasoningFilter:
         if match.start():
             self._say(match.start())
             return True
-        verdict = self._is_tag(match, ended=ended)
+        verdict = self._is_tag(match, is_end=is_end)
         if verdict is None:
             return False
         if not verdict:
             self._mention(match)
             self._say(match.end())
             return True
-        self._pending = self._pending[match.end() :]
+        self._buffer = self._buffer[match.end() :]
         if match["open"] is not None:
             self._open(match[0])
         else:
@@ -385,15 +385,15 @@ class ReasoningFilter:
         if self._line.in_code:
             return
         if match["open"] is not None:
-            self._mentioned[_kin(match[0])] += 1
-        elif match["close"] is not None and self._mentioned[_kin(match[0])]:
-            self._mentioned[_kin(match[0])] -= 1
+            self._mentions[_kin(match[0])] += 1
+        elif match["close"] is not None and self._mentions[_kin(match[0])]:
+            self._mentions[_kin(match[0])] -= 1
 
     def _certain(self) -> int:
         """Length of pending text before any possible tag."""
-        length = len(self._pending)
-        for match in _MARK.finditer(self._pending, max(0, length - _LONGEST_TAG)):
-            if _lacks_end(self._pending[match.start() :]):
+        length = len(self._buffer)
+        for match in _MARK.finditer(self._buffer, max(0, length - _LONGEST_TAG)):
+            if _lacks_end(self._buffer[match.start() :]):
                 return match.start()
         return length
 
@@ -401,7 +401,7 @@ class ReasoningFilter:
         """Pass on so much of what is pending."""
         if not length:
             return False
-        text, self._pending = self._pending[:length], self._pending[length:]
+        text, self._buffer = self._buffer[:length], self._buffer[length:]
         self._texts.append(text)
         self._line.take(text.removesuffix("\n"))
         return True
@@ -409,11 +409,11 @@ class ReasoningFilter:
     def _withdraw(self) -> None:
         """Withdraw all emitted text as reasoning."""
         self._end_block("".join(self._texts))
-        self._texts, self._fresh, self._mentioned = [], True, Counter()
+        self._texts, self._fresh, self._mentions = [], True, Counter()
         self._line = _Line()
         self.withdrawals += 1
 
-    def _is_tag(self, match: re.Match[str], *, ended: bool) -> bool | None:
+    def _is_tag(self, match: re.Match[str], *, is_end: bool) -> bool | None:
         """True for a template's tag, False for mentions; None: unknown yet."""
         if self._line.in_code:
             return False
@@ -421,17 +421,17 @@ class ReasoningFilter:
             return True
         if match["open"] is not None:
             return self._line.is_blank and _OPENERS[_CHANNELS].fullmatch(match[0]) is not None
-        if self._mentioned[_kin(match[0])]:
+        if self._mentions[_kin(match[0])]:
             return False
-        line, broken, _ = self._pending[match.end() :].partition("\n")
-        if not (line.strip() or broken or ended) and len(line) < _LONGEST_LINE:
+        line, broken, _ = self._buffer[match.end() :].partition("\n")
+        if not (line.strip() or broken or is_end) and len(line) < _LONGEST_LINE:
             return None
         return self._is_closer(line if line.strip() else "\n")
 
-    def _is_closer(self, following: str) -> bool:
+    def _is_closer(self, continuation: str) -> bool:
         """True if a tag begins its line or ends a sentence."""
         line = self._line
-        if following[0] in _AFTER_A_WORD or _reads_on(following) or line.is_item:
+        if continuation[0] in _AFTER_A_WORD or _reads_on(continuation) or line.is_item:
             return False
         if line.is_blank:
             return True

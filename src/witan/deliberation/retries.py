@@ -50,9 +50,9 @@ class Retry:
     @property
     def opening(self) -> e.SessionOpened:
         """The opening."""
-        opened = self.events[0]
-        assert isinstance(opened, e.SessionOpened)  # noqa: S101 - as it is made
-        return opened
+        opening = self.events[0]
+        assert isinstance(opening, e.SessionOpened)  # noqa: S101 - as it is made
+        return opening
 
 
 def failed_seats(session: Session) -> tuple[str, ...]:
@@ -67,13 +67,13 @@ def failed_seats(session: Session) -> tuple[str, ...]:
 
 
 def open_retry(
-    opened: e.SessionOpened, session: Session, seats: Iterable[str] | None = None
+    template: e.SessionOpened, session: Session, seats: Iterable[str] | None = None
 ) -> Retry:
     """Open a session to retry these seats; None: all failed ones.
 
     Parameters
     ----------
-    opened
+    template
         As the question would be asked now: its name, its time and its limits are those of the new
         session. Everything else, the seed too, is the parent's.
 
@@ -94,11 +94,11 @@ def open_retry(
     answers = {seat: answer.text for seat, answer in session.answers.items()}
     opening = replace(
         before,
-        seq=opened.seq,
-        at=opened.at,
-        session=opened.session,
-        witan=opened.witan,
-        procedure=replace(before.procedure, limits=opened.procedure.limits),
+        seq=template.seq,
+        at=template.at,
+        session=template.session,
+        witan=template.witan,
+        procedure=replace(before.procedure, limits=template.procedure.limits),
         parent=session.id,
         relation="retried",
         retried=chosen,
@@ -165,7 +165,8 @@ class _NoSuchSeat(UnknownName):
     """An unknown seat; the error names the failed ones."""
 
     def __str__(self) -> str:
-        return f"unknown seat {self.name!r}{self.suggestion} (failed here: {', '.join(self.known)})"
+        failed = ", ".join(self.known_names)
+        return f"unknown seat {self.name!r}{self.suggestion} (failed here: {failed})"
 
 
 def _failures(session: Session) -> set[Failure]:
@@ -218,15 +219,18 @@ def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e
 
 
 def _plan(
-    opened: e.SessionOpened, failures: Collection[Failure], answers: Mapping[str, str]
+    opening: e.SessionOpened, failures: Collection[Failure], answers: Mapping[str, str]
 ) -> Plan:
     """Plan the repeated calls."""
     cut = min(place for place, _ in failures)
     again = {seat for place, seat in failures if place == cut}
-    rounds = {ANSWERS: opened.procedure.debate_rounds + 1, REVIEWS: opened.procedure.review_rounds}
+    rounds = {
+        ANSWERS: opening.procedure.debate_rounds + 1,
+        REVIEWS: opening.procedure.review_rounds,
+    }
     goes_on = cut[1] < rounds.get(cut[0], 1)
     stages: dict[Stage, int] = {"answer": ANSWERS, "review": REVIEWS, "repair": REVIEWS}
-    whole = plan_session(opened) if cut[0] == ANSWERS else plan_stored_answers(opened, answers)
+    whole = plan_session(opening) if cut[0] == ANSWERS else plan_stored_answers(opening, answers)
     lines = []
     for line in whole.lines:
         stage = stages.get(line.stage, SYNTHESIS)

@@ -45,7 +45,7 @@ class RunningCount:
         self,
         context: SessionContext,
         roster: Sequence[str],
-        failed: Mapping[str, tuple[str, ...]],
+        failures: Mapping[str, tuple[str, ...]],
         duplicates: DuplicateGroups | None = None,
     ) -> None:
         self.context = context
@@ -59,9 +59,9 @@ class RunningCount:
         self._outstanding: dict[str, str | None] = {}
         self._unbounded: set[str] = set()
         self._complete = anyio.Event()
-        self._settling = False
+        self._is_settling = False
         self._last = True
-        self._failed = failed
+        self._failures = failures
         self.duplicates = DuplicateGroups() if duplicates is None else duplicates
 
     @property
@@ -70,9 +70,9 @@ class RunningCount:
         settings = self.context.procedure.counting
         if len(self.roster) == 1:  # it has no lead to end
             settings = replace(settings, flips=False)
-        if not self._failed:
+        if not self._failures:
             return settings
-        gate = Gate(self._failed, self.context.procedure.safety_cap)
+        gate = Gate(self._failures, self.context.procedure.safety_cap)
         return replace(settings, gates={self.context.opening.session: gate})
 
     def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
@@ -108,7 +108,7 @@ class RunningCount:
             self.ballots[reviewer] = ballot
         if not self._outstanding:
             self._complete.set()
-        if self._settling:
+        if self._is_settling:
             return False
         if ballot is not None:
             await self._settle()
@@ -120,12 +120,12 @@ class RunningCount:
 
     async def _settle(self) -> None:
         """Wait a moment for near-simultaneous ballots."""
-        self._settling = True
+        self._is_settling = True
         try:
             with anyio.move_on_after(SETTLE_SECONDS):
                 await self._complete.wait()
         finally:
-            self._settling = False
+            self._is_settling = False
 
     def finish(self) -> Outcome | None:
         """Count all ballots; None below the quorum."""
@@ -212,7 +212,7 @@ class MergedBallot:
     n_compared: int
 
 
-def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> MergedBallot:
+def merge(first: Ballot, second: Ballot, settings: Counting | None = None) -> MergedBallot:
     """Merge one reviewer's two ballots; tie their flipped pairs.
 
     The order in which each ballot will be counted matters: by overall grade where criteria are
@@ -220,7 +220,7 @@ def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> Me
     then tied, unless that would tie a pair on which both ballots agree. Tied candidates share their
     grades, so that the tie stands however the ballot is counted.
     """
-    how = replace(counting or Counting(), recusal="off")
+    how = replace(settings or Counting(), recusal="off")
     orders = (_order(first, how), _order(second, how))
     places = (_places(orders[0]), _places(orders[1]))
     pairs = list(combinations([c for c in places[0] if c in places[1]], 2))
@@ -240,8 +240,8 @@ def merge(first: Ballot, second: Ballot, counting: Counting | None = None) -> Me
     return MergedBallot(merged, len(flipped), len(strict))
 
 
-def _order(ballot: Ballot, counting: Counting) -> Groups:
-    votes = interpret(ballot.session, [ballot], counting).votes
+def _order(ballot: Ballot, settings: Counting) -> Groups:
+    votes = interpret(ballot.session, [ballot], settings).votes
     return votes[0].groups if votes else ()
 
 
@@ -378,7 +378,7 @@ class _Round:
         self.count = count
         self.peers = peers
         self.duplicates = count.duplicates
-        self.settled: set[str] = set()
+        self.settled_seats: set[str] = set()
         graded = context.procedure.rubric_scoring
         self.rubric = context.procedure.rubric if graded else None
 
@@ -387,7 +387,7 @@ class _Round:
         jury = bool(self.context.opening.jury)
         reviewers = [m for m in self.context.reviewers if jury or m.name in self.answers]
         self._restore_progress()
-        waiting = [member for member in reviewers if member.name not in self.settled]
+        waiting = [member for member in reviewers if member.name not in self.settled_seats]
         last = self.number == self.context.procedure.review_rounds
         self.count.await_ballots([member.name for member in waiting], last=last)
         if self._is_over():
@@ -410,7 +410,7 @@ class _Round:
                     pairs = tuple(zip(sheets[member.name], calls, strict=False))
                     group.start_soon(self._seat, member, pairs, name=f"review:{member.name}")
         for member in waiting:
-            if member.name not in self.settled:
+            if member.name not in self.settled_seats:
                 self._give_up(member)
 
     def _is_over(self) -> bool:
@@ -421,13 +421,13 @@ class _Round:
             for event in self.context.earlier
         )
 
-    def _excuse_cancelled(self, waiting: Sequence[Member]) -> None:
+    def _excuse_cancelled(self, members: Sequence[Member]) -> None:
         """Record reviewers cancelled by a decision as not awaited."""
         for event in self.context.earlier:
             if isinstance(event, e.Decided):
-                for member in waiting:
+                for member in members:
                     if member.name in event.cancelled and member.name not in self.count.reasons:
-                        self._abstain(member, NOT_AWAITED, awaited=False)
+                        self._abstain(member, NOT_AWAITED, is_awaited=False)
 
     def _sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
         """Draw one sheet per reviewer, or two in opposite orders.
@@ -471,11 +471,11 @@ class _Round:
             match event:
                 case e.BallotCast() if event.round == self.number:
                     self.count.ballots[event.seat] = event.ballot
-                    self.settled.add(event.seat)
+                    self.settled_seats.add(event.seat)
                 case e.BallotAbstained() if event.round == self.number:
                     self.count.reasons[event.seat] = event.reason
                     if event.seq <= self.context.final:
-                        self.settled.add(event.seat)
+                        self.settled_seats.add(event.seat)
 
     async def _seat(self, member: Member, pairs: SheetCalls) -> None:
         results = (
@@ -490,11 +490,11 @@ class _Round:
     async def _ask_both(self, member: Member, pairs: SheetCalls) -> list[_SheetResult]:
         """Read the reviewer's one sheet, or both at once."""
         if len(pairs) == 1:
-            return [await self._ask(member, *pairs[0], mirrored=False)]
+            return [await self._ask(member, *pairs[0], is_mirrored=False)]
         results: dict[int, _SheetResult] = {}
 
         async def one(turn: int, sheet: Sheet, call: Call) -> None:
-            results[turn] = await self._ask(member, sheet, call, mirrored=turn == 1)
+            results[turn] = await self._ask(member, sheet, call, is_mirrored=turn == 1)
 
         async with anyio.create_task_group() as group:
             for turn, (sheet, call) in enumerate(pairs):
@@ -526,7 +526,7 @@ class _Round:
         )
 
     async def _ask(
-        self, member: Member, sheet: Sheet, call: Call, *, mirrored: bool
+        self, member: Member, sheet: Sheet, call: Call, *, is_mirrored: bool
     ) -> _SheetResult:
         """Ask for one review, and for one repair if it lacks something."""
         result = await self.context.caller.call(member, call)
@@ -544,7 +544,7 @@ class _Round:
             e.BallotRepaired,
             seat=member.name,
             round=self.number,
-            mirrored=mirrored,
+            mirrored=is_mirrored,
             problem=problem,
             reply=first,
             worst_usd=worst_usd(member, repair),
@@ -553,24 +553,30 @@ class _Round:
         return self._choose_review(read, result, sheet)
 
     def _choose_review(
-        self, read: _SheetResult, result: CallResult | CallFailure, sheet: Sheet
+        self, first_result: _SheetResult, result: CallResult | CallFailure, sheet: Sheet
     ) -> _SheetResult:
         """Choose the repair, the fuller first review, or neither."""
-        first = read.review
+        first = first_result.review
         if not isinstance(result, CallResult):
             if first is not None:
-                return replace(read, notes=(*read.notes, f"no second review: {result.reason}"))
-            reason = f"its review {read.reason}, and the repair failed: {result.reason}"
-            return replace(read, reason=reason, over_budget=result.over_budget)
+                return replace(
+                    first_result, notes=(*first_result.notes, f"no second review: {result.reason}")
+                )
+            reason = f"its review {first_result.reason}, and the repair failed: {result.reason}"
+            return replace(first_result, reason=reason, over_budget=result.over_budget)
         second = result.reply.text
         review, remaining = self._read_reply(second, sheet)
         if review and (first is None or len(review.ballot.grades) >= len(first.ballot.grades)):
             return _SheetResult(review, "", (second,), notes=result.reply.notes)
         if first is not None:
-            return read
-        retry = "even after a retry" if remaining == read.reason else f"and the repair {remaining}"
-        reason = f"its review {read.reason}, {retry}"
-        return _SheetResult(None, reason, (*read.replies, second))
+            return first_result
+        retry = (
+            "even after a retry"
+            if remaining == first_result.reason
+            else f"and the repair {remaining}"
+        )
+        reason = f"its review {first_result.reason}, {retry}"
+        return _SheetResult(None, reason, (*first_result.replies, second))
 
     def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:
         context = self.context
@@ -584,7 +590,7 @@ class _Round:
             files=context.opening.files,
             system=member.options.system,
             peers={name: b for name, b in self.peers.items() if name != member.name} or None,
-            own=self.peers.get(member.name),
+            own_ballot=self.peers.get(member.name),
         )
 
     def _read_reply(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
@@ -619,14 +625,14 @@ class _Round:
 
     def _record_result(self, member: Member, results: Sequence[_SheetResult]) -> Ballot | None:
         """Record a seat's ballot, or the reason for none."""
-        self.settled.add(member.name)
+        self.settled_seats.add(member.name)
         replies = tuple(reply for read in results for reply in read.replies)
         reviews = [read.review for read in results if read.review is not None]
         if not reviews:
             forbidden = any(read.over_budget for read in results)
             lost = all(read.misconfigured for read in results)
             self._abstain(
-                member, results[0].reason, replies, over_budget=forbidden, misconfigured=lost
+                member, results[0].reason, replies, over_budget=forbidden, is_misconfigured=lost
             )
             return None
         merged = MergedBallot(reviews[0].ballot, 0, 0)
@@ -657,8 +663,8 @@ class _Round:
         replies: tuple[str, ...] = (),
         *,
         over_budget: bool = False,
-        awaited: bool = True,
-        misconfigured: bool = False,
+        is_awaited: bool = True,
+        is_misconfigured: bool = False,
     ) -> None:
         self.count.reasons[member.name] = reason
         self.context.recorder.emit(
@@ -668,8 +674,8 @@ class _Round:
             reason=reason,
             replies=replies,
             over_budget=over_budget,
-            awaited=awaited,
-            misconfigured=misconfigured,
+            awaited=is_awaited,
+            misconfigured=is_misconfigured,
             spent=self.context.caller.collect_spent(member.name),
         )
 
@@ -685,4 +691,4 @@ class _Round:
         if self.count.leader is None:
             self._abstain(member, self.context.out_of_time())
         else:
-            self._abstain(member, NOT_AWAITED, awaited=False)
+            self._abstain(member, NOT_AWAITED, is_awaited=False)

@@ -88,13 +88,13 @@ class Authorship:
     authors: Mapping[str, str]
 
     @classmethod
-    def of(cls, opened: SessionOpened) -> "Authorship":
+    def of(cls, opening: SessionOpened) -> "Authorship":
         """The authorship of a session as it was opened."""
-        if not opened.jury:
-            return cls({seat.name: (seat.name,) for seat in opened.seats}, {})
+        if not opening.jury:
+            return cls({seat.name: (seat.name,) for seat in opening.seats}, {})
         own = {
-            juror.name: tuple(seat.name for seat in opened.seats if is_author(juror, seat))
-            for juror in opened.jury
+            juror.name: tuple(seat.name for seat in opening.seats if is_author(juror, seat))
+            for juror in opening.jury
         }
         authors = {
             candidate: juror
@@ -147,16 +147,16 @@ class CostTally:
     """
 
     def __init__(self, n_inherited: int = 0) -> None:
-        self._paid = 1 + n_inherited
+        self._n_paid = 1 + n_inherited
         self._one: dict[tuple[str, str], float | None] = {}
         self._under_way: dict[tuple[str, str], list[float | None]] = {}
         self._cut_off: list[float | None] = []
-        self._known: list[float] = []
+        self._known_costs: list[float] = []
         self._worst: list[float | None] = []
 
     def take(self, event: e.Event) -> None:
         """Note the beginning or end of a call."""
-        if event.seq <= self._paid:
+        if event.seq <= self._n_paid:
             return
         match event:
             case e.AnswerStarted():
@@ -190,18 +190,18 @@ class CostTally:
         self._one[stage, seat] = worst_usd
         self._under_way.setdefault((stage, seat), []).append(worst_usd)
 
-    def _end(self, stage: str, seat: str, spent: Expense) -> None:
+    def _end(self, stage: str, seat: str, expense: Expense) -> None:
         begun = self._under_way.pop((stage, seat), [])
-        if spent.cost_usd is None:
+        if expense.cost_usd is None:
             self._worst += begun or [None]
         else:
-            self._known.append(spent.cost_usd)
+            self._known_costs.append(expense.cost_usd)
 
     def total(self) -> Cost:
         """The cost so far; unfinished calls may still be billed."""
         unended = [*self._cut_off, *(w for begun in self._under_way.values() for w in begun)]
         unknown = [*self._worst, *(worst for worst in unended if worst != 0.0)]
-        known = fsum(self._known)
+        known = fsum(self._known_costs)
         most = known + fsum(worst for worst in unknown if worst is not None)
         return Cost(None if unknown else known, known, most)
 
@@ -455,15 +455,15 @@ class Session(NotebookDisplay, FrameSource):
     @property
     def is_fruitless(self) -> bool:
         """True if a retry heard none of the seats it asked."""
-        opened = self.opening
-        if not opened.retried or self.status == "interrupted":
+        opening = self.opening
+        if not opening.retried or self.status == "interrupted":
             return False
-        for event in self.events[1 + opened.kept :]:
+        for event in self.events[1 + opening.kept :]:
             match event:
                 case e.AnswerDone() | e.BallotCast():
-                    retried = event.seat in opened.retried
+                    retried = event.seat in opening.retried
                 case e.SynthesisDone():
-                    retried = event.chairman in opened.retried
+                    retried = event.chairman in opening.retried
                 case _:
                     continue
             if retried and event.spent.calls:
@@ -495,8 +495,8 @@ class Session(NotebookDisplay, FrameSource):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on seats and odd replies, a sentence each."""
-        opened = self.opening
-        odd = [*double_roles(opened.seats, opened.jury, opened.chairmen)]
+        opening = self.opening
+        odd = [*double_roles(opening.seats, opening.jury, opening.chairmen)]
         for event in self.events[1:]:
             match event:
                 case e.AnswerDone():
@@ -509,7 +509,7 @@ class Session(NotebookDisplay, FrameSource):
             odd.append(
                 f"the final answer holds {labels}, {names} no answer and may mean something else"
             )
-        return tuple(dict.fromkeys((*opened.notes, *odd)))
+        return tuple(dict.fromkeys((*opening.notes, *odd)))
 
     @property
     def over_budget(self) -> bool:
@@ -616,44 +616,44 @@ def _events_of(n_there: int, n_asked: int, noun: str) -> str:
     return f"{n_there} of {n_asked} {noun}{'' if n_asked == 1 else 's'}"
 
 
-def _agree(opened: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
+def _agree(opening: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
     same = are_identical({seat: answer.text for seat, answer in answers.items()})
-    return same and not opened.procedure.self_review
+    return same and not opening.procedure.self_review
 
 
 class _Fold:
     """Folds events into a session."""
 
-    def __init__(self, opened: e.SessionOpened) -> None:
-        self.opened = opened
-        self.seated = {seat.name for seat in (*opened.seats, *opened.callable_seats)}
-        self.authorship = Authorship.of(opened)
+    def __init__(self, opening: e.SessionOpened) -> None:
+        self.opening = opening
+        self.seat_names = {seat.name for seat in (*opening.seats, *opening.callable_seats)}
+        self.authorship = Authorship.of(opening)
         self.answers = {
             stored.seat: Answer(stored.seat, stored.text, 1, stored.cut, stored.spent)
-            for stored in opened.answers
+            for stored in opening.answers
         }
-        if not self.answers.keys() <= {seat.name for seat in opened.seats}:
+        if not self.answers.keys() <= {seat.name for seat in opening.seats}:
             raise NothingToCount("the opening of the session holds an answer of nobody's seat")
         self.unanswered: dict[str, str] = {}
-        self.flags = {stored.seat: stored.flags for stored in opened.answers if stored.flags}
+        self.flags = {stored.seat: stored.flags for stored in opening.answers if stored.flags}
         self.ballots: dict[str, Ballot] = {}
         self.rounds: dict[str, int] = {}
         self.abstained: dict[str, str] = {}
-        self.requested: set[str] = set()
+        self.requested_seats: set[str] = set()
         self.sheets: set[str] = set()
         self.outcome: Outcome | None = None
         self.synthesis: Synthesis | None = None
         self.fell: dict[str, str] = {}
         self.closed: e.SessionClosed | None = None
-        self.costing = CostTally(opened.kept)
+        self.cost_tally = CostTally(opening.kept)
 
     def take(self, event: e.Event) -> None:
         """Fold one more event in."""
         self._check_seat(event)
-        self.costing.take(event)
+        self.cost_tally.take(event)
         match event:
             case e.AnswerStarted():
-                self.requested.add(event.seat)
+                self.requested_seats.add(event.seat)
             case e.AnswerDone():
                 self.answers[event.seat] = Answer(
                     event.seat, event.text, event.round, event.cut, event.spent
@@ -671,11 +671,11 @@ class _Fold:
     def _check_seat(self, event: e.Event) -> None:
         """Refuse events of unknown seats and ballots of others."""
         seat = getattr(event, "seat", None)
-        if seat is not None and seat not in self.seated:
+        if seat is not None and seat not in self.seat_names:
             raise NothingToCount(f"event {event.seq} tells of {seat}, who has no seat")
         if isinstance(event, e.BallotCast):
             ballot = event.ballot
-            if (ballot.reviewer, ballot.session) != (seat, self.opened.session):
+            if (ballot.reviewer, ballot.session) != (seat, self.opening.session):
                 raise NothingToCount(f"event {event.seq} holds a ballot of another seat or session")
 
     def _take_later(self, event: e.Event) -> None:
@@ -706,45 +706,52 @@ class _Fold:
                 )
 
     def session(self, events: tuple[e.Event, ...]) -> Session:
-        seats = [seat.name for seat in self.opened.seats]
+        seats = [seat.name for seat in self.opening.seats]
         closed = self.closed
         session = Session(
             events=events,
-            opening=self.opened,
+            opening=self.opening,
             answers={name: self.answers[name] for name in seats if name in self.answers},
             unanswered={
                 name: self._reason_unanswered(name) for name in seats if name not in self.answers
             },
             failed={name: self.flags[name] for name in seats if name in self.flags},
-            ballots=tuple(self._ballot(seat.name) for seat in self.opened.reviewers),
+            ballots=tuple(self._ballot(seat.name) for seat in self.opening.reviewers),
             outcome=self.outcome,
             synthesis=self._resolve_citations(self.synthesis),
             status="interrupted" if closed is None else closed.status,
             missing=() if closed is None else closed.missing,
-            cost=self.costing.total(),
+            cost=self.cost_tally.total(),
             seconds=(
                 (events[-1].at - events[0].at).total_seconds() if closed is None else closed.seconds
             ),
         )
         return session if closed else replace(session, missing=(f"{session.progress} kept",))
 
-    def _resolve_citations(self, written: Synthesis | None) -> Synthesis | None:
+    def _resolve_citations(self, synthesis: Synthesis | None) -> Synthesis | None:
         """Resolve the citations of prose that a chairman wrote."""
-        opened = self.opened
-        prose = opened.procedure.json_schema is None
-        if written is None or written.chairman is None or not prose or "[" not in written.text:
-            return written
+        opening = self.opening
+        prose = opening.procedure.json_schema is None
+        if (
+            synthesis is None
+            or synthesis.chairman is None
+            or not prose
+            or "[" not in synthesis.text
+        ):
+            return synthesis
         before = (
-            opened.question,
-            *(message.text for message in opened.conversation),
-            *opened.files.values(),
+            opening.question,
+            *(message.text for message in opening.conversation),
+            *opening.files.values(),
             *(answer.text for answer in self.answers.values()),
         )
-        problems = check_citations(written.text, written.labels, before)
-        return replace(written, unresolved=problems.unresolved, doubtful=problems.doubtful)
+        problems = check_citations(synthesis.text, synthesis.labels, before)
+        return replace(synthesis, unresolved=problems.unresolved, doubtful=problems.doubtful)
 
     def _reason_unanswered(self, name: str) -> str:
-        return self.unanswered.get(name, "did not finish" if name in self.requested else NOT_ASKED)
+        return self.unanswered.get(
+            name, "did not finish" if name in self.requested_seats else NOT_ASKED
+        )
 
     def _ballot(self, name: str) -> Ballot:
         if name in self.ballots:
@@ -753,16 +760,16 @@ class _Fold:
             reason = self.abstained[name]
         elif name in self.sheets:
             reason = "did not finish"
-        elif self.closed is not None and _agree(self.opened, self.answers):
+        elif self.closed is not None and _agree(self.opening, self.answers):
             reason = "had nothing to review: all answers are the same"
-        elif name in self.answers or self.opened.jury or name not in self.unanswered:
+        elif name in self.answers or self.opening.jury or name not in self.unanswered:
             reason = NOT_ASKED
         else:
             reason = f"did not answer: {self.unanswered[name]}"
-        roster = tuple(s.name for s in self.opened.seats if s.name in self.answers)
+        roster = tuple(s.name for s in self.opening.seats if s.name in self.answers)
         abstained = Ballot(
             name,
-            session=self.opened.session,
+            session=self.opening.session,
             abstained=True,
             reason=reason,
             candidates=roster or None,

@@ -230,7 +230,7 @@ class DuplicateGroups:
         same = {c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group}
         return tuple(dict.fromkeys((*candidates, *sorted(same))))
 
-    def expand(self, ballot: Ballot, own: Collection[str]) -> Ballot:
+    def expand(self, ballot: Ballot, own_candidates: Collection[str]) -> Ballot:
         """Give every duplicate the place and grades of its representative.
 
         A reviewer that wrote one of a group judged none of it, and need not have.
@@ -248,7 +248,7 @@ class DuplicateGroups:
                 grades |= dict.fromkeys(rest, grades[first])
             if first in positions:
                 positions |= dict.fromkeys(rest, positions[first])
-        unseen = {*self.with_duplicates(own)} - {*own}
+        unseen = {*self.with_duplicates(own_candidates)} - {*own_candidates}
         roster = (
             None
             if ballot.candidates is None
@@ -348,7 +348,7 @@ class _Citation(NamedTuple):
 
 
 def check_citations(
-    text: str, labels: Collection[str], known: Iterable[str] = ()
+    text: str, labels: Collection[str], earlier_texts: Iterable[str] = ()
 ) -> CitationProblems:
     """Find bracketed labels without an answer, each once.
 
@@ -362,7 +362,7 @@ def check_citations(
     ----------
     labels
         Those that name answers.
-    known
+    earlier_texts
         Texts that were there before, such as the question: brackets that stand in one of them are
         its own, and a letter that stands alone in one is a name of something.
     """
@@ -372,7 +372,7 @@ def check_citations(
     cited = list(_find_citations(text, labels))
     if not any(each.unknown for each in cited):
         return CitationProblems()
-    texts = list(known)
+    texts = list(earlier_texts)
     own = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
     elsewhere = {label for one in texts for label in _labels_alone(one)}
     sound = {each.run for each in cited if each.names_answer}

@@ -363,7 +363,9 @@ def preferences_as_battles(
             yield line, battle
         except Unreadable as flaw:
             if first:
-                problem = flaw.what if flaw.field is None else f"field {flaw.field!r} {flaw.what}"
+                problem = (
+                    flaw.problem if flaw.field is None else f"field {flaw.field!r} {flaw.problem}"
+                )
                 raise BallotFileError(report.path, problem, line, flaw.remedy) from None
             report(line, flaw)
         first = False

@@ -75,7 +75,7 @@ def read_promptfoo(records: Records, stem: str, report: ProblemReport) -> Iterat
             except Unreadable as flaw:
                 where = "results" if len(results) == 1 else f"results[{number - 1}]"
                 field = where if flaw.field is None else f"{where}.{flaw.field}"
-                report(line, Unreadable(field, flaw.what, remedy=flaw.remedy))
+                report(line, Unreadable(field, flaw.problem, remedy=flaw.remedy))
     failures.note(report)
 
 
@@ -250,8 +250,8 @@ def read_inspect(records: Records, report: ProblemReport) -> Iterator[SessionImp
                 report(line, flaw)
 
 
-def _evaluation(about: object) -> tuple[str, str, datetime | None]:
-    header = about if isinstance(about, dict) else {}
+def _evaluation(record: object) -> tuple[str, str, datetime | None]:
+    header = record if isinstance(record, dict) else {}
     for field in ("task", "model"):
         if not isinstance(header.get(field), str) or not header[field].strip():
             raise Unreadable(f"eval.{field}", "is missing; expected a name")
@@ -328,10 +328,10 @@ def _content(turn: Mapping[str, Any]) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _ballots(session: str, candidate: str, graded: Mapping[str, Any]) -> tuple[Ballot, ...]:
+def _ballots(session: str, candidate: str, grades: Mapping[str, Any]) -> tuple[Ballot, ...]:
     return tuple(
         Ballot(reviewer, grades={candidate: grade}, session=session)
-        for reviewer, grade in graded.items()
+        for reviewer, grade in grades.items()
     )
 
 
@@ -412,15 +412,15 @@ def _time(value: object) -> datetime | None:
     return check_years("created_at", at if at.tzinfo is not None else at.replace(tzinfo=UTC))
 
 
-def _session(bare: SessionImport, message: Mapping[str, Any], where: str) -> SessionImport:
-    stand = _stand(message, where)
+def _session(bare: SessionImport, message: Mapping[str, Any], location: str) -> SessionImport:
+    stand = _stand(message, location)
     if not stand.answers:
-        raise Unreadable(f"{where}.stage1", "holds no answer; nothing was reviewed")
+        raise Unreadable(f"{location}.stage1", "holds no answer; nothing was reviewed")
     reviews = message.get("stage2")
     if reviews is None:
         reviews = []
     if not isinstance(reviews, list):
-        raise Unreadable(f"{where}.stage2", "is no list of reviews")
+        raise Unreadable(f"{location}.stage2", "is no list of reviews")
     closing = message.get("stage3")
     text = closing.get("response") if isinstance(closing, dict) else None
     return SessionImport(
@@ -428,7 +428,7 @@ def _session(bare: SessionImport, message: Mapping[str, Any], where: str) -> Ses
         at=bare.at,
         question=bare.question,
         ballots=tuple(
-            _ballot(review, stand, bare, f"{where}.stage2[{place}]")
+            _ballot(review, stand, bare, f"{location}.stage2[{place}]")
             for place, review in enumerate(reviews)
         ),
         answers=stand.answers,
@@ -436,10 +436,10 @@ def _session(bare: SessionImport, message: Mapping[str, Any], where: str) -> Ses
     )
 
 
-def _stand(message: Mapping[str, Any], where: str) -> _Stand:
+def _stand(message: Mapping[str, Any], location: str) -> _Stand:
     reviews = message["stage1"]
     if not isinstance(reviews, list):
-        raise Unreadable(f"{where}.stage1", "is no list of answers")
+        raise Unreadable(f"{location}.stage1", "is no list of answers")
     answers: dict[str, str] = {}
     authors: dict[str, str] = {}
     in_order: list[str] = []
@@ -448,7 +448,7 @@ def _stand(message: Mapping[str, Any], where: str) -> _Stand:
         text = answer.get("response") if isinstance(answer, dict) else None
         if not isinstance(model, str) or not model or not isinstance(text, str):
             expected = "expected an object with model and response"
-            raise Unreadable(f"{where}.stage1[{place}]", f"is no answer; {expected}")
+            raise Unreadable(f"{location}.stage1[{place}]", f"is no answer; {expected}")
         candidate = next(n for n in _names(model) if n not in answers)
         if candidate != model:
             authors[candidate] = model
@@ -482,10 +482,10 @@ def _names(model: str) -> Iterator[str]:
     yield from (f"{model}#{place}" for place in count(2))
 
 
-def _ballot(review: object, stand: _Stand, bare: SessionImport, where: str) -> Ballot:
+def _ballot(review: object, stand: _Stand, bare: SessionImport, location: str) -> Ballot:
     reviewer = review.get("model") if isinstance(review, dict) else None
     if not isinstance(review, dict) or not isinstance(reviewer, str) or not reviewer:
-        raise Unreadable(where, "is no review; expected an object with model and ranking")
+        raise Unreadable(location, "is no review; expected an object with model and ranking")
     shared: dict[str, Any] = {
         "session": bare.session,
         "candidates": tuple(stand.answers),

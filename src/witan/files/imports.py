@@ -216,7 +216,7 @@ def _ballots(field: str, records: object, session: str) -> tuple[Ballot, ...]:
             read.append(read_record({**record, "session": session}))
         except Unreadable as flaw:
             where = f"{field}[{place}]" + ("" if flaw.field is None else f".{flaw.field}")
-            raise Unreadable(where, flaw.what) from None
+            raise Unreadable(where, flaw.problem) from None
     return tuple(read)
 
 
@@ -393,7 +393,7 @@ class _Log:
     def __init__(self, source: OpenedFile) -> None:
         self._source = source
         self._line: Mapping[str, Any] | None = None
-        self._expected: str | None = None
+        self._expected_answer: str | None = None
         self._events: list[SessionImport] = []
 
     def pieces(self, report: ProblemReport) -> Iterator[SessionImport]:
@@ -404,9 +404,11 @@ class _Log:
             if self._line is not None:
                 yield _texts_of_session(ballot.session, self._line)
                 self._line = None
-            noted = self._expected is not None and ballot.notes is None
+            noted = self._expected_answer is not None and ballot.notes is None
             yield turn(
-                replace(ballot, notes=f"expected answer: {self._expected}") if noted else ballot
+                replace(ballot, notes=f"expected answer: {self._expected_answer}")
+                if noted
+                else ballot
             )
         yield from self._pieces()
 
@@ -414,7 +416,9 @@ class _Log:
         """Note a line before its ballots, which precede the next line."""
         if "rankings" in record:
             self._line = record
-            self._expected = None if record.get("expected") is None else str(record["expected"])
+            self._expected_answer = (
+                None if record.get("expected") is None else str(record["expected"])
+            )
         elif (piece := _texts_of_event(record)) is not None:
             self._events.append(piece)
 
@@ -604,15 +608,15 @@ def _check_prefix(prefix: str) -> None:
 def _read_sessions(
     path: File,
     reading: tuple[str | None, Mapping[str, str], Scale | None],
-    beside: tuple[Iterable[File], Iterable[File]],
+    extra_files: tuple[Iterable[File], Iterable[File]],
     finish: "_Finish",
-    saying: tuple[Callable[[LineProblem], None] | None, Callable[[str], None] | None],
+    callbacks: tuple[Callable[[LineProblem], None] | None, Callable[[str], None] | None],
 ) -> Iterator[SessionImport]:
-    on_problem, on_note = saying
+    on_problem, on_note = callbacks
     extra = SessionExtras()
-    for answers in beside[0]:
+    for answers in extra_files[0]:
         extra.answers(answers, on_problem)
-    for questions in beside[1]:
+    for questions in extra_files[1]:
         extra.questions(questions, on_problem)
     with open_source(path) as source:
         report = ProblemReport(source.path, on_problem, reports_doubts=True, on_note=on_note)
@@ -735,7 +739,7 @@ def rereadable_file(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
         yield file
 
 
-def digest_of(sources: Iterable[str | Path | IO[bytes]], **meaning: object) -> str:
+def digest_of(sources: Iterable[str | Path | IO[bytes]], **options: object) -> str:
     """Checksum of contents in order, and of options affecting their meaning.
 
     An option that is None, empty or False says nothing. A stream is left at its beginning.
@@ -754,7 +758,7 @@ def digest_of(sources: Iterable[str | Path | IO[bytes]], **meaning: object) -> s
             _take(one, source)
             source.seek(0)
         whole.update(one.digest())
-    for option, value in sorted(meaning.items()):
+    for option, value in sorted(options.items()):
         if value not in (None, False, "", (), []):
             whole.update(f"\0{option}={value!r}".encode())
     return whole.hexdigest()

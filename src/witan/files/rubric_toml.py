@@ -55,13 +55,13 @@ def load_rubric(path: str | Path) -> Rubric:
         raise InvalidRubric(where, f"is not UTF-8 text (at byte {error.start})") from error
 
 
-def parse_rubric(text: str, where: str = "the rubric") -> Rubric:
-    """Read a rubric from TOML; `where` names it in errors."""
+def parse_rubric(text: str, source: str = "the rubric") -> Rubric:
+    """Read a rubric from TOML; `source` names it in errors."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidRubric(where, f"is not TOML: {error}") from error
-    table = _Table(where, "", data)
+        raise InvalidRubric(source, f"is not TOML: {error}") from error
+    table = _Table(source, "", data)
     table.refuse_others("name", "criteria", "ceilings", "scale")
     name = table.text("name")
     criteria = tuple(_criterion(entry) for entry in table.tables("criteria"))
@@ -70,7 +70,7 @@ def parse_rubric(text: str, where: str = "the rubric") -> Rubric:
     try:
         return Rubric(name, criteria, ceilings, scale)
     except InvalidRubric as error:
-        raise InvalidRubric(where, error.problem) from error
+        raise InvalidRubric(source, error.problem) from error
 
 
 def rubric_to_toml(rubric: Rubric) -> str:

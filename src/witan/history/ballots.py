@@ -204,7 +204,7 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     """
     _check_name(person)
     about = history.summary(session)
-    where = history.database.where
+    where = history.database.location
     if about.status == "interrupted":
         problem = f"the session {session} is not closed, so nobody can vote on it yet"
         raise HistoryConflict(where, problem, "wait for its end, or resume it")
@@ -347,7 +347,7 @@ _RECOUNTED = ("ballots", "standings", "matchups", "counted")
 
 
 def vote(
-    database: Database, session: str, votes: Sequence[Ballot], *, replacing: bool = False
+    database: Database, session: str, votes: Sequence[Ballot], *, replace_earlier: bool = False
 ) -> None:
     """Add people's ballots to a session, and count it again."""
     with database.transaction():
@@ -356,10 +356,10 @@ def vote(
         at_us, category, _, status, *_ = require_session(database, session)
         if status == "interrupted":
             problem = f"the session {session} is not closed, so nobody can vote on it yet"
-            raise HistoryConflict(database.where, problem, "wait for its end, or resume it")
+            raise HistoryConflict(database.location, problem, "wait for its end, or resume it")
         there = stored_ballots(database, session)
         new = [replace(ballot, session=ballot.session or session) for ballot in votes]
-        if replacing:
+        if replace_earlier:
             voters = {ballot.reviewer for ballot in new}
             there = [b for b in there if not (_is_vote_on_all(b) and b.reviewer in voters)]
         check_votes(session, there, new, read_answers(database, session))
@@ -381,7 +381,7 @@ def _is_vote_on_all(ballot: Ballot) -> bool:
 
 
 def check_votes(
-    session: str, there: Sequence[Ballot], new: Sequence[Ballot], seats: Collection[str]
+    session: str, stored: Sequence[Ballot], new: Sequence[Ballot], seats: Collection[str]
 ) -> None:
     """Refuse people's ballots incompatible with the stored ones.
 
@@ -396,8 +396,8 @@ def check_votes(
         If one is not a person's, is of another session, names an unknown answer, is cast under the
         name of a candidate, or is the second of its reviewer.
     """
-    known = {*seats, *(name for ballot in there for name in ballot.candidate_names())}
-    voted = {ballot.reviewer for ballot in there if _is_vote_on_all(ballot)}
+    known = {*seats, *(name for ballot in stored for name in ballot.candidate_names())}
+    voted = {ballot.reviewer for ballot in stored if _is_vote_on_all(ballot)}
     for ballot in new:
         if ballot.kind != "human":
             raise InvalidBallot(ballot.reviewer, "is not a person's, and only people vote later")
@@ -426,7 +426,7 @@ def _count(
     rows = count_session(Session.of(events), people)
     if rows.entries is None:
         problem = f"the session {session[0]} has nothing that could be voted on"
-        raise HistoryConflict(database.where, problem, "vote on a session with answers")
+        raise HistoryConflict(database.location, problem, "vote on a session with answers")
     return rows.ballots, rows.entries
 
 
@@ -437,7 +437,11 @@ _IMPORTS = ("digest", "path", "at_us", "n_sessions")
 
 
 def import_sessions(
-    database: Database, imported: Iterable[SessionImport], source: str, digest: str, at: datetime
+    database: Database,
+    session_imports: Iterable[SessionImport],
+    source: str,
+    digest: str,
+    at: datetime,
 ) -> ImportCounts:
     """Import a file, all or nothing; importing it again changes nothing."""
     added, already = 0, 0
@@ -446,7 +450,7 @@ def import_sessions(
         row = (digest, make_storable(source), to_microseconds(at), 0)
         if not database.insert("imports", _IMPORTS, [row], ignore_existing=True):
             return ImportCounts(0, find_import(database, digest) or 0, 0)
-        for block in _blocks(imported):
+        for block in _blocks(session_imports):
             new, continued = _compare(database, block, source)
             already += len(block) - len(new) - len(continued)
             added += len(new) + len(continued)
@@ -468,10 +472,10 @@ def find_import(database: Database, digest: str) -> int | None:
     return next((n for (n,) in database.rows(sql, {"digest": digest})), None)
 
 
-def _blocks(imported: Iterable[SessionImport]) -> Iterator[dict[str, SessionImport]]:
+def _blocks(session_imports: Iterable[SessionImport]) -> Iterator[dict[str, SessionImport]]:
     """Cut sessions into blocks without repeated names."""
     block: dict[str, SessionImport] = {}
-    for one in imported:
+    for one in session_imports:
         if one.session in block or len(block) == AT_ONCE:
             yield block
             block = {}
@@ -498,7 +502,7 @@ def _compare(
         if record is None or not complete_record(database, record, rows):
             raise HistoryError(
                 source,
-                f"the session {session} is in the history {database.where} with other ballots; "
+                f"the session {session} is in the history {database.location} with other ballots; "
                 "nothing of the file was imported",
                 Remedy(
                     "forget that session first", Way("import the file with ", {"prefix": "TEXT"})
@@ -651,7 +655,9 @@ def complete_record(database: Database, record: Session, rows: Rows) -> bool:
     holder = lock_session(database, record.id) or NOBODY
     if (process := other_process(holder)) is not None:
         problem = f"the session {record.id} is under way in process {process}"
-        raise HistoryConflict(database.where, problem, "let that end, then import the file again")
+        raise HistoryConflict(
+            database.location, problem, "let that end, then import the file again"
+        )
     insert_events(database, event_rows(record.id, record.events[len(stored) :]))
     own = count_session(record)
     close_session(database, own.row.closing_values())

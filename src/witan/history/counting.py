@@ -430,13 +430,16 @@ def _read_session(
 
 
 def _add_standings(
-    database: Database, rule: str, counted: Sequence[Entries], states: Mapping[str, tuple[int, int]]
+    database: Database,
+    rule: str,
+    session_entries: Sequence[Entries],
+    states: Mapping[str, tuple[int, int]],
 ) -> tuple[int, int]:
     """Add standings of unchanged sessions; count the unchanged and the changed."""
     note = "INSERT INTO counted (session, rule) VALUES (:session, :rule) ON CONFLICT DO NOTHING"
     changed = "UPDATE sessions SET revision = revision + 1 WHERE session = :session"
     rows, added, stale = Rows(), 0, 0
-    in_order = sorted(counted, key=lambda entries: entries.session.session)
+    in_order = sorted(session_entries, key=lambda entries: entries.session.session)
     with database.transaction():
         stored = _lock(database, [entries.session.session for entries in in_order])
         for entries in in_order:

@@ -41,7 +41,7 @@ class Database(ABC):
 
     Parameters
     ----------
-    where
+    location
         The place in error messages, without a password.
     """
 
@@ -54,8 +54,8 @@ class Database(ABC):
     read_only = False
     """True if it is opened for reading only."""
 
-    def __init__(self, where: str) -> None:
-        self.where = where
+    def __init__(self, location: str) -> None:
+        self.location = location
         self._lock = RLock()
         self._depth = 0
         self._closed = False
@@ -172,7 +172,7 @@ class Database(ABC):
         """Wait up to `wait` seconds for the write lock, then release it."""
         if self.read_only:
             problem = "was opened only to be read, and cannot be written"
-            raise HistoryError(self.where, problem, "open it to be written, or do without it")
+            raise HistoryError(self.location, problem, "open it to be written, or do without it")
         with self.transaction(wait=wait):
             pass
 
@@ -184,7 +184,7 @@ class Database(ABC):
 
     def _require_open(self) -> None:
         if self._closed:
-            raise HistoryError(self.where, "was closed", "open the history again")
+            raise HistoryError(self.location, "was closed", "open the history again")
 
     @contextmanager
     def _block(self, *, write: bool, wait: float | None = None) -> Iterator[None]:
@@ -218,11 +218,11 @@ def blocks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def unstorable_error(where: str, error: Exception) -> HistoryError:
+def unstorable_error(location: str, error: Exception) -> HistoryError:
     """Make the error for an unstorable value."""
     words = " ".join(str(error).split())
     problem = f"cannot hold a text or a number that it was given ({words})"
-    return HistoryError(where, problem, "look for odd characters and very large numbers")
+    return HistoryError(location, problem, "look for odd characters and very large numbers")
 
 
 def _array(values: Sequence[Any]) -> NDArray[Any]:
@@ -351,7 +351,7 @@ class LockWait:
         if seconds > QUIET_SECONDS:
             self._remaining -= seconds
 
-    def run(self, where: str, attempt: Callable[[float], T]) -> T:
+    def run(self, location: str, attempt: Callable[[float], T]) -> T:
         """Run an attempt, waiting some seconds; repeat if locked.
 
         Raises
@@ -368,9 +368,9 @@ class LockWait:
             lost = is_lost(error)
         if self._on_wait is not None and self._remaining > 0:
             what = (
-                f"the connection to {where} is lost"
+                f"the connection to {location} is lost"
                 if lost
-                else f"another process has locked {where}"
+                else f"another process has locked {location}"
             )
             self._on_wait(f"{what}: waiting {self._remaining:.0f} s for it")
         try:
@@ -379,7 +379,7 @@ class LockWait:
             if not is_transient(error) or is_lost(error):
                 raise
             problem = f"is locked: another process has kept it for {self._seconds:g} s"
-            raise HistoryError(where, problem, "let that finish, then try again") from error
+            raise HistoryError(location, problem, "let that finish, then try again") from error
 
     def _time(self, attempt: Callable[[float], T], seconds: float) -> T:
         began = time.monotonic()

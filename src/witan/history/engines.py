@@ -134,12 +134,12 @@ def safe_journal() -> str:
     return "wal" if _driver().sqlite_version_info >= _WAL_IS_SAFE else "truncate"
 
 
-def check_library(where: str, version: str) -> None:
+def check_library(location: str, version: str) -> None:
     """Refuse a SQLite library without statements used by the history."""
     if tuple(map(int, version.split("."))) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         problem = f"needs SQLite {oldest} or newer, and this Python has {version}"
-        raise HistoryError(where, problem, "install pysqlite3, or a newer Python or SQLite")
+        raise HistoryError(location, problem, "install pysqlite3, or a newer Python or SQLite")
 
 
 class SqliteDatabase(Database):
@@ -148,13 +148,13 @@ class SqliteDatabase(Database):
     dialect = "sqlite"
 
     def __init__(
-        self, path: Path, where: str, *, busy_seconds: float = BUSY_SECONDS, mode: str = "rw"
+        self, path: Path, location: str, *, busy_seconds: float = BUSY_SECONDS, mode: str = "rw"
     ) -> None:
-        super().__init__(where)
+        super().__init__(location)
         self.path = path
         self.read_only = mode != "rw"
         self._mode = mode
-        self._busy_seconds = self._waited = busy_seconds
+        self._busy_seconds = self._wait_seconds = busy_seconds
         self._damage: HistoryError | None = None
         with self._translate_errors():
             self._connection = _driver().connect(
@@ -199,11 +199,11 @@ class SqliteDatabase(Database):
 
     def reopen(self, wait: float) -> "SqliteDatabase":
         """Open another connection with `wait` seconds of patience for locks."""
-        return SqliteDatabase(self.path, self.where, busy_seconds=wait, mode=self._mode)
+        return SqliteDatabase(self.path, self.location, busy_seconds=wait, mode=self._mode)
 
     def restore_busy_timeout(self) -> None:
         """Wait for locks as long as statements do, from now on."""
-        self._busy_seconds = self._waited = BUSY_SECONDS
+        self._busy_seconds = self._wait_seconds = BUSY_SECONDS
         self._pragma(f"busy_timeout = {round(1000 * BUSY_SECONDS)}")
 
     def truncate_log(self, wait: float) -> bool:
@@ -250,14 +250,14 @@ class SqliteDatabase(Database):
             return
         if self._damage is not None:
             raise self._damage
-        self._waited = self._busy_seconds if wait is None else wait
-        deadline = time.monotonic() + self._waited
+        self._wait_seconds = self._busy_seconds if wait is None else wait
+        deadline = time.monotonic() + self._wait_seconds
         with self._busy_timeout(0):
             while not self._try_begin() and time.monotonic() < deadline:
                 time.sleep(_PAUSE_SECONDS)
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
-        self._waited = self._busy_seconds
+        self._wait_seconds = self._busy_seconds
 
     @contextmanager
     def _busy_timeout(self, seconds: float) -> Iterator[None]:
@@ -300,21 +300,23 @@ class SqliteDatabase(Database):
         except (driver.Error, UnicodeDecodeError) as error:  # the message may be damaged, too
             raise self._error_of(error) from error
         except (UnicodeEncodeError, OverflowError) as error:
-            raise unstorable_error(self.where, error) from error
+            raise unstorable_error(self.location, error) from error
 
     def _error_of(self, error: Exception) -> HistoryError:
         code, words = getattr(error, "sqlite_errorname", ""), str(error)
         if is_disk_full_error(error, self.path):
             problem = "cannot be read or written: the disk is full"
-            return HistoryError(self.where, problem, "free some space, then try again")
+            return HistoryError(self.location, problem, "free some space, then try again")
         for prefix, (sentence, remedy) in _SENTENCES:
             if code.startswith(prefix) or any(sign in words for sign in _SIGNS.get(prefix, ())):
-                problem = sentence.format(words=words, wait=self._waited)
-                history_error = HistoryError(self.where, problem, remedy)
+                problem = sentence.format(words=words, wait=self._wait_seconds)
+                history_error = HistoryError(self.location, problem, remedy)
                 if prefix in _DAMAGE:
                     self._damage = history_error  # nothing more is written to it
                 return history_error
-        return HistoryError(self.where, f"SQLite says: {words}", "see what it says, and try again")
+        return HistoryError(
+            self.location, f"SQLite says: {words}", "see what it says, and try again"
+        )
 
 
 _SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
@@ -457,7 +459,7 @@ class PostgresDatabase(Database):
             raise MissingExtra("a history in PostgreSQL", "postgres") from None
         self._psycopg = psycopg
         self._url = url
-        self._connection = self._wait_for_server(CONNECT_SECONDS, reconnecting=False)
+        self._connection = self._wait_for_server(CONNECT_SECONDS, is_reconnect=False)
 
     @property
     def journal(self) -> str:
@@ -483,7 +485,7 @@ class PostgresDatabase(Database):
         )
         return str(encoding)
 
-    def _wait_for_server(self, seconds: float, *, reconnecting: bool) -> Any:
+    def _wait_for_server(self, seconds: float, *, is_reconnect: bool) -> Any:
         """Connect, waiting for a server to start or return."""
         deadline = time.monotonic() + seconds
         while True:
@@ -493,7 +495,7 @@ class PostgresDatabase(Database):
                 starts = error.sqlstate in _GONE or "is starting up" in str(error)
                 refusal = self._refusal(error)
                 passes = isinstance(error, self._psycopg.OperationalError) and (
-                    starts or (reconnecting and "no connection" in refusal.problem)
+                    starts or (is_reconnect and "no connection" in refusal.problem)
                 )
                 if not passes or time.monotonic() >= deadline:
                     raise refusal from (ConnectionError() if passes else None)
@@ -515,18 +517,18 @@ class PostgresDatabase(Database):
         words = self._redact(str(error))
         if "password" in words and "authentication" in words:
             return HistoryError(
-                self.where,
+                self.location,
                 "the server refuses the user or the password",
                 "put the right ones into the URL, or the password into PGPASSWORD or ~/.pgpass",
             )
         if isinstance(error, self._psycopg.OperationalError):
             return HistoryError(
-                self.where,
+                self.location,
                 f"no connection: {words}",
                 "see that the server runs and that the database exists",
             )
         expected = "write it as postgresql://user@host:5432/database"
-        return HistoryError(self.where, "is no address of a PostgreSQL database", expected)
+        return HistoryError(self.location, "is no address of a PostgreSQL database", expected)
 
     def _redact(self, words: str) -> str:
         text = " ".join(words.split())
@@ -538,7 +540,7 @@ class PostgresDatabase(Database):
 
     def _ensure_connection(self) -> Any:
         if self._depth == 0 and self._connection.closed:
-            self._connection = self._wait_for_server(RECONNECT_SECONDS, reconnecting=True)
+            self._connection = self._wait_for_server(RECONNECT_SECONDS, is_reconnect=True)
         return self._connection
 
     def _run_with_reconnect(self, sql: str, params: Params) -> Any:
@@ -591,21 +593,21 @@ class PostgresDatabase(Database):
             yield
         except errors.errors.DiskFull as error:
             problem = "the server's disk is full; nothing of what was being written is kept"
-            raise HistoryError(self.where, problem, "free some space there, and try again") from (
-                error
-            )
+            raise HistoryError(
+                self.location, problem, "free some space there, and try again"
+            ) from (error)
         except errors.errors.LockNotAvailable as error:
             problem = "is locked: another connection keeps what is to be written"
-            raise HistoryError(self.where, problem, "let that finish, then try again") from error
+            raise HistoryError(self.location, problem, "let that finish, then try again") from error
         except errors.OperationalError as error:
             lost = self._connection.closed or error.sqlstate in _GONE
             raise HistoryError(
-                self.where,
+                self.location,
                 f"the connection failed: {self._redact(str(error))}",
                 "see that the server runs, then try again",
             ) from (ConnectionError() if lost else error)
         except (UnicodeEncodeError, errors.DataError) as error:
-            raise unstorable_error(self.where, error) from error
+            raise unstorable_error(self.location, error) from error
         except errors.Error as error:
             problem = f"PostgreSQL says: {self._redact(str(error))}"
-            raise HistoryError(self.where, problem, "see what it says, and try again") from error
+            raise HistoryError(self.location, problem, "see what it says, and try again") from error

@@ -201,10 +201,10 @@ class History:
         self.database = database
         self._clock = clock
         self._writer: Writer | None = None
-        self._starting = Lock()
+        self._start_lock = Lock()
         self._is_closed = False
         self._claims: dict[str, str] = {}
-        self._claiming = Lock()
+        self._claim_lock = Lock()
 
     @classmethod
     def open(
@@ -249,7 +249,7 @@ class History:
     @property
     def url(self) -> str:
         """Its URL without a password."""
-        where = self.database.where
+        where = self.database.location
         return f"sqlite:///{where}" if self.database.dialect == "sqlite" else where
 
     @property
@@ -275,11 +275,11 @@ class History:
         HistoryError
             If it cannot be written, or another process keeps it locked.
         """
-        (lock_wait or LockWait()).run(self.database.where, self.database.wait_until_writable)
+        (lock_wait or LockWait()).run(self.database.location, self.database.wait_until_writable)
 
     def close(self) -> None:
         """Write the events of recordings, then close; a second call does nothing."""
-        with self._starting:
+        with self._start_lock:
             self._is_closed = True
         if self._writer is not None:
             self._writer.close()
@@ -313,9 +313,9 @@ class History:
         """
         from witan.history.writer import Recording, Writer
 
-        with self._starting:
+        with self._start_lock:
             if self._writer is None:
-                self._writer = Writer(self.database.reopen, self.database.where)
+                self._writer = Writer(self.database.reopen, self.database.location)
                 if self._is_closed:
                     self._writer.close()  # nothing more is recorded
         return Recording(self._writer, self._pop_claim)
@@ -346,7 +346,7 @@ class History:
                 force = {"take_over": True}
                 take_over = Way("take it over all the same (", force, "resume", after=")")
                 remedy = Remedy("let that end", take_over)
-                raise HistoryConflict(self.database.where, problem, remedy)
+                raise HistoryConflict(self.database.location, problem, remedy)
             self.database.execute(
                 "UPDATE sessions SET holder = :holder"
                 " WHERE session = :session AND status = 'interrupted'",
@@ -354,12 +354,12 @@ class History:
             )
             claimed = self.session(session)
         if claimed.status == "interrupted":
-            with self._claiming:
+            with self._claim_lock:
                 self._claims[session] = own
         return claimed
 
     def _pop_claim(self, session: str) -> str | None:
-        with self._claiming:
+        with self._claim_lock:
             return self._claims.pop(session, None)
 
     def session(self, session: str) -> Session:
@@ -476,7 +476,9 @@ class History:
         """Read the answers of a session by seat, or by candidate."""
         return reading.read_answers(self.database, session)
 
-    def add(self, imported: Iterable[SessionImport], source: str, digest: str) -> ImportCounts:
+    def add(
+        self, session_imports: Iterable[SessionImport], source: str, digest: str
+    ) -> ImportCounts:
         """Import a file, all or nothing; importing it again changes nothing.
 
         Parameters
@@ -493,7 +495,7 @@ class History:
         """
         from witan.history.ballots import import_sessions
 
-        return import_sessions(self.database, imported, source, digest, self._clock.now())
+        return import_sessions(self.database, session_imports, source, digest, self._clock.now())
 
     def find_import(self, digest: str) -> int | None:
         """Return an imported file's number of sessions; None for an unknown digest."""
@@ -511,12 +513,14 @@ class History:
         """
         return reading.export_session(self.database, session)
 
-    def vote(self, session: str, ballots: Sequence[Ballot], *, replacing: bool = False) -> None:
+    def vote(
+        self, session: str, ballots: Sequence[Ballot], *, replace_earlier: bool = False
+    ) -> None:
         """Add people's ballots to a closed session, and count it again.
 
         Parameters
         ----------
-        replacing
+        replace_earlier
             A ballot replaces an earlier one of its reviewer.
 
         Raises
@@ -529,13 +533,13 @@ class History:
         """
         from witan.history.ballots import vote
 
-        vote(self.database, session, ballots, replacing=replacing)
+        vote(self.database, session, ballots, replace_earlier=replace_earlier)
 
     def learn(
         self,
         reviewers: Collection[str] = (),
         *,
-        without: str | None = None,
+        exclude: str | None = None,
         half: int | None = None,
     ) -> "Lessons":
         """Learn priors and reliability from the newest sessions, simulated ones excluded.
@@ -544,14 +548,14 @@ class History:
         ----------
         reviewers
             Models to learn the reliability of, which takes longer.
-        without
+        exclude
             The session to be decided, which is excluded.
         half
             Only sessions whose bucket is even (0), or odd (1), to count the others by.
         """
         from witan.history.learning import learn
 
-        return learn(self.database, reviewers, without, half, self.aliases)
+        return learn(self.database, reviewers, exclude, half, self.aliases)
 
     def lengths(self) -> "Lengths":
         """Return the mean lengths of replies, per model and stage."""

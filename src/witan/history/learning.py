@@ -141,14 +141,14 @@ class _Filter:
 def learn(
     database: Database,
     reviewers: Collection[str],
-    without: str | None = None,
+    exclude: str | None = None,
     half: int | None = None,
     aliases: Mapping[str, str] = NO_ALIASES,
 ) -> Lessons:
     """Learn from the newest sessions, simulated ones excluded."""
     now = {code_of(old): code_of(present_name(old, aliases)) for old in aliases}
     with database.snapshot():
-        excluded = [] if without is None else sessions_sharing_answers(database, without)
+        excluded = [] if exclude is None else sessions_sharing_answers(database, exclude)
         chosen = _Filter(tuple(excluded), -1 if half is None else half, now)
         priors = [_prior(database, unit, chosen) for unit in UNITS]
         beside = compare_with_people(_judged_sessions(database, chosen))
@@ -169,28 +169,28 @@ def learn(
     )
 
 
-def _prior(database: Database, unit: Unit, chosen: _Filter) -> Prior | None:
-    rows = chosen.rows(database, _NOISE, NOISY, unit=unit)
+def _prior(database: Database, unit: Unit, session_filter: _Filter) -> Prior | None:
+    rows = session_filter.rows(database, _NOISE, NOISY, unit=unit)
     prior = learn_prior_from_noise([Noise(unit, *noise) for _, *noise in rows], unit)
     if prior is None:
         return None
     return replace(prior, n_imported=sum(source != COUNCIL for source, *_ in rows))
 
 
-def _judged_sessions(database: Database, chosen: _Filter) -> Iterator[JudgedSession]:
+def _judged_sessions(database: Database, session_filter: _Filter) -> Iterator[JudgedSession]:
     """Read the newest sessions with people's votes."""
     [(n_judged,)] = database.rows(_MOST_OF_PEOPLE, {"most": FEW})
     tables = _AMONG_VOTES if n_judged < FEW else _BY_TIME
-    rows = chosen.rows(database, _JUDGED, JUDGED, tables)
+    rows = session_filter.rows(database, _JUDGED, JUDGED, tables)
     running, buckets = 0, dict[str, int]()
     for session, bucket, n_ballots in rows:
         running += n_ballots
         if buckets and running > BALLOTS_JUDGED:
             break
         buckets[session] = bucket
-    ballots = _ballots(database, [*buckets], chosen.current_codes)
+    ballots = _ballots(database, [*buckets], session_filter.current_codes)
     panels = {
-        session: (_present(json.loads(models), chosen.current_codes), json.loads(p_beats))
+        session: (_present(json.loads(models), session_filter.current_codes), json.loads(p_beats))
         for session, models, p_beats in _rows_of(database, _P_BEATS, [*buckets])
     }
     for session, bucket in buckets.items():
@@ -199,7 +199,7 @@ def _judged_sessions(database: Database, chosen: _Filter) -> Iterator[JudgedSess
 
 
 def _ballots(
-    database: Database, sessions: Sequence[str], now: Mapping[int, int]
+    database: Database, sessions: Sequence[str], current_codes: Mapping[int, int]
 ) -> dict[str, list[StoredBallot]]:
     """Read the ballots of sessions, by session."""
     rows = _rows_of(database, _BALLOTS, sessions)
@@ -207,14 +207,17 @@ def _ballots(
     ballots: dict[str, list[StoredBallot]] = {}
     for (session, reviewer, human, *_), (models, *columns) in zip(rows, lists, strict=True):
         ballot = StoredBallot(
-            now.get(reviewer, reviewer), bool(human), _present(models, now), *columns
+            current_codes.get(reviewer, reviewer),
+            bool(human),
+            _present(models, current_codes),
+            *columns,
         )
         ballots.setdefault(session, []).append(ballot)
     return ballots
 
 
-def _present(models: list[int], now: Mapping[int, int]) -> list[int]:
-    return [now.get(model, model) for model in models] if now else models
+def _present(models: list[int], current_codes: Mapping[int, int]) -> list[int]:
+    return [current_codes.get(model, model) for model in models] if current_codes else models
 
 
 def _parse_lists(texts: Sequence[str]) -> list[Any]:
@@ -231,13 +234,13 @@ def _rows_of(database: Database, sql: str, sessions: Sequence[str]) -> list[tupl
 
 
 def _reliability(
-    database: Database, reviewers: Collection[str], beside: BesidePeople, chosen: _Filter
+    database: Database, reviewers: Collection[str], beside: BesidePeople, session_filter: _Filter
 ) -> Mapping[str, float]:
     """Return the weights of reviewers by everything known about them."""
     codes = {code_of(name): name for name in reviewers}
-    tracks = Tracks(order_kept=_count_order_kept(database, codes, chosen))
+    tracks = Tracks(order_kept=_count_order_kept(database, codes, session_filter))
     if not known_by_order(tracks.order_kept, reviewers):
-        tracks = replace(tracks, agreement=_agreement(database, codes, chosen))
+        tracks = replace(tracks, agreement=_agreement(database, codes, session_filter))
     mine = beside.of(codes)
     judged = dict(zip(mine.reviewers, mine.sums.n.tolist(), strict=True))
     tracks = replace(
@@ -249,12 +252,12 @@ def _reliability(
 
 
 def _count_order_kept(
-    database: Database, codes: Mapping[int, str], chosen: _Filter
+    database: Database, codes: Mapping[int, str], session_filter: _Filter
 ) -> dict[str, tuple[int, int]]:
-    rows = chosen.rows(database, _ORDER_KEPT, TURNED)
+    rows = session_filter.rows(database, _ORDER_KEPT, TURNED)
     counts: dict[str, tuple[int, int]] = {}
     for code, same, n in rows:
-        name = codes.get(chosen.current_codes.get(code, code))
+        name = codes.get(session_filter.current_codes.get(code, code))
         if name is not None:
             before = counts.get(name, (0, 0))
             counts[name] = (before[0] + int(same), before[1] + int(n))
@@ -262,11 +265,13 @@ def _count_order_kept(
 
 
 def _agreement(
-    database: Database, codes: Mapping[int, str], chosen: _Filter
+    database: Database, codes: Mapping[int, str], session_filter: _Filter
 ) -> Mapping[str, float]:
     """Return weights by agreement with the others in sessions of these reviewers."""
-    newest = chosen.rows(database, _NEWEST, SIDE_FILES)
-    sessions = _ballots(database, [session for (session,) in newest], chosen.current_codes).values()
+    newest = session_filter.rows(database, _NEWEST, SIDE_FILES)
+    sessions = _ballots(
+        database, [session for (session,) in newest], session_filter.current_codes
+    ).values()
     return reliability_from_shares(_shares(ballots, codes) for ballots in sessions)
 
 
@@ -347,9 +352,9 @@ def read_lengths(database: Database) -> Lengths:
     return Lengths(means, len(models)) if means else Lengths()
 
 
-def _models(opened: dict[str, Any]) -> dict[str, str]:
+def _models(opening: dict[str, Any]) -> dict[str, str]:
     """Map the seats of an opened session to models."""
-    seats = [seat for key in ("seats", "chairmen", "jury") for seat in opened.get(key, ())]
+    seats = [seat for key in ("seats", "chairmen", "jury") for seat in opening.get(key, ())]
     return {seat["name"]: seat.get("source") or seat["name"] for seat in seats}
 
 

@@ -71,7 +71,7 @@ def read_session(database: Database, session: str) -> Session:
     if not events:
         origin = Path(source).name
         problem = f"the session {session} came in as ballots, from {origin}, and has no events"
-        raise HistoryConflict(database.where, problem, "read its ballots")
+        raise HistoryConflict(database.location, problem, "read its ballots")
     return Session.of(events)
 
 
@@ -532,7 +532,7 @@ def resolve_name(database: Database, name: str) -> str:
         listed = ", ".join(session for (session,) in matches[:SHOWN])
         more = ", …" if len(matches) > SHOWN else ""
         problem = f"{name} begins the names of {len(matches):,} sessions: {listed}{more}"
-        raise HistoryConflict(database.where, problem, "give more of it")
+        raise HistoryConflict(database.location, problem, "give more of it")
     [(session,)] = matches
     return str(session)
 
@@ -543,7 +543,7 @@ def _latest_session(database: Database) -> str:
         return latest.session
     problem = "there is no session yet"
     remedy = "ask a question, or import a file"
-    raise HistoryConflict(database.where, problem, remedy)
+    raise HistoryConflict(database.location, problem, remedy)
 
 
 def short_names(database: Database, sessions: Sequence[str]) -> Mapping[str, str]:
@@ -604,7 +604,7 @@ def describe(database: Database) -> HistorySummary:
             "SELECT version, at_us, witan FROM migrations ORDER BY version DESC LIMIT 1"
         )
     return HistorySummary(
-        where=database.where,
+        where=database.location,
         kind="SQLite" if database.dialect == "sqlite" else "PostgreSQL",
         journal=database.journal,
         version=int(version),

@@ -171,7 +171,7 @@ class Rows:
             for code, name in read_names(database, list(missing), lock=True).items():
                 if missing.pop(code) != name:
                     problem = f"{self._names[code]!r} and {name!r} would share a code"
-                    raise HistoryError(database.where, problem, "give one of them another name")
+                    raise HistoryError(database.location, problem, "give one of them another name")
             new = [*missing.items()]
 
     def _code(self, name: str) -> int:
@@ -369,7 +369,7 @@ def check_names(database: Database, sessions: Iterable[str]) -> None:
             remedy = Remedy(
                 "give it another name", Way("import the file with ", {"prefix": "TEXT"})
             )
-            raise HistoryError(database.where, problem, remedy)
+            raise HistoryError(database.location, problem, remedy)
 
 
 def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]) -> int:
@@ -454,7 +454,7 @@ def _parse(database: Database, session: str, seq: int, body: str) -> Event:
         return event_from_json(body, name)
     except SessionFileError as error:
         raise HistoryError(
-            database.where,
+            database.location,
             f"is damaged, or was written by a later Witan: {error}",
             "run witan doctor, which copies it aside and says how to go on",
         ) from error
@@ -555,7 +555,7 @@ def _is_same(event: Event, body: str | None) -> bool:
 
 
 def _refusal(database: Database, batch: EventBatch, problem: str, remedy: str) -> HistoryError:
-    return HistoryError(database.where, f"the session {batch.session} {problem}", remedy)
+    return HistoryError(database.location, f"the session {batch.session} {problem}", remedy)
 
 
 def _bodies(database: Database, session: str) -> list[tuple[int, str]]:

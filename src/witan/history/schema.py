@@ -305,7 +305,7 @@ def read_version(database: Database) -> int:
     ) or [(0, __version__)]
     if version > len(MIGRATIONS):
         raise HistoryError(
-            database.where,
+            database.location,
             f"is of version {version}, written by Witan {by}; this Witan, {__version__}, knows "
             f"versions up to {len(MIGRATIONS)}, and leaves it as it is",
             "update Witan, or name another history",
@@ -335,7 +335,7 @@ def _is_ours(database: Database) -> bool:
 
 def _foreign(database: Database) -> HistoryError:
     problem = "holds tables of another program, and no history"
-    return HistoryError(database.where, problem, "name another place")
+    return HistoryError(database.location, problem, "name another place")
 
 
 def probe_tables(database: Database) -> None:
@@ -545,7 +545,7 @@ def _open_postgresql(url: str, clock: Clock) -> PostgresDatabase:
         if (encoding := database.encoding()) != "UTF8":
             problem = f"is a database in the encoding {encoding}, which does not hold every text"
             remedy = "make another: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
-            raise HistoryError(database.where, problem, remedy)
+            raise HistoryError(database.location, problem, remedy)
         if read_version(database) < len(MIGRATIONS):
             with database.transaction():
                 lock_schema(database)

@@ -235,7 +235,7 @@ class Writer:
     """
 
     def __init__(self, connect: Callable[[float], Database], where: str) -> None:
-        self.where = where
+        self.location = where
         self._connect = connect
         self._queue: SimpleQueue[tuple[SessionQueue, int] | Signal | _Dismissal] = SimpleQueue()
         self._thread: Thread | None = None
@@ -272,7 +272,7 @@ class Writer:
         is_done = signal.wait(wait)
         while not is_done:
             if (error := self._blocked) is not None:
-                raise HistoryError(error.where, error.problem, error.remedy) from error.__cause__
+                raise HistoryError(error.location, error.problem, error.remedy) from error.__cause__
             is_done = signal.wait(LOOK_SECONDS)
 
     def dismiss(self, recorder: EventRecorder, error: HistoryError) -> None:
@@ -516,7 +516,7 @@ class Recording:
         if self._session is not None:
             unmark_recording(self._session.holder)  # it is closed, or interrupted
         try:
-            lock_wait.run(self._writer.where, self._writer.drain)
+            lock_wait.run(self._writer.location, self._writer.drain)
         except HistoryError as error:
             if not is_transient(error):
                 raise

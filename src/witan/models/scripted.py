@@ -100,28 +100,28 @@ def read_script(path: str | Path) -> Script:
     return Script(**{stage: tuple(_lines(where, stage, data[stage])) for stage in data})
 
 
-def _lines(where: str, stage: str, rows: object) -> Iterator[Line]:
+def _lines(source: str, stage: str, rows: object) -> Iterator[Line]:
     tables = rows if isinstance(rows, list) else [rows]
     for number, table in enumerate(tables, start=1):
         key = f"{stage}[{number}]"
         if not isinstance(table, dict):
-            raise ConfigError(where, key, f"is {table!r}; expected a table headed [[{stage}]]")
-        _check(where, key, table)
+            raise ConfigError(source, key, f"is {table!r}; expected a table headed [[{stage}]]")
+        _check(source, key, table)
         entries: dict[str, Any] = {**table, "prefers": tuple(table.get("prefers", ()))}
         line = Line(**entries)
         if line.text is None and not line.fails and stage in ("answer", "synthesis"):
-            raise ConfigError(where, key, "says nothing; expected text, error, hang or empty")
+            raise ConfigError(source, key, "says nothing; expected text, error, hang or empty")
         yield line
 
 
-def _check(where: str, key: str, table: Mapping[str, object]) -> None:
+def _check(source: str, key: str, table: Mapping[str, object]) -> None:
     for name, value in table.items():
         if name not in _EXPECTED:
             known = ", ".join(_EXPECTED)
-            raise ConfigError(where, f"{key}.{name}", f"is unknown; expected only {known}")
+            raise ConfigError(source, f"{key}.{name}", f"is unknown; expected only {known}")
         holds, expected = _EXPECTED[name]
         if not holds(value):
-            raise ConfigError(where, f"{key}.{name}", f"is {value!r}; expected {expected}")
+            raise ConfigError(source, f"{key}.{name}", f"is {value!r}; expected {expected}")
 
 
 def _is_text(value: object) -> bool:

@@ -101,13 +101,13 @@ def _split_name(text: str) -> tuple[str, str]:
 
 
 def parse_seat(
-    text: str, *, where: str = "the council", key: str = "a seat", base: Path | None = None
+    text: str, *, origin: str = "the council", key: str = "a seat", base: Path | None = None
 ) -> SeatSpec:
     """Read a seat as it is written.
 
     Parameters
     ----------
-    where, key
+    origin, key
         What an error names.
     base
         The directory that relative paths start from; None: they are left as they are.
@@ -115,7 +115,7 @@ def parse_seat(
     name, source = _split_name(text)
     kind, colon, rest = source.partition(":")
     if not source:
-        raise ConfigError(where, key, f"is empty; {HOW}")
+        raise ConfigError(origin, key, f"is empty; {HOW}")
     try:
         if kind in ("http", "https"):
             spec = _parse_url_seat(source)
@@ -127,7 +127,7 @@ def parse_seat(
             spec = _parse_provider_seat(source, kind, rest.strip())
     except _InvalidSeat as flaw:
         how = "" if str(flaw).endswith("?") else f"; {HOW}"
-        raise ConfigError(where, key, f"is no seat: {flaw}{how}") from None
+        raise ConfigError(origin, key, f"is no seat: {flaw}{how}") from None
     return replace(spec, name=name)
 
 
@@ -304,7 +304,7 @@ def describe_risk(record: Seat) -> str | None:
     if not record.source:
         return None
     # What it is read as counts: whatever else a record says of a seat is only said.
-    spec = parse_seat(record.source, where="the record", key=record.name)
+    spec = parse_seat(record.source, origin="the record", key=record.name)
     if spec.provider == "cmd":
         return f"run {record.source.strip()}"
     url = record.url or spec.url

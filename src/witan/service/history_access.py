@@ -210,11 +210,11 @@ def open_recording(
         history = _open_writable(config, say)
     except HistoryError as error:
         remedy = f"{error.remedy}, or go without it: --no-history"
-        raise HistoryError(error.where, error.problem, remedy) from None
+        raise HistoryError(error.location, error.problem, remedy) from None
     except MissingExtra as error:
         raise HistoryError("the history", str(error), "or go without it: --no-history") from None
     # A command without options would look elsewhere.
-    named = settings.by_option or (file is not None and settings.where == str(Path.cwd() / file))
+    named = settings.by_option or (file is not None and settings.source == str(Path.cwd() / file))
     shown = history.url if history.url.startswith("postgresql:") else history_place(config)
     option = f" --history {shlex.quote(shown)}" if named else ""
     return RecordingPlace(history, option, settings.is_own)

@@ -178,7 +178,7 @@ def _at(config: "Config", name: str, problem: str, value: object = None) -> Conf
     from witan.service.config.layers import as_option
 
     shared = result[0].key[: result[0].key.index(name) + 1]
-    where = ", ".join(dict.fromkeys(s.where for s in result))
+    where = ", ".join(dict.fromkeys(s.source for s in result))
     return as_option(ConfigError(where, dotted_key((*result[0].above, *shared)), problem))
 
 

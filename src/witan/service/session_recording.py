@@ -245,10 +245,10 @@ class SessionRecorder:
                 if history is not None and history is not self._given:
                     await anyio.to_thread.run_sync(history.close)
 
-    def learn(self, reviewers: Collection[str] = (), *, without: str | None = None) -> Lessons:
+    def learn(self, reviewers: Collection[str] = (), *, exclude: str | None = None) -> Lessons:
         """Learn what the history teaches the council."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
-        return self._history.learn(reviewers, without=without)
+        return self._history.learn(reviewers, exclude=exclude)
 
     def lengths(self) -> Lengths:
         """Read how long earlier replies were; as published where there is no history to read."""
@@ -335,7 +335,7 @@ class SessionRecorder:
                 remedy = f"nor could its record be written: {failure}"
             else:
                 remedy = f"the record of the session is in {self.rescued}"
-            raise HistoryError(error.where, error.problem, remedy) from error
+            raise HistoryError(error.location, error.problem, remedy) from error
         await self._forget_expired()
         return session if left_open is None else left_open
 

@@ -165,7 +165,7 @@ def imported_outcomes(
     if weighed or "learn" in (settings.prior, settings.rho):
         written = {shown: name for name, shown in names.items()}
         models = [written.get(name, name) for name in reviewers] if weighed else ()
-        learned = history.learn(models, without=session_import.session)
+        learned = history.learn(models, exclude=session_import.session)
         graded = any(ballot.grades for ballot in ballots)
         settings = apply_lessons(settings, learned, "grades" if graded else "ranks")
         reliability = {names.get(name, name): w for name, w in learned.reliability.items()}

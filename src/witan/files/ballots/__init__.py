@@ -59,12 +59,12 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
 def _read_source(
     path: str | Path | IO[Any],
     reading: tuple[str | None, Mapping[str, str]],
-    telling: Callable[[str], ProblemReport],
+    make_report: Callable[[str], ProblemReport],
     bounds: Bounds | None,
     scales: tuple[Scale | None, Scale | None],
 ) -> Iterator[Ballot]:
     with open_source(path, bounds) as source:
-        report = telling(source.path)
+        report = make_report(source.path)
         content = content_of(source, *reading)
         if content is None:
             return

@@ -58,10 +58,10 @@ class Bounds:
         self._check("rows of ballots", n_rows, self.n_lines)
         self._check("bytes of unpacked ballots", n_bytes, self.n_bytes)
 
-    def _check(self, what: str, size: int, most: int) -> None:
+    def _check(self, quantity: str, size: int, most: int) -> None:
         if size > most:
             # How much more there is, only unpacking the rest would tell.
-            raise TooLarge(what, most + 1, most, REMEDY)
+            raise TooLarge(quantity, most + 1, most, REMEDY)
 
 
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
@@ -471,7 +471,7 @@ def _text_pieces(source: OpenedFile) -> Iterator[str]:
         raise unreadable_file("be read", source.path, error) from error
 
 
-def _parse_rest(text: str, path: str, passed: int) -> Iterator[object]:
+def _parse_rest(text: str, path: str, n_lines: int) -> Iterator[object]:
     """Values of the last piece, complete by now."""
     end = 0
     for value, end in _complete(text):  # noqa: B007 - where the last one ends is needed below
@@ -482,15 +482,15 @@ def _parse_rest(text: str, path: str, passed: int) -> Iterator[object]:
     try:
         _DECODE(text, start)
     except json.JSONDecodeError as error:
-        line = passed + text.count("\n", 0, error.pos) + 1
+        line = n_lines + text.count("\n", 0, error.pos) + 1
         cut = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
         why = "it breaks off there, as a file does that was cut short" if cut else error.msg
         raise BallotFileError(path, f"is no JSON: {why}", line) from error
     except (RecursionError, ValueError) as error:
         what = "is no JSON that can be read: too deeply nested, or a number too long"
-        raise BallotFileError(path, what, passed + text.count("\n", 0, start) + 1) from error
+        raise BallotFileError(path, what, n_lines + text.count("\n", 0, start) + 1) from error
     what = "is no array of JSON objects"
-    raise BallotFileError(path, what, passed + text.count("\n", 0, start) + 1)
+    raise BallotFileError(path, what, n_lines + text.count("\n", 0, start) + 1)
 
 
 def _complete(text: str) -> Iterator[tuple[object, int]]:
@@ -540,10 +540,10 @@ def _open_archive(source: OpenedFile) -> zipfile.ZipFile:
         raise BallotFileError(source.path, f"is a damaged ZIP archive ({error})") from error
 
 
-def _lines(archive: zipfile.ZipFile, names: list[str], about: Any, path: str) -> Iterator[str]:
+def _lines(archive: zipfile.ZipFile, names: list[str], header: Any, path: str) -> Iterator[str]:
     for name in names:
         if name.startswith("samples/") and name.endswith(".json"):
-            yield json.dumps({"eval": about, "samples": [_json(archive, name, path)]}) + "\n"
+            yield json.dumps({"eval": header, "samples": [_json(archive, name, path)]}) + "\n"
 
 
 def _json(archive: zipfile.ZipFile, name: str, path: str) -> Any:

@@ -39,16 +39,16 @@ class _Election:
         self.n_voters = 0
 
     def ballots(
-        self, numbered: Iterator[tuple[int, str]], report: ProblemReport
+        self, numbered_lines: Iterator[tuple[int, str]], report: ProblemReport
     ) -> Iterator[Ballot]:
         """Ballots of all lines; an unreadable line loses only its voters."""
-        for line, text in numbered:
+        for line, text in numbered_lines:
             try:
                 if text.startswith("#"):
                     self._header(line, text)
                     continue
                 if not self.names:
-                    self._old_header(line, text, numbered)
+                    self._old_header(line, text, numbered_lines)
                     continue
                 count, groups = self._order(text)
             except Unreadable as flaw:
@@ -78,19 +78,19 @@ class _Election:
         elif number := _NAME.match(key):
             self._add(number[1], value)
 
-    def _old_header(self, line: int, text: str, numbered: Iterator[tuple[int, str]]) -> None:
+    def _old_header(self, line: int, text: str, numbered_lines: Iterator[tuple[int, str]]) -> None:
         """Older header: number of alternatives, names, then voters, sum and orders."""
         if not text.isdecimal():
             raise BallotFileError(self.path, "names no alternatives before its first ranking", line)
         for _ in range(int(text)):
-            line, text = next(numbered, (line, ""))
+            line, text = next(numbered_lines, (line, ""))
             number, comma, alternative = text.partition(",")
             if not comma or not number.strip().isdecimal():
                 raise BallotFileError(
                     self.path, f"has {text[:40]!r} where 'number,name' is expected", line
                 )
             self._add(number.strip(), alternative.strip())
-        line, text = next(numbered, (line, ""))
+        line, text = next(numbered_lines, (line, ""))
         voters = text.split(",")[0].strip()
         if not voters.isdecimal() or len(text.split(",")) != 3:
             raise BallotFileError(

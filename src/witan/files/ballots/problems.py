@@ -21,15 +21,15 @@ class LineProblem:
 
     Parameters
     ----------
-    read
-        The line counts all the same, as `what` says.
+    is_read
+        The line counts all the same, as `problem` says.
     """
 
     path: str
     line: int
     field: str | None
-    what: str
-    read: bool = False
+    problem: str
+    is_read: bool = False
     remedy: Remedy | str = ""
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class LineProblem:
     @property
     def flaw(self) -> str:
         """The sentence without place and remedy."""
-        return self.what if self.field is None else f"field {self.field!r} {self.what}"
+        return self.problem if self.field is None else f"field {self.field!r} {self.problem}"
 
 
 class ProblemReport:
@@ -74,7 +74,7 @@ class ProblemReport:
     def __call__(self, line: int, flaw: Unreadable) -> None:
         """Report a flaw of `line`."""
         self.n_problems += 1
-        problem = LineProblem(self.path, line, flaw.field, flaw.what, flaw.read, flaw.remedy)
+        problem = LineProblem(self.path, line, flaw.field, flaw.problem, flaw.is_read, flaw.remedy)
         if self.on_problem is None:
             raise BallotFileError(self.path, problem.flaw, line, flaw.remedy) from None
         self.on_problem(problem)
@@ -95,7 +95,7 @@ def doubt_of(ballot: Ballot) -> Unreadable | None:
     """Describe a ballot without anything countable."""
     if not (ballot.groups or ballot.grades or ballot.abstained or ballot.reason):
         what = "is missing, as are grades and abstained; it counts as an abstention"
-        return Unreadable("ranking", what, read=True)
+        return Unreadable("ranking", what, is_read=True)
     return None
 
 
@@ -121,7 +121,7 @@ def off_scale(ballot: Ballot) -> Unreadable | None:
     more = f", and {len(others):,} more like it" if others else ""
     more += f", and {len(outside):,} outside the scale" if none and outside else ""
     what = f"has {kind_of(grade)} for {candidate!r}, {why}{more}; {fate}"
-    return Unreadable("grades", what, read=True)
+    return Unreadable("grades", what, is_read=True)
 
 
 class RepeatDetector:
@@ -161,7 +161,7 @@ class RepeatDetector:
         n = int(repeats.sum())
         rows = f"{n:,} rows in the file, {other:,} of them with another verdict, this the first"
         what = f"judges a pair in the same order again ({rows}); the last row of each counts"
-        report.doubt(first, Unreadable(self._field, what, read=True))
+        report.doubt(first, Unreadable(self._field, what, is_read=True))
 
 
 Part = TypeVar("Part")

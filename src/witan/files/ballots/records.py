@@ -70,8 +70,8 @@ def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, di
                 yield number, record
 
 
-def _not_json(why: str) -> Unreadable:
-    return Unreadable(None, f"is not JSON ({why}); expected one ballot object a line")
+def _not_json(reason: str) -> Unreadable:
+    return Unreadable(None, f"is not JSON ({reason}); expected one ballot object a line")
 
 
 def _is_text(record: dict[str, Any]) -> bool:
@@ -130,7 +130,7 @@ def read_council_log(source: OpenedFile, report: ProblemReport) -> Iterator[Ball
             try:
                 ballot = read_record(one)
             except Unreadable as flaw:
-                report(number, Unreadable(f"rankings.{one['reviewer']}", flaw.what))
+                report(number, Unreadable(f"rankings.{one['reviewer']}", flaw.problem))
                 continue
             yield ballot
 

@@ -78,8 +78,8 @@ def read_long(rows: Rows, columns: Mapping[str, str], report: ProblemReport) -> 
             gatherer.add(line, row)
         except Unreadable as flaw:
             report(line, flaw)
-    if gatherer.repeated:
-        report(gatherer.first_repeated, _repetition(gatherer.repeated))
+    if gatherer.n_repeated:
+        report(gatherer.first_repeated_line, _repetition(gatherer.n_repeated))
     sheets = gatherer.sheets
     for key in list(sheets):  # what has been yielded need not be held any longer
         sheet = sheets.pop(key)
@@ -94,7 +94,7 @@ def _repetition(rows: int) -> Unreadable:
         "candidate",
         f"stands on one ballot more than once ({rows:,} rows in the file, this the first); the "
         "last row of each counts",
-        read=True,
+        is_read=True,
         remedy=Remedy(
             Way(
                 "where a further column tells the rows apart, join it to the reviewer, such as ",
@@ -109,12 +109,12 @@ class _Gatherer:
 
     def __init__(self, header: Header) -> None:
         self.sheets: dict[tuple[str, str], _Sheet] = {}
-        self.repeated = self.first_repeated = 0
+        self.n_repeated = self.first_repeated_line = 0
         self._session, self._reviewer = header.cell("session"), header.cell("reviewer")
         self._candidate = header.cell("candidate")
         self._rank = header.cell("rank") if "rank" in header else None
         self._grade = header.cell("grade") if "grade" in header else None
-        self._criteria, self._guessed = header.criteria()
+        self._criteria, self._guesses = header.criteria()
         self._position = header.cell("position") if "position" in header else None
         self._author = header.cell("author") if "author" in header else None
         self._optional = header.getters(BALLOT_CELLS)
@@ -140,8 +140,8 @@ class _Gatherer:
         if not candidate:
             return
         if candidate in sheet.rows:
-            self.repeated += 1
-            self.first_repeated = self.first_repeated or line
+            self.n_repeated += 1
+            self.first_repeated_line = self.first_repeated_line or line
         author = self._author(row).strip() or None if self._author else None
         sheet.rows[candidate] = (rank, grade, place, author)
 
@@ -160,7 +160,7 @@ class _Gatherer:
         grades: dict[str, Any] = {}
         for criterion, where in self._criteria:
             text = row[where].strip()
-            grade = number(text) if self._guessed else _grade(text)
+            grade = number(text) if self._guesses else _grade(text)
             if grade is not None:
                 grades[criterion] = grade
         if grades and overall is not None:
@@ -199,7 +199,7 @@ def _place(candidate: str, text: str) -> int | None:
     try:
         return position(candidate, text.strip() if place is None else place)
     except Unreadable as flaw:
-        raise Unreadable("position", flaw.what) from None
+        raise Unreadable("position", flaw.problem) from None
 
 
 def _agree(sheet: _Sheet, values: Mapping[str, Any]) -> None:
@@ -606,12 +606,12 @@ class _Form:
             raise BallotFileError(path, problem)
         return columns
 
-    def describe(self, graded: Sequence[int]) -> str:
+    def describe(self, grade_columns: Sequence[int]) -> str:
         """Note the reading: columns and their meaning."""
         names = self.header.names
-        used = {*graded, *self.header.places(ALIASES), self.header.place("id", "index")}
+        used = {*grade_columns, *self.header.places(ALIASES), self.header.place("id", "index")}
         over = [name for place, name in enumerate(names) if name and place not in used]
-        columns = _join_few([names[place] for place in graded])
+        columns = _join_few([names[place] for place in grade_columns])
         note = f"read as {self.format}, a column per {self.column_owner}: {columns}"
         if self.column_owner == "model" and "reviewer" not in self.header:
             note += f"; no column names who judged, and {self.stem} stands for it"

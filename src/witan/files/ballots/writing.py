@@ -58,10 +58,10 @@ def write_ballots(
         raise BallotFileError(name, f"cannot hold {error.object!r}, which is no text") from error
 
 
-def _kind(name: str, suffix: str, wanted: str | None) -> str:
-    if wanted is not None:
-        check_format(wanted)
-    kind = wanted or ("jsonl" if name == "-" else _SUFFIXES.get(suffix))
+def _kind(name: str, suffix: str, stated_format: str | None) -> str:
+    if stated_format is not None:
+        check_format(stated_format)
+    kind = stated_format or ("jsonl" if name == "-" else _SUFFIXES.get(suffix))
     if kind is None:
         known = ", ".join(_SUFFIXES)
         raise BallotFileError(name, f"does not say its format; end it in {known}, or name one")

@@ -121,7 +121,7 @@ def _check_apart(
 
 def _error_at(settings: Mapping[Key, Setting], of: str, number: int, problem: str) -> ConfigError:
     setting = settings[(of,)]
-    return ConfigError(setting.where, f"{setting.stated_key}[{number}]", problem)
+    return ConfigError(setting.source, f"{setting.stated_key}[{number}]", problem)
 
 
 def _find_unseated(
@@ -151,14 +151,14 @@ def _read_specs(
         if entry.seat in unseated:
             continue
         if seats and ":" not in entry.seat:
-            raise ConfigError(setting.where, key, unknown_seat_problem(entry.seat, seats))
-        spec = _reach_of(_spec(entry, setting, key), entry, settings, (setting.where, key))
+            raise ConfigError(setting.source, key, unknown_seat_problem(entry.seat, seats))
+        spec = _reach_of(_spec(entry, setting, key), entry, settings, (setting.source, key))
         twins = (m for m in seats.values() if replace(m, name=spec.name) == spec)
         yield next((m for m in twins if spec.name in ("", m.name)), spec)
 
 
 def _spec(entry: "MemberTable", setting: Setting, key: str) -> SeatSpec:
-    spec = parse_seat(entry.seat, where=setting.where, key=key, base=setting.base)
+    spec = parse_seat(entry.seat, origin=setting.source, key=key, base=setting.base)
     return replace(
         spec,
         name=entry.name or spec.name,
@@ -208,9 +208,9 @@ def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) 
             continue
         if key[1] not in known:
             unknown = UnknownName("provider", key[1], known)
-            raise ConfigError(setting.where, dotted_key(key[:2]), f"is of an {unknown}")
+            raise ConfigError(setting.source, dotted_key(key[:2]), f"is of an {unknown}")
         if key[2] == "url" and (problem := check_url(setting.value)):
-            raise ConfigError(setting.where, dotted_key(key), problem)
+            raise ConfigError(setting.source, dotted_key(key), problem)
 
 
 CEILING: Key = ("limits", "max_cost_usd")
@@ -273,7 +273,7 @@ def _limit_ceiling(settings: Mapping[Key, Setting], setting: Setting) -> Setting
     lowest = min(ceilings, key=lambda own: own.value, default=setting)
     if setting.value <= lowest.value:
         return setting
-    return replace(setting, value=lowest.value, where=lowest.where)
+    return replace(setting, value=lowest.value, source=lowest.source)
 
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*)")
@@ -361,9 +361,9 @@ def check_name(setting: Setting) -> None:
     key = dotted_key(setting.key[: stem + 1])
     if not _NAME.fullmatch(name):
         words = "letters, digits, - _ and ., and begins with a letter or a digit"
-        raise ConfigError(setting.where, key, f"is no name of a {kind}, which has only {words}")
+        raise ConfigError(setting.source, key, f"is no name of a {kind}, which has only {words}")
     if kind == "profile" and name in _TAKEN:
-        raise ConfigError(setting.where, key, f"cannot be called {name}, which {_TAKEN[name]}")
+        raise ConfigError(setting.source, key, f"cannot be called {name}, which {_TAKEN[name]}")
 
 
 def refuse_untrusted(setting: Setting) -> None:
@@ -404,10 +404,10 @@ def _runs(text: str) -> bool:
 
 def _distrust_error(setting: Setting, key: str, problem: str) -> ConfigError:
     return ConfigError(
-        setting.where,
+        setting.source,
         key,
         f"{problem}, which a file that was found by searching may not; "
-        f"once you have read it, name it: --config {setting.where}",
+        f"once you have read it, name it: --config {setting.source}",
     )
 
 
@@ -547,7 +547,7 @@ class Config:
             if setting.key[0] == "price" and not any(name in names_of(seat) for seat in seats):
                 known = dict.fromkeys(seat.name for seat in seats)
                 problem = f"is of an {UnknownName('seat', name, known)}"
-                raise as_option(ConfigError(setting.where, "price", problem))
+                raise as_option(ConfigError(setting.source, "price", problem))
 
     @property
     def families(self) -> Mapping[str, tuple[str, ...]]:

@@ -53,7 +53,7 @@ class Setting:
 
     Parameters
     ----------
-    where
+    source
         The file, the variable, or who overrode it.
     base
         The directory that relative paths in it start from.
@@ -65,7 +65,7 @@ class Setting:
 
     key: Key
     value: Any
-    where: str
+    source: str
     base: Path
     trusted: bool = True
     above: Key = ()
@@ -78,7 +78,7 @@ class Setting:
     @property
     def origin(self) -> str:
         """The file or variable, and the profile if it is in one."""
-        return f"{self.where}: {dotted_key(self.above)}" if self.above else self.where
+        return f"{self.source}: {dotted_key(self.above)}" if self.above else self.source
 
     def under(self, profile: str) -> "Setting":
         """Turn a setting of a profile into the one that it sets once the profile is chosen."""
@@ -87,7 +87,7 @@ class Setting:
 
 def as_option(error: ConfigError) -> ConfigError:
     """Return the error as the user of a command knows it: by the option that was written."""
-    if error.where != COMMAND_LINE or error.key.startswith("--"):
+    if error.source != COMMAND_LINE or error.key.startswith("--"):
         return error
     from witan.service.council_settings import CouncilSettings
 
@@ -169,7 +169,7 @@ def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
 
 
 def read_overrides(
-    overrides: Mapping[str, object], directory: Path, where: str
+    overrides: Mapping[str, object], directory: Path, source: str
 ) -> tuple[Setting, ...]:
     """Settings given by hand, under their key or the last word of it; None gives nothing."""
     if not overrides:
@@ -188,8 +188,8 @@ def read_overrides(
             continue
         plain = list(value) if isinstance(value, tuple) else value
         result += [
-            Setting(key, given, where, directory)
-            for key, given in read_tables(_nest(known[name], plain), where, strict=False)
+            Setting(key, given, source, directory)
+            for key, given in read_tables(_nest(known[name], plain), source, strict=False)
         ]
     return tuple(result)
 

@@ -25,7 +25,7 @@ class TokenSettings:
 
     Parameters
     ----------
-    where
+    source
         The file or variable that names the token.
     key
         The variable that holds it; None: only its digest is known.
@@ -40,7 +40,7 @@ class TokenSettings:
     """
 
     name: str
-    where: str
+    source: str
     key: str | None = None
     sha256: str | None = None
     per_minute: int | None = None
@@ -152,7 +152,7 @@ def serve_settings(settings: Iterable[Setting]) -> ServeSettings:
             tokens.setdefault(setting.key[2], {})[setting.key[3]] = setting
             continue
         if setting.key[1] == "public_url" and (problem := check_url(setting.value)):
-            raise ConfigError(setting.where, setting.stated_key, problem)
+            raise ConfigError(setting.source, setting.stated_key, problem)
         values[setting.key[1]] = setting.value
     digests = {name: _token(name, tokens[name]) for name in sorted(tokens)}
     return ServeSettings(**values, tokens=MappingProxyType(digests))
@@ -163,8 +163,8 @@ def _token(name: str, settings: Mapping[str, Setting]) -> TokenSettings:
     if secret is None:
         [first, *_] = settings.values()
         problem = "has neither key, the variable that holds the token, nor sha256, its digest"
-        raise ConfigError(first.where, dotted_key((*TOKENS, name)), problem)
-    return TokenSettings(name, secret.where, **{what: s.value for what, s in settings.items()})
+        raise ConfigError(first.source, dotted_key((*TOKENS, name)), problem)
+    return TokenSettings(name, secret.source, **{what: s.value for what, s in settings.items()})
 
 
 def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Mapping[str, bytes]:
@@ -173,14 +173,14 @@ def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Ma
     for name, token in settings.tokens.items():
         key = dotted_key((*TOKENS, name))
         if (problem := token.problem(environment)) is not None:
-            raise ConfigError(token.where, key, f"cannot be used: {problem}")
+            raise ConfigError(token.source, key, f"cannot be used: {problem}")
         digest = bytes.fromhex(token.sha256 or "")
         if token.key is not None:
             digest = sha256(environment[token.key].strip().encode()).digest()
         if digest in result.values():
             twin = next(other for other, other_digest in result.items() if other_digest == digest)
             raise ConfigError(
-                token.where, key, f"is the same token as {dotted_key((*TOKENS, twin))}"
+                token.source, key, f"is the same token as {dotted_key((*TOKENS, twin))}"
             )
         result[name] = digest
     return result
@@ -201,7 +201,7 @@ class HistorySettings:
         Sessions that came in longer ago are forgotten; None: none are.
     enabled
         Whether sessions are recorded.
-    where
+    source
         The file, variable or option that names the place; None: nothing does.
     found
         The place is named by a file that was found by searching.
@@ -213,14 +213,14 @@ class HistorySettings:
     url: str | None = None
     keep_days: int | None = None
     enabled: bool = True
-    where: str | None = None
+    source: str | None = None
     found: bool = False
     asked: bool = False
 
     @property
     def by_option(self) -> bool:
         """Check that the place was named on the command line."""
-        return self.where == COMMAND_LINE
+        return self.source == COMMAND_LINE
 
     @property
     def is_own(self) -> bool:
@@ -238,7 +238,7 @@ def history_settings(settings: Iterable[Setting]) -> HistorySettings:
         url=None if url is None else url.value,
         keep_days=None if keep is None else keep.value,
         enabled=on,
-        where=None if url is None else url.where,
+        source=None if url is None else url.source,
         found=url is not None and not url.trusted,
         asked=on and (url is not None or enabled is not None),
     )

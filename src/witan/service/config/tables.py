@@ -320,17 +320,17 @@ _EXPECTED = {
 """Beginning of a type of pydantic's errors to the expected value."""
 
 
-def read_tables(data: Mapping[str, Any], where: str, *, strict: bool) -> Iterator[tuple[Key, Any]]:
+def read_tables(data: Mapping[str, Any], source: str, *, strict: bool) -> Iterator[tuple[Key, Any]]:
     """Check the values of one source, and take them apart."""
     try:
         document = Document.model_validate(data, strict=strict)
     except ValidationError as error:
-        raise _refusal(error, where) from None
+        raise _refusal(error, source) from None
     profiles = [((PROFILES, name), profile) for name, profile in document.profiles.items()]
     for above, table in (((), document), *profiles):
         if table.chairman is not None and "chairmen" in table.model_fields_set:
             key = dotted_key((*above, "chairman"))
-            raise ConfigError(where, key, "and chairmen are both set; name all in chairmen")
+            raise ConfigError(source, key, "and chairmen are both set; name all in chairmen")
     for place, value in _flatten(document):
         if within(place) == ("chairman",):
             yield (*place[:-1], "chairmen"), (value,)
@@ -356,15 +356,15 @@ def _flatten(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
             yield (*above, name), value
 
 
-def _refusal(error: ValidationError, where: str) -> ConfigError:
+def _refusal(error: ValidationError, source: str) -> ConfigError:
     """Word the first fault with its key, without repeating the whole value."""
     first = error.errors(include_url=False)[0]
     place, kind, given = first["loc"], first["type"], first["input"]
     key = _write_key(place)
     if kind == "extra_forbidden":
-        return ConfigError(where, key, f"is no setting{_suggestion(place)}")
+        return ConfigError(source, key, f"is no setting{_suggestion(place)}")
     if kind == "missing":
-        return ConfigError(where, key, "is missing")
+        return ConfigError(source, key, "is missing")
     expected = _EXPECTED.get(kind.partition("_")[0])
     problem = f"should be {expected}" if expected else first["msg"].removeprefix("Input ")
     plain = isinstance(given, bool | int | float) or (
@@ -373,7 +373,7 @@ def _refusal(error: ValidationError, where: str) -> ConfigError:
         and place[-1] not in ("key", "url", "seat", "sha256")
     )
     note = f", not {given!r}" if plain and kind != "key" else ""
-    return ConfigError(where, key, f"{problem[0].lower()}{problem[1:]}{note}")
+    return ConfigError(source, key, f"{problem[0].lower()}{problem[1:]}{note}")
 
 
 def _write_key(place: tuple[int | str, ...]) -> str:

@@ -165,7 +165,7 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     except UnknownName as error:
         if error.kind != "session":
             raise
-        raise UnknownName("session of the ballots", error.name, error.known) from None
+        raise UnknownName("session of the ballots", error.name, error.known_names) from None
     return reduce_to(
         RuleComparison,
         comparison,

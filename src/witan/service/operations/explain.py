@@ -72,6 +72,6 @@ def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
     except UnknownName as error:
         if error.kind != "session":
             raise
-        raise UnknownName("session of the ballots", error.name, error.known) from None
+        raise UnknownName("session of the ballots", error.name, error.known_names) from None
     unread, unused = tuple(ballots.not_read), parameters.without_effect([parameters.rule])
     return OutcomeExplanation(__version__, explanation.outcome, explanation.steps, unread, unused)

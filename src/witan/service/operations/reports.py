@@ -74,7 +74,7 @@ class HistoryReports:
             try:
                 yield source
             except NothingToCount as error:
-                raise NothingToCount(error.problem.removeprefix(f"{source.where}: ")) from None
+                raise NothingToCount(error.problem.removeprefix(f"{source.location}: ")) from None
 
     def aliases(self, source: Source) -> Mapping[str, str]:
         """Old name to present name of models, without what only the operator may see."""

@@ -131,7 +131,7 @@ def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
     under its name, or within it: as `ines` by the token `team` is `team/ines`.
     """
     prepared = paper_for(store, parameters.session, parameters.as_)
-    check_unvoted(store.history, prepared, replacing=parameters.replace)
+    check_unvoted(store.history, prepared, replace_earlier=parameters.replace)
     stored = store.history.export(prepared.session)
     names = store.show_import(stored)[1] if stored.session_record is None else {}
     known = {names.get(name, name): name for name in prepared.sheet.candidates}
@@ -161,12 +161,12 @@ def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResul
     return reveal(store.history, paper, groups, store.show_import)
 
 
-def check_unvoted(history: History, paper: Paper, *, replacing: bool) -> None:
+def check_unvoted(history: History, paper: Paper, *, replace_earlier: bool) -> None:
     """Refuse a second vote of the same person, unless it is to take the place of the first."""
-    if paper.earlier is not None and not replacing:
+    if paper.earlier is not None and not replace_earlier:
         problem = f"{paper.sheet.reviewer} has voted on {paper.session}"
         remedy = "to take that vote back, ask for it to be replaced (replace)"
-        raise HistoryConflict(history.database.where, problem, remedy)
+        raise HistoryConflict(history.database.location, problem, remedy)
 
 
 def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: bool = False) -> None:
@@ -185,4 +185,4 @@ def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: bool = 
         notes.append(SEEN)
     if notes:
         ballot = replace(ballot, notes="; ".join(notes))
-    history.vote(paper.session, [ballot], replacing=paper.earlier is not None)
+    history.vote(paper.session, [ballot], replace_earlier=paper.earlier is not None)

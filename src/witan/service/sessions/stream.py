@@ -49,7 +49,7 @@ class StreamMessage:
     def json(self) -> bytes:
         """The event as one line of JSON, encoded once for all readers."""
         if self._json is None:
-            self._json = event_to_json(self.event, simulated=self._is_simulated).encode()
+            self._json = event_to_json(self.event, is_simulated=self._is_simulated).encode()
         return self._json
 
     @property
@@ -57,7 +57,7 @@ class StreamMessage:
         """The length of its JSON, which is not held for that."""
         if self._json is not None:
             return len(self._json)
-        return len(event_to_json(self.event, simulated=self._is_simulated))
+        return len(event_to_json(self.event, is_simulated=self._is_simulated))
 
     @property
     def mark(self) -> str:
@@ -66,7 +66,7 @@ class StreamMessage:
             payload = self.json
             if self.event.provisional:  # an event is the same one once it is kept
                 event = replace(self.event, provisional=False)
-                payload = event_to_json(event, simulated=self._is_simulated).encode()
+                payload = event_to_json(event, is_simulated=self._is_simulated).encode()
             self._mark = blake2s(payload, digest_size=MARK_BYTES).hexdigest()
         return self._mark
 

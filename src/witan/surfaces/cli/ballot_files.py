@@ -70,7 +70,7 @@ class Body:
         self.simulated: set[str] = set()
         self.not_read: list[Unread] = []
 
-    def read(self, parameters: object, settings: "Settings") -> Iterator["Ballot"]:  # noqa: ARG002
+    def is_read(self, parameters: object, settings: "Settings") -> Iterator["Ballot"]:  # noqa: ARG002
         """Read them as the options say, and say which settings are of no effect."""
         self.rubric = settings.counting.rubric
         yield from self
@@ -211,9 +211,9 @@ class Body:
     def _note(self, problem: "LineProblem") -> None:
         if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
             echo(clean(word_problem(problem)), err=True)
-        if not problem.read:
+        if not problem.is_read:
             self.not_read.append(Unread(problem.line, word_problem(problem)))
-        (self.odd if problem.read else self.problems)[problem.path] += 1
+        (self.odd if problem.is_read else self.problems)[problem.path] += 1
 
     def _close(self) -> None:
         """Say what could not be read; stop if there is nothing to count, or not under --strict."""

@@ -238,7 +238,7 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
         result = {"history": history.url, "lake": str(lake), "sessions": done.sessions}
         echo(to_json({**result, "days": done.days}))
     if not done.sessions:
-        where = history.database.where
+        where = history.database.location
         nothing = f"the history {where} holds no session; {lake} has none of it either"
         raise NothingToCount(nothing)
     if options["as_json"]:

@@ -139,7 +139,7 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
 
 
 def _with_remedy(problem: "BallotFileError | LineProblem") -> str:
-    sentence = problem.problem if isinstance(problem, BallotFileError) else problem.what
+    sentence = problem.problem if isinstance(problem, BallotFileError) else problem.problem
     written = write_remedy(problem.remedy)
     return f"{sentence}; {written}" if written else sentence
 
@@ -304,7 +304,7 @@ class _Importer:
         outcome = f"; {none}" if self.strict else others
         beside = {*self.options.answers, *self.options.questions}
         # Those of a folder are counted together; a file beside them is another.
-        left_out = [problem for problem in tally.problems if not problem.read]
+        left_out = [problem for problem in tally.problems if not problem.is_read]
         files = Counter(p.path if p.path in beside else tally.name for p in left_out)
         for name, n in files.items():
             unread = f"{count_noun(n, 'line')} of {clean(name)} could not be read"

@@ -130,7 +130,7 @@ def _parse_members(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
 
     if len(members) == 1:
         raise click.UsageError("a council needs at least two members; give --member once for each")
-    specs = [parse_seat(m, where="the command line", key="--member") for m in members]
+    specs = [parse_seat(m, origin="the command line", key="--member") for m in members]
     return name_seats(specs)
 
 
@@ -212,7 +212,7 @@ def _pick(
                 raise click.UsageError(f"there is no model {word}; expected 1 to {len(offers)}")
             chosen.append(offers[int(word) - 1])
         else:
-            chosen.append(parse_seat(word, where="the answer", key="a member"))
+            chosen.append(parse_seat(word, origin="the answer", key="a member"))
     if len(chosen) < 2:
         raise click.UsageError("a council needs at least two members")
     return chosen

@@ -182,7 +182,7 @@ class LiveSession:
             return
         try:
             if self.output.events:
-                echo(event_to_json(event, simulated=self._simulated(event)))
+                echo(event_to_json(event, is_simulated=self._simulated(event)))
             else:
                 self.voice.take(event)
         except OSError as error:

@@ -105,7 +105,7 @@ def _print_events(result: CouncilSession | ImportedSession) -> None:
     if isinstance(result, ImportedSession):
         raise click.UsageError("a session that came in as ballots has no events; show it without")
     for event in result.session.events:
-        echo(event_to_json(event, simulated=result.session.is_simulated))
+        echo(event_to_json(event, is_simulated=result.session.is_simulated))
 
 
 def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
@@ -316,6 +316,6 @@ def _confirm(sessions: Sequence[str], place: "History") -> None:
         echo(f"  {clean(name)}  {beginning}", err=True)
     if len(sessions) > SHOWN:
         echo(f"  … and {len(sessions) - SHOWN:,} more", err=True)
-    if not confirm(f"Delete {n} from {place.database.where} for good?"):
+    if not confirm(f"Delete {n} from {place.database.location} for good?"):
         echo("nothing was deleted", err=True)
         raise click.exceptions.Exit(Status.FAILED)

@@ -189,7 +189,7 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
     or_file
         It might have been a file, which is not there either.
     """
-    where, lists = history.database.where, "witan sessions lists what is there"
+    where, lists = history.database.location, "witan sessions lists what is there"
     if not name.strip():
         raise HistoryError(where, "no session has an empty name", lists)
     try:

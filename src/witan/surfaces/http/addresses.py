@@ -44,7 +44,7 @@ class _UnknownParameter(UnknownName):
     """An unknown parameter of an address; its message lists the known ones."""
 
     def __str__(self) -> str:
-        known = ", ".join(self.known) or "none"
+        known = ", ".join(self.known_names) or "none"
         return f"unknown parameter {self.name!r}{self.suggestion} (known here: {known})"
 
 

@@ -358,7 +358,7 @@ def refuse_form(
     if isinstance(error, InvalidParameter):
         fault = words.removeprefix(f"{error.name} ")
     elif isinstance(error, ConfigError):
-        fault = words.removeprefix(f"{error.where}: {error.key} ")
+        fault = words.removeprefix(f"{error.source}: {error.key} ")
     faults = {name: _sentence(fault)} if name else {}
     return FilledForm(values, clean(words), faults, status_of(error))
 

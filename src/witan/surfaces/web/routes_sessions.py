@@ -202,7 +202,7 @@ async def post_vote(
 
 
 def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> None:
-    check_unvoted(store.history, paper, replacing="replace" in fields)
+    check_unvoted(store.history, paper, replace_earlier="replace" in fields)
     groups = read_places(paper.sheet, fields)
     try:
         check_code(paper, fields.get("paper"))

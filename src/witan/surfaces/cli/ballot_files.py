@@ -70,7 +70,7 @@ class Body:
         self.simulated: set[str] = set()
         self.not_read: list[Unread] = []
 
-    def is_read(self, parameters: object, settings: "Settings") -> Iterator["Ballot"]:  # noqa: ARG002
+    def read(self, parameters: object, settings: "Settings") -> Iterator["Ballot"]:  # noqa: ARG002
         """Read them as the options say, and say which settings are of no effect."""
         self.rubric = settings.counting.rubric
         yield from self

@@ -139,9 +139,8 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
 
 
 def _with_remedy(problem: "BallotFileError | LineProblem") -> str:
-    sentence = problem.problem if isinstance(problem, BallotFileError) else problem.problem
     written = write_remedy(problem.remedy)
-    return f"{sentence}; {written}" if written else sentence
+    return f"{problem.problem}; {written}" if written else problem.problem
 
 
 @dataclass(slots=True)

@@ -308,6 +308,17 @@ class Council(BaseCouncil):
             throttles=self._throttles,
         )
 
+    def without_history(self, teacher: Teacher | None) -> "Council":
+        """The same council, whose sessions are recorded nowhere; used as `vary` says."""
+        return Council(
+            self.members,
+            list(self.chairmen),
+            jury=self.jury,
+            procedure=self.procedure,
+            teacher=teacher,
+            throttles=self._shared_throttles,
+        )
+
     def plan(
         self,
         question: str,

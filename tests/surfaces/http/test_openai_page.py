@@ -23,7 +23,7 @@ def address(tmp_path):
         yield url
 
 
-@pytest.mark.parametrize("name", ["ask.py", "follow.py"])
+@pytest.mark.parametrize("name", ["ask.py", "follow.py", "respond.py"])
 def test_a_program_prints_what_is_shown(address, name):
     """At the address where the server happens to be."""
     found = blocks(PAGE)

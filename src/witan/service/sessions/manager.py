@@ -105,6 +105,8 @@ class SessionJob:
         What it asks for, and costs at most before any call fails.
     hops
         The servers that the question came through.
+    store
+        Whether anybody finds it once it has ended.
     left_usd
         What is left of the ceiling that it was begun under; None: there was none.
     written
@@ -115,6 +117,7 @@ class SessionJob:
     hold: Hold
     plan: "Callable[[Council], Plan]"
     hops: tuple[str, ...] = ()
+    store: bool = True
     left_usd: float | None = None
     written: WrittenAnswers = "some"
 
@@ -148,8 +151,14 @@ def question_job(
     conversation: Sequence[Message],
     parent: str | None,
     hops: tuple[str, ...],
+    *,
+    store: bool,
 ) -> SessionJob:
     """Put a question to a council, after a conversation or a session."""
+
+    def seat(ceiling: float | None) -> "Council":
+        council = councils.council(request, ceiling)
+        return council if store else council.without_history(councils.history)
 
     async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.ask(
@@ -165,7 +174,7 @@ def question_job(
     def plan(council: "Council") -> Plan:
         return council.plan(request.question, conversation=conversation, files=request.files)
 
-    return SessionJob(partial(councils.council, request), hold, plan, hops, written="none")
+    return SessionJob(seat, hold, plan, hops, store, written="none")
 
 
 def resume_job(
@@ -385,9 +394,22 @@ class Service:
         return plan, council.procedure.limits.max_cost_usd
 
     async def ask(
-        self, request: QuestionRequest, client: Client = LOCAL, hops: tuple[str, ...] = ()
+        self,
+        request: QuestionRequest,
+        client: Client = LOCAL,
+        hops: tuple[str, ...] = (),
+        *,
+        parent: str | None = None,
+        store: bool = True,
     ) -> RunningSession:
         """Put a question to a council; it goes on whether or not anybody follows it.
+
+        Parameters
+        ----------
+        parent
+            The session that the conversation of the request goes on from, where it names none.
+        store
+            False: the history never has it, and nobody finds it once it has ended.
 
         Raises
         ------
@@ -396,8 +418,10 @@ class Service:
         Busy
             If too many sessions are under way, or the client has spent what it may.
         """
-        conversation, parent = await self._read_conversation(request)
-        job = question_job(self._seatings, request, conversation, parent, hops)
+        conversation, named = await self._read_conversation(request)
+        job = question_job(
+            self._seatings, request, conversation, named or parent, hops, store=store
+        )
         return await self._start(client, job)
 
     async def resume(
@@ -432,7 +456,7 @@ class Service:
         client: Client = LOCAL,
     ) -> RunningSession:
         """Ask the seats that failed once more, in a session of its own; none given: all of them."""
-        record = await self._load_resting(session)
+        record = await self.record_at_rest(session)
         job = retry_job(self._seatings, record, seats, max_cost_usd)
         return await self._start(client, job)
 
@@ -464,7 +488,7 @@ class Service:
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
     ) -> tuple[Plan, float | None]:
         """Plan a retry by the record alone: nobody is seated; return its ceiling as well."""
-        record = await self._load_resting(session)
+        record = await self.record_at_rest(session)
         limits = with_ceiling(record.opening.procedure, max_cost_usd).limits
         return plan_retry(record, tuple(seats) or None, limits), limits.max_cost_usd
 
@@ -522,7 +546,8 @@ class Service:
                         self._registry.drop(session)
                 await anyio.sleep(RETENTION_SECONDS)
 
-    async def _load_resting(self, name: str) -> Session:
+    async def record_at_rest(self, name: str) -> Session:
+        """Return a session as it is recorded; one that is under way is refused."""
         whole = await self.resolve_session(name)
         self._registry.check_at_rest(whole)
         return await self._registry.session(whole)
@@ -620,7 +645,10 @@ class Service:
                 self._held.discard(running_session)
                 running_session.close(session, failure)
                 notify_over(self._observers, running_session)
-                self._registry.retire_session(running_session)
+                if job.store:
+                    self._registry.retire_session(running_session)
+                elif running_session.has_name:
+                    self._registry.drop(running_session.id)
 
     def _listener(self, running_session: RunningSession, account: SessionReservation) -> Listener:
         watchers = [watch_session(observer, running_session) for observer in self._observers]

@@ -12,8 +12,9 @@ from witan.deliberation.events import SeatEvent
 from witan.deliberation.session import State
 from witan.service.session_records import StreamedEvent
 from witan.surfaces.http.problems import TITLES, Problem
+from witan.surfaces.openai.chat import CompletionChunk
 from witan.surfaces.openai.errors import OpenAIError, error_object
-from witan.surfaces.openai.replies import CompletionChunk
+from witan.surfaces.openai.responses import ResponseEvent
 
 _HEADING = re.compile(r"\n\n?([A-Z][a-z]+)\n-{3,}\n")
 
@@ -64,6 +65,7 @@ COMPONENTS: Mapping[str, Any] = {
     "StreamedEvent": StreamedEvent,
     "SessionEnd": SessionEnd,
     "CompletionChunk": CompletionChunk,
+    "ResponseEvent": ResponseEvent,
 }
 """Types that no route names as its model: of problems and of streams."""
 

@@ -1,8 +1,8 @@
-"""Sessions as chat completions, whole or in chunks."""
+"""What every reply of OpenAI's protocol says of a session, in whichever shape."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NotRequired
+from dataclasses import dataclass, field
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
@@ -10,18 +10,12 @@ from witan.core.outcome import Interval
 from witan.deliberation import events as e
 from witan.deliberation.session import Session, State
 from witan.errors import WitanError
-from witan.service.json_output import reduce_to, to_json
+from witan.service.json_output import reduce_to
 from witan.service.redaction import public_error
-from witan.service.sessions import RunningSession, StreamMessage
 from witan.service.trust import session_trust
 from witan.surfaces.http.problems import status_of
-from witan.surfaces.live_board import Board, FinalText, progress_lines
-from witan.surfaces.openai.errors import error_object
+from witan.surfaces.live_board import Board, FinalText
 from witan.surfaces.report.session import ReplyFooter
-
-DONE = b"data: [DONE]\n\n"
-
-FinishReason = Literal["stop", "length"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,65 +87,6 @@ class OutcomeSummary:
     standings: tuple[StandingSummary, ...]
 
 
-class CompletionMessage(TypedDict):
-    """The reply of the council.
-
-    Parameters
-    ----------
-    role
-        Always ``assistant``.
-    content
-        The final answer.
-    refusal
-        Always null.
-    reasoning_content
-        What the council did, a line each, where the request wants it.
-    """
-
-    role: Literal["assistant"]
-    content: str
-    refusal: None
-    reasoning_content: NotRequired[str]
-
-
-class CompletionChoice(TypedDict):
-    """The only choice of a completion.
-
-    Parameters
-    ----------
-    index
-        Always 0.
-    message
-        The reply of the council.
-    finish_reason
-        ``length``: the text was cut.
-    logprobs
-        Always null.
-    """
-
-    index: int
-    message: CompletionMessage
-    finish_reason: FinishReason
-    logprobs: None
-
-
-class TokenUsage(TypedDict):
-    """The tokens of all calls of a session.
-
-    Parameters
-    ----------
-    prompt_tokens, completion_tokens, total_tokens
-        Read, written, and both.
-    cost
-        US dollars, where they are known.
-    """
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-    cost: NotRequired[float]
-
-
 class CouncilReply(TypedDict):
     """The session behind a completion.
 
@@ -206,97 +141,6 @@ class CouncilReply(TypedDict):
     ignored: Sequence[str]
 
 
-class Completion(TypedDict):
-    """A chat completion.
-
-    Parameters
-    ----------
-    id, created, model
-        Its name, when the session was opened, and the model as it was requested.
-    object
-        Always ``chat.completion``.
-    choices
-        One.
-    usage
-        The tokens of all calls, where they are known.
-    witan
-        The session behind it.
-    """
-
-    id: str
-    object: Literal["chat.completion"]
-    created: int
-    model: str
-    choices: list[CompletionChoice]
-    usage: NotRequired[TokenUsage]
-    witan: CouncilReply
-
-
-class Delta(TypedDict):
-    """A piece of a reply.
-
-    Parameters
-    ----------
-    role
-        Of the first piece.
-    content
-        Text of the final answer.
-    reasoning_content
-        What the council did.
-    """
-
-    role: NotRequired[Literal["assistant"]]
-    content: NotRequired[str]
-    reasoning_content: NotRequired[str]
-
-
-class ChunkChoice(TypedDict):
-    """The only choice of a chunk.
-
-    Parameters
-    ----------
-    index
-        Always 0.
-    delta
-        The next piece.
-    finish_reason
-        Why the text ended; null: it goes on.
-    logprobs
-        Always null.
-    """
-
-    index: int
-    delta: Delta
-    finish_reason: FinishReason | None
-    logprobs: None
-
-
-class CompletionChunk(TypedDict):
-    """A chunk of a streamed completion.
-
-    Parameters
-    ----------
-    id, created, model
-        As of the whole completion.
-    object
-        Always ``chat.completion.chunk``.
-    choices
-        One; none in the chunk that says the usage.
-    usage
-        The tokens of all calls, in the last chunk, where the request wants them.
-    witan
-        The session behind it, in the chunk that ends the text.
-    """
-
-    id: str
-    object: Literal["chat.completion.chunk"]
-    created: int
-    model: str
-    choices: list[ChunkChoice]
-    usage: NotRequired[TokenUsage | None]
-    witan: NotRequired[CouncilReply]
-
-
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A reason for no reply."""
@@ -318,12 +162,15 @@ class ReplyForm:
         Texts that the final answer ends before.
     ignored
         Parameters of the request that changed nothing.
+    store
+        Whether the session can be found once it has ended.
     """
 
-    footer: "ReplyFooter"
+    footer: ReplyFooter
     narration: bool
-    stops: tuple[str, ...]
-    ignored: list[str]
+    stops: tuple[str, ...] = ()
+    ignored: list[str] = field(default_factory=list)
+    store: bool = True
 
     def content(self, session: Session) -> str:
         """Return the final answer, and the paragraphs below it."""
@@ -361,39 +208,8 @@ def _overlap(text: str, stop: str) -> int:
     return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)
 
 
-def completion(running_session: RunningSession, model: str, form: ReplyForm) -> Completion:
-    """Return the whole reply, for a session that came to a text."""
-    session = running_session.session
-    message: CompletionMessage = {
-        "role": "assistant",
-        "content": form.content(session),
-        "refusal": None,
-    }
-    if form.narration:
-        message["reasoning_content"] = progress_lines(session.events)
-    reason = finish_reason(session)
-    choice: CompletionChoice = {
-        "index": 0,
-        "message": message,
-        "finish_reason": reason,
-        "logprobs": None,
-    }
-    result: Completion = {
-        "id": f"chatcmpl-{session.id}",
-        "object": "chat.completion",
-        "created": int(session.opening.at.timestamp()),
-        "model": model,
-        "choices": [choice],
-        "witan": council_reply(running_session, form.ignored),
-    }
-    if (usage := usage_of(session)) is not None:
-        result["usage"] = usage
-    return result
-
-
-def refusal(running_session: RunningSession) -> Refusal | None:
-    """Return why a session has no text; None: it has one."""
-    session, failure = running_session.session, running_session.failure
+def refusal(session: Session, failure: Exception | None = None) -> Refusal | None:
+    """Return why a session that is over has no text; None: it has one."""
     if failure is not None:
         is_ours = isinstance(failure, WitanError)
         words = (
@@ -420,30 +236,17 @@ def trust_headers(session: Session) -> dict[str, str]:
     return {"Witan-Session": session.id, "Witan-Trust": " ".join(line.split())}
 
 
-def finish_reason(session: Session) -> FinishReason:
-    """Say whether the text is whole."""
-    return "length" if session.is_cut else "stop"
+def council_reply(
+    session: Session, problem: str | None, ignored_parameters: list[str]
+) -> CouncilReply:
+    """Return what only a council has to say of its text.
 
-
-def usage_of(session: Session) -> TokenUsage | None:
-    """Sum the tokens and cost of all calls; None: unknown."""
-    n_read, n_written = session.usage.input_tokens, session.usage.output_tokens
-    if n_read is None or n_written is None:
-        return None
-    usage: TokenUsage = {
-        "prompt_tokens": n_read,
-        "completion_tokens": n_written,
-        "total_tokens": n_read + n_written,
-    }
-    if (cost := session.cost.total_usd) is not None:
-        usage["cost"] = cost
-    return usage
-
-
-def council_reply(running_session: RunningSession, ignored_parameters: list[str]) -> CouncilReply:
-    """Return what only a council has to say of its text."""
-    session, outcome = running_session.session, running_session.session.outcome
-    closing = session.synthesis
+    Parameters
+    ----------
+    problem
+        Why it is not in the history.
+    """
+    outcome, closing = session.outcome, session.synthesis
     result: CouncilReply = {
         "session": session.id,
         "status": session.status,
@@ -459,7 +262,7 @@ def council_reply(running_session: RunningSession, ignored_parameters: list[str]
         "cost_usd": session.cost.total_usd,
         "known_usd": session.cost.known_usd,
         "seconds": session.seconds,
-        "record_problem": running_session.problem,
+        "record_problem": problem,
         "ignored": ignored_parameters,
     }
     if session.rankings:
@@ -467,91 +270,30 @@ def council_reply(running_session: RunningSession, ignored_parameters: list[str]
     return result
 
 
-class Frames:
-    """The chunks of one session, for one reader.
+class ReplyStream:
+    """The narration and the final answer of one session, piece by piece."""
 
-    Parameters
-    ----------
-    model
-        What it was asked for as.
-    usage
-        Whether a last chunk says what it took.
-    """
-
-    def __init__(
-        self, running_session: RunningSession, model: str, form: ReplyForm, *, usage: bool
-    ) -> None:
-        self._usage, self._form, self._stop = usage, form, StopFilter(form.stops)
+    def __init__(self, form: ReplyForm) -> None:
+        self._form, self._stop = form, StopFilter(form.stops)
         self._board, self._final = Board(), FinalText()
-        self._id, self._model = f"chatcmpl-{running_session.id}", model
-        self._created = int(running_session.session.opening.at.timestamp())
 
-    def opening(self) -> bytes:
-        """Write the first chunk."""
-        return self._chunk({"role": "assistant", "content": ""})
-
-    def frame(self, message: StreamMessage) -> bytes:
-        """Write the chunks of an event: progress, text, or nothing."""
-        chunks = []
+    def take(self, event: e.Event) -> tuple[str, str]:
+        """Return the line of an event, and the text that it brings; both may be empty."""
+        line = ""
         if self._form.narration:
-            self._board = self._board.apply_event(message.event)
-            if line := self._board.line:
-                chunks.append(self._chunk({"reasoning_content": f"{line}\n"}))
-        if text := self._next_text(message.event):
-            chunks.append(self._chunk({"content": text}))
-        return b"".join(chunks)
-
-    def _next_text(self, event: e.Event) -> str:
+            self._board = self._board.apply_event(event)
+            line = self._board.line
         if isinstance(event, e.SynthesisDone):
-            return self._join(*self._final.end(event.text))
-        return self._join(*self._final.take(event))
+            return line, self._join(*self._final.end(event.text))
+        return line, self._join(*self._final.take(event))
+
+    def end(self, session: Session) -> str:
+        """Return what is left of the text, and the paragraphs below it."""
+        rest = self._join(*self._final.end(session.text or ""), last=True)
+        return rest + self._form.footer.of(session)
 
     def _join(self, piece: str, void: str, *, last: bool = False) -> str:
         if void:
             self._stop.restart()
         text = self._stop.feed(piece, last=last)
         return f"\n\n{void}\n\n{text}" if void else text
-
-    def ending(self, running_session: RunningSession) -> bytes:
-        """Write the last chunks, or an error."""
-        reason = refusal(running_session)
-        if reason is not None:
-            return _data(error_object(reason.status, reason.message, reason.code))
-        session = running_session.session
-        rest = self._join(*self._final.end(session.text or ""), last=True)
-        last = rest + self._form.footer.of(session)
-        chunks = [self._chunk({"content": last})] if last else []
-        reply = council_reply(running_session, self._form.ignored)
-        chunks.append(self._chunk({}, finish_reason(session), reply))
-        if self._usage:
-            chunks.append(_data({**self._make(), "usage": usage_of(session)}))
-        return b"".join((*chunks, DONE))
-
-    def _chunk(
-        self, delta: Delta, finish: FinishReason | None = None, reply: CouncilReply | None = None
-    ) -> bytes:
-        choice: ChunkChoice = {
-            "index": 0,
-            "delta": delta,
-            "finish_reason": finish,
-            "logprobs": None,
-        }
-        chunk = self._make(choice)
-        if self._usage:
-            chunk["usage"] = None
-        if reply is not None:
-            chunk["witan"] = reply
-        return _data(chunk)
-
-    def _make(self, *choices: ChunkChoice) -> CompletionChunk:
-        return {
-            "id": self._id,
-            "object": "chat.completion.chunk",
-            "created": self._created,
-            "model": self._model,
-            "choices": [*choices],
-        }
-
-
-def _data(value: object) -> bytes:
-    return f"data: {to_json(value)}\n\n".encode()

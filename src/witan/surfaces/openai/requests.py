@@ -1,8 +1,10 @@
 """Requests of OpenAI's protocol, as questions to a council."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import (
@@ -18,9 +20,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from witan.deliberation.ports import Message
+from witan.deliberation.ports import Message, Seat
 from witan.deliberation.structure import check_schema
-from witan.errors import InvalidParameter
+from witan.errors import InvalidParameter, UnknownName
 from witan.service.council_names import CouncilModel
 from witan.service.council_settings import CouncilSettings
 from witan.service.parameters import Doc
@@ -32,14 +34,17 @@ from witan.service.requests import (
     QuestionRequest,
     Turn,
 )
+from witan.service.sessions import CouncilProfile
 from witan.service.stored_sessions import Name, Text
 
-TEXT_PARTS = {"text": "text", "input_text": "text", "refusal": "refusal"}
+TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Kind of a part to the field with its text."""
 
 CALLS_NOTHING = (
     "the council calls no tools and no functions; leave this out, or send tool_choice: none"
 )
+
+NO_ODDS = "a text of several models has no probabilities of tokens; leave this out"
 
 IMAGES = ("image_url", "input_image")
 
@@ -78,7 +83,7 @@ class ContentPart(TypedDict):
         Its text.
     """
 
-    type: Literal["text", "input_text", "refusal"]
+    type: Literal["text", "input_text", "output_text", "refusal"]
     text: NotRequired[str]
     refusal: NotRequired[str]
 
@@ -205,13 +210,151 @@ class CouncilBody(CouncilRequest):
     options: Options = field(default_factory=CouncilSettings)
 
 
-class ChatBody(BaseModel):
+class FusionPlugin(BaseModel):
+    """OpenRouter's plugin `fusion`, over the configured seats.
+
+    A model is the name of a seat, or its model as `provider/model`.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+
+    id: Annotated[Any, _only(Literal["fusion"])]
+    enabled: bool = True
+    analysis_models: Annotated[
+        list[Name] | None, Field(min_length=1, max_length=8, description="The members.")
+    ] = None
+    model: Annotated[Name | None, Field(description="The chairman.")] = None
+    max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
+    preset: Annotated[Any, _only(None)] = None
+    tools: Annotated[Any, _only(Annotated[list[str], Field(max_length=0)] | None)] = None
+
+    @field_validator("id")
+    @classmethod
+    def _known(cls, name: object) -> object:
+        return _check(name, name == "fusion", "is to be fusion: the council has no other plugin")
+
+    @field_validator("preset")
+    @classmethod
+    def _no_preset(cls, preset: object) -> object:
+        words = "the council knows no presets; name configured models in analysis_models"
+        return _check(preset, preset is None, words)
+
+    @field_validator("tools")
+    @classmethod
+    def _no_tools(cls, tools: object) -> object:
+        return _check(tools, not tools, "members have no tools; leave this out")
+
+
+class CouncilCallBody(BaseModel):
+    """What both protocols, chat completions and responses, say of a council and its reply."""
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+
+    model: Annotated[Name, Field(description="One of those that `/v1/models` lists.")]
+    stream: bool | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
+    store: Annotated[
+        bool | None,
+        Field(description="False: the session is not recorded, and gone once it has ended."),
+    ] = None
+    tool_choice: ToolChoice = None
+    tools: Tools = None
+    plugins: Annotated[list[FusionPlugin] | None, Field(max_length=1)] = None
+    witan: Annotated[
+        CouncilBody, Field(description="Counts before what the name of the model says.")
+    ] = CouncilBody()
+
+    @field_validator("tools")
+    @classmethod
+    def _no_tools(cls, tools: object, info: ValidationInfo) -> object:
+        return _check(tools, not tools or info.data.get("tool_choice") == "none", CALLS_NOTHING)
+
+    @property
+    def turns(self) -> list[MessageBody]:
+        """The conversation, the question within it."""
+        raise NotImplementedError
+
+    @property
+    def json_schema(self) -> str | None:
+        """The JSON Schema of the final answer as text; None: it is prose."""
+        raise NotImplementedError
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of every reply; None: as it is configured."""
+        raise NotImplementedError
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Texts that a final answer in prose ends before."""
+        return ()
+
+    @property
+    def ignored_parameters(self) -> list[str]:
+        """Parameters of the request that have no effect on a council."""
+        plugins = [plugin for plugin in self.plugins or () if plugin.enabled]
+        within = {f"plugins.{name}" for plugin in plugins for name in _extra(plugin)}
+        return sorted(_extra(self) | within)
+
+    @property
+    def fusion(self) -> FusionPlugin:
+        """What the plugin says; without one, or where it is switched off, nothing."""
+        plugins = [plugin for plugin in self.plugins or () if plugin.enabled]
+        return plugins[0] if plugins else FusionPlugin(id="fusion")
+
+    def narrates(self, default: bool | None) -> bool:
+        """Return true if the reply says what the council does.
+
+        Parameters
+        ----------
+        default
+            The setting of the server, which the request overrules; None: there is none.
+        """
+        prose = self.json_schema is None
+        wishes = (self.witan.narration, default, self.stream is True and prose)
+        return next(wish for wish in wishes if wish is not None)
+
+    def question_for(
+        self, model: CouncilModel, profiles: Mapping[str, CouncilProfile]
+    ) -> QuestionRequest:
+        """Return the request as a service takes it."""
+        council, fusion = self.witan, self.fusion
+        profile = council.profile or model.profile
+        find = partial(_find_seats, profiles.get(profile))
+        seed = self.seed if council.seed is None else council.seed
+        most = fusion.max_completion_tokens if self.most_tokens is None else self.most_tokens
+        limit = {} if most is None else {"max_tokens": most}
+        form = {} if self.json_schema is None else {"json_schema": self.json_schema}
+        options = {**model.options, **limit, **form, **council.options.values_given()}
+        question, conversation = self._split_question()
+        return QuestionRequest(
+            question,
+            conversation=tuple(Turn(turn.role, turn.text) for turn in conversation),
+            files=council.files,
+            category=council.category,
+            profile=profile,
+            members=council.members or find(fusion.analysis_models or (), chairs=False),
+            jury=council.jury,
+            chairman=council.chairman or find([fusion.model] if fusion.model else (), chairs=True),
+            seed=seed,
+            options=CouncilSettings(**options),
+        )
+
+    def _split_question(self) -> tuple[str, tuple[Message, ...]]:
+        """Split off the last message of the user.
+
+        What follows the question, such as the result of a tool, was found on its behalf.
+        """
+        turns = self.turns
+        last = max(i for i, message in enumerate(turns) if message.role == "user")
+        before = turns[:last] + turns[last + 1 :]
+        return turns[last].content, tuple(_turns(before))
+
+
+class ChatBody(CouncilCallBody):
     """A request for a chat completion, with `witan` beside it."""
 
     model_config = ConfigDict(
-        extra="allow",
-        strict=True,
-        allow_inf_nan=False,
         json_schema_extra={
             "examples": [
                 {
@@ -226,53 +369,40 @@ class ChatBody(BaseModel):
         },
     )
 
-    model: Annotated[Name, Field(description="One of those that `/v1/models` lists.")]
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=1_000)]
-    stream: bool | None = None
     stream_options: StreamOptionsBody | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     max_tokens: Annotated[
         int | None, Field(ge=1, description="The most tokens of every reply, reviews included.")
     ] = None
-    seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
     n: Annotated[Any, _only(Literal[1] | None)] = None
     stop: Annotated[
         Stops | None,
         Field(description="End the final answer before any of these; JSON is not cut."),
     ] = None
-    tool_choice: ToolChoice = None
     function_call: ToolChoice = None
-    tools: Tools = None
     functions: Tools = None
     response_format: Annotated[
         ResponseFormat | None, Field(description="Have the chairman write JSON, and check it.")
     ] = None
     modalities: Annotated[Any, _only(list[Literal["text"]] | None)] = None
     logprobs: Annotated[Any, _only(Literal[False] | None)] = None
-    witan: Annotated[
-        CouncilBody, Field(description="Counts before what the name of the model says.")
-    ] = CouncilBody()
 
     @field_validator("n")
     @classmethod
     def _one(cls, n: object) -> object:
         return _check(n, n in (None, 1), "the council gives one text; ask once for each, or n = 1")
 
-    @field_validator("tools", "functions")
+    @field_validator("functions")
     @classmethod
-    def _no_tools(cls, tools: object, info: ValidationInfo) -> object:
-        choice = info.data.get("tool_choice" if info.field_name == "tools" else "function_call")
-        return _check(tools, not tools or choice == "none", CALLS_NOTHING)
+    def _no_functions(cls, functions: object, info: ValidationInfo) -> object:
+        choice = info.data.get("function_call")
+        return _check(functions, not functions or choice == "none", CALLS_NOTHING)
 
     @field_validator("response_format")
     @classmethod
     def _meetable(cls, form: ResponseFormat | None) -> ResponseFormat | None:
-        try:
-            if (schema := schema_of(form)) is not None:
-                check_schema(schema)
-        except InvalidParameter as error:
-            words = "is to hold {expected}"
-            raise PydanticCustomError("no_schema", words, {"expected": error.expected}) from None
+        _check_schema(schema_of(form))
         return form
 
     @field_validator("modalities")
@@ -283,86 +413,299 @@ class ChatBody(BaseModel):
     @field_validator("logprobs")
     @classmethod
     def _no_odds(cls, logprobs: object) -> object:
-        words = "a text of several models has no probabilities of tokens; leave this out"
-        return _check(logprobs, not logprobs, words)
+        return _check(logprobs, not logprobs, NO_ODDS)
 
     @field_validator("messages")
     @classmethod
     def _holding_a_question(cls, messages: list[MessageBody]) -> list[MessageBody]:
-        if all(message.role != "user" for message in messages):
-            raise PydanticCustomError("no_question", "hold no message of the user: ask something")
-        if messages[-1].role == "assistant":
-            words = "end with a text of the assistant; the last one is to be the user's"
-            raise PydanticCustomError("no_question", words)
-        return messages
+        return _check_question(messages)
 
     @property
-    def ignored_parameters(self) -> list[str]:
-        """Parameters of the request that have no effect on a council."""
-        extra = {name for name, value in (self.model_extra or {}).items() if value is not None}
-        return sorted(extra | ({"stop"} if self.stop and self.wants_json else set()))
+    def turns(self) -> list[MessageBody]:
+        """The conversation, the question within it."""
+        return self.messages
 
     @property
-    def wants_json(self) -> bool:
-        """True if the final answer is to be JSON."""
-        return schema_of(self.response_format) is not None
+    def json_schema(self) -> str | None:
+        """The JSON Schema of the final answer as text; None: it is prose."""
+        return schema_of(self.response_format)
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of every reply; None: as it is configured."""
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
 
     @property
     def stops(self) -> tuple[str, ...]:
         """Texts that a final answer in prose ends before."""
-        return () if self.wants_json else tuple(filter(None, self.stop or ()))
+        return () if self.json_schema is not None else tuple(filter(None, self.stop or ()))
 
-    def narrates(self, default: bool | None) -> bool:
-        """Return true if the reply says what the council does.
+    @property
+    def ignored_parameters(self) -> list[str]:
+        """Parameters of the request that have no effect on a council."""
+        uncut = {"stop"} if self.stop and self.json_schema is not None else set[str]()
+        return sorted({*super().ignored_parameters, *uncut})
 
-        Parameters
-        ----------
-        default
-            The setting of the server, which the request overrules; None: there is none.
-        """
-        wishes = (self.witan.narration, default, self.stream is True and not self.wants_json)
-        return next(wish for wish in wishes if wish is not None)
 
-    def question_for(self, model: CouncilModel) -> QuestionRequest:
-        """Return the request as a service takes it."""
-        council = self.witan
-        profile = council.profile or model.profile
-        seed = self.seed if council.seed is None else council.seed
-        most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
-        limit = {} if most is None else {"max_tokens": most}
-        schema = schema_of(self.response_format)
-        form = {} if schema is None else {"json_schema": schema}
-        options = {**model.options, **limit, **form, **council.options.values_given()}
-        question, conversation = self._split_question()
-        return QuestionRequest(
-            question,
-            conversation=tuple(Turn(turn.role, turn.text) for turn in conversation),
-            files=council.files,
-            category=council.category,
-            profile=profile,
-            members=council.members,
-            jury=council.jury,
-            chairman=council.chairman,
-            seed=seed,
-            options=CouncilSettings(**options),
-        )
+class TextFormat(TypedDict):
+    """The form of the final answer.
 
-    def _split_question(self) -> tuple[str, tuple[Message, ...]]:
-        """Split off the last message of the user.
+    Parameters
+    ----------
+    type
+        Prose, any JSON object, or JSON that satisfies a schema.
+    schema
+        The schema; unless given, any JSON object will do.
+    """
 
-        What follows the question, such as the result of a tool, was found on its behalf.
-        """
-        last = max(i for i, message in enumerate(self.messages) if message.role == "user")
-        before = self.messages[:last] + self.messages[last + 1 :]
-        return self.messages[last].content, tuple(_turns(before))
+    type: Literal["text", "json_object", "json_schema"]
+    schema: NotRequired[dict[str, Any] | None]
+
+
+class TextBody(_Lenient):
+    """How the final answer is written."""
+
+    format: TextFormat | None = None
+    verbosity: str | None = None
+
+
+class InputItem(TypedDict):
+    """A message, or the call of a function and its result; reasoning is passed over.
+
+    Parameters
+    ----------
+    type
+        Its kind; unless given, a message.
+    role, content
+        Of a message.
+    call_id, name, arguments, output
+        Of a call, and of its result.
+    """
+
+    type: NotRequired[Literal["message", "function_call", "function_call_output", "reasoning"]]
+    role: NotRequired[Literal["system", "developer", "user", "assistant"]]
+    content: NotRequired[str | list[ContentPart] | None]
+    call_id: NotRequired[str]
+    name: NotRequired[str]
+    arguments: NotRequired[str]
+    output: NotRequired[str | list[ContentPart]]
+
+
+def _read_items(value: object) -> object:
+    """Read the items of an input as messages; a text is one of the user."""
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    if not isinstance(value, list):
+        raise PydanticCustomError("not_taken", "is to be text, or a list of messages")
+    return [_read_item(item) for item in value if _kind_of(item) != "reasoning"]
+
+
+def _kind_of(item: object) -> object:
+    return item.get("type") or "message" if isinstance(item, dict) else None
+
+
+def _read_item(item: Any) -> object:
+    match _kind_of(item):
+        case None | "message":
+            return item
+        case "function_call":
+            function = {key: item[key] for key in ("name", "arguments") if key in item}
+            call = {"id": item.get("call_id", ""), "function": function}
+            return {"role": "assistant", "tool_calls": [call]}
+        case "function_call_output":
+            call_id = item.get("call_id")
+            return {"role": "tool", "tool_call_id": call_id, "content": item.get("output")}
+        case "item_reference":
+            words = "refers to an item by its id; send the item, or previous_response_id"
+            raise PydanticCustomError("not_taken", words)
+        case kind:
+            words = "holds an item of the type {kind}; the council reads messages"
+            raise PydanticCustomError("not_taken", words, {"kind": repr(kind)})
+
+
+RESPONSE_ID = "resp_"
+"""What the name of a session has before it as the id of a response."""
+
+REFUSALS: Mapping[str, str] = MappingProxyType(
+    {
+        "background": "a response ends with its request; POST /api/sessions goes on without one",
+        "conversation": "the server keeps no conversations; send previous_response_id",
+        "prompt": "the server keeps no prompts; send its text as instructions and input",
+        "context_management": "a conversation is never shortened; leave this out",
+        "moderation": "the council moderates nothing; leave this out",
+        "top_logprobs": NO_ODDS,
+    }
+)
+"""Parameters of a response that would change what comes back, and why they cannot."""
+
+Unsupported = Annotated[Any, WithJsonSchema({"type": ["null"]})]
+
+
+class ResponseBody(CouncilCallBody):
+    """A request for a response, with `witan` beside it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "witan/demo",
+                    "input": "Is a hash map faster than a sorted array?",
+                    "instructions": "Answer in one sentence.",
+                    "witan": {"category": "coding"},
+                }
+            ]
+        },
+    )
+
+    input: Annotated[
+        list[MessageBody],
+        Field(min_length=1, max_length=1_000),
+        BeforeValidator(_read_items, json_schema_input_type=str | list[InputItem]),
+    ]
+    instructions: Annotated[
+        Text | None,
+        Field(description="The system message; it replaces that of the response before."),
+    ] = None
+    max_output_tokens: Annotated[
+        int | None, Field(ge=1, description="The most tokens of every reply, reviews included.")
+    ] = None
+    previous_response_id: Annotated[
+        Name | None, Field(description="Go on from the final answer of this response.")
+    ] = None
+    text: Annotated[
+        TextBody | None, Field(description="Have the chairman write JSON, and check it.")
+    ] = None
+    background: Unsupported = None
+    conversation: Unsupported = None
+    prompt: Unsupported = None
+    context_management: Unsupported = None
+    moderation: Unsupported = None
+    top_logprobs: Unsupported = None
+
+    @field_validator(*REFUSALS)
+    @classmethod
+    def _refuse(cls, value: object, info: ValidationInfo) -> object:
+        return _check(value, not value, REFUSALS[info.field_name or ""])
+
+    @field_validator("input")
+    @classmethod
+    def _holding_a_question(cls, messages: list[MessageBody]) -> list[MessageBody]:
+        return _check_question(messages)
+
+    @field_validator("text")
+    @classmethod
+    def _meetable(cls, text: TextBody | None) -> TextBody | None:
+        _check_schema(_schema_of_text(text))
+        return text
+
+    @property
+    def turns(self) -> list[MessageBody]:
+        """The conversation, the question within it."""
+        if not self.instructions:
+            return self.input
+        return [MessageBody(role="system", content=self.instructions), *self.input]
+
+    @property
+    def json_schema(self) -> str | None:
+        """The JSON Schema of the final answer as text; None: it is prose."""
+        return _schema_of_text(self.text)
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of every reply; None: as it is configured."""
+        return self.max_output_tokens
+
+    @property
+    def ignored_parameters(self) -> list[str]:
+        """Parameters of the request that have no effect on a council."""
+        verbose = self.text is not None and self.text.verbosity is not None
+        return sorted([*super().ignored_parameters, *(["text.verbosity"] if verbose else [])])
+
+    def continue_conversation(
+        self, before: Sequence[Message], question: QuestionRequest
+    ) -> QuestionRequest:
+        """Put the conversation of the previous response before the question's own."""
+        earlier = [Turn(message.role, message.text) for message in before]
+        own = [*question.conversation]
+        if self.instructions:
+            earlier = earlier[1:] if earlier[:1] and earlier[0].role == "system" else earlier
+            earlier.insert(0, own.pop(0))
+        return replace(question, conversation=(*earlier, *own))
+
+
+def _schema_of_text(text: TextBody | None) -> str | None:
+    if text is None or text.format is None or text.format["type"] == "text":
+        return None
+    return _schema_text(text.format.get("schema"))
 
 
 def schema_of(form: ResponseFormat | None) -> str | None:
     """Return the JSON Schema of a reply as text; None: it is prose."""
     if form is None or form["type"] == "text":
         return None
-    schema = (form.get("json_schema") or {}).get("schema")
+    return _schema_text((form.get("json_schema") or {}).get("schema"))
+
+
+def _schema_text(schema: Mapping[str, Any] | None) -> str:
     return ANY_OBJECT if schema is None else json.dumps(schema, ensure_ascii=False)
+
+
+def _check_schema(schema: str | None) -> None:
+    try:
+        if schema is not None:
+            check_schema(schema)
+    except InvalidParameter as error:
+        words = "is to hold {expected}"
+        raise PydanticCustomError("no_schema", words, {"expected": error.expected}) from None
+
+
+def _check_question(messages: list[MessageBody]) -> list[MessageBody]:
+    if all(message.role != "user" for message in messages):
+        raise PydanticCustomError("no_question", "hold no message of the user: ask something")
+    if messages[-1].role == "assistant":
+        words = "end with a text of the assistant; the last one is to be the user's"
+        raise PydanticCustomError("no_question", words)
+    return messages
+
+
+def _extra(body: BaseModel) -> set[str]:
+    return {name for name, value in (body.model_extra or {}).items() if value is not None}
+
+
+def _find_seats(
+    profile: CouncilProfile | None, models: Sequence[str], *, chairs: bool
+) -> tuple[str, ...]:
+    """Name the seat of each model; a model with several seats takes the next one each time.
+
+    Parameters
+    ----------
+    chairs
+        Whether chairmen count, and first.
+
+    Raises
+    ------
+    UnknownName
+        If no seat of the profile has a model. A profile that cannot be seated says so itself.
+    """
+    if profile is None or profile.problem is not None:
+        return ()
+    chairmen = profile.chairmen if chairs else ()
+    seats = {seat.name: seat for seat in (*chairmen, *profile.seats, *profile.jury)}
+    result: list[str] = []
+    for model in models:
+        names = [name for name, seat in seats.items() if model in (name, _slug_of(seat))]
+        if not names:
+            raise UnknownName("seat", model, seats)
+        result.append(next((name for name in names if name not in result), names[0]))
+    return tuple(dict.fromkeys(result))
+
+
+def _slug_of(seat: Seat) -> str:
+    """Write the model of a seat as ``provider/model``."""
+    provider, _, model = seat.source.partition(":")
+    if "#" in model and provider in ("http", "https"):
+        return model.rpartition("#")[2]
+    return model if "/" in model else f"{provider}/{model}"
 
 
 def _check(value: object, is_valid: bool, words: str) -> object:

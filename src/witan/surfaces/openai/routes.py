@@ -1,31 +1,40 @@
-"""Councils as models of OpenAI's protocol: ``/v1/models`` and ``/v1/chat/completions``."""
+"""Councils as models of OpenAI's protocol: models, chat completions and responses."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from typing import Annotated, Literal
 
 import anyio
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
+from witan.deliberation.session import Session
 from witan.errors import UnknownName
+from witan.service.catalogue import redact
 from witan.service.council_names import NAME, CouncilModel, name_councils
 from witan.service.sessions import DEMO, CouncilProfile, RunningSession, Service
+from witan.service.stored_sessions import check_continued
 from witan.surfaces.http.endpoints import TOKEN, ClientOf, Hops, ServiceOf, reply
 from witan.surfaces.http.events import check_room, frames, stream_admitted
 from witan.surfaces.http.openapi import Responses, event_stream, openai_error_responses
+from witan.surfaces.openai.chat import ChatFrames, Completion, completion
 from witan.surfaces.openai.errors import openai_problem
-from witan.surfaces.openai.replies import (
-    Completion,
-    Frames,
-    ReplyForm,
-    completion,
-    refusal,
-    trust_headers,
+from witan.surfaces.openai.replies import ReplyForm, refusal, trust_headers
+from witan.surfaces.openai.requests import (
+    RESPONSE_ID,
+    ChatBody,
+    CouncilCallBody,
+    ResponseBody,
 )
-from witan.surfaces.openai.requests import ChatBody
+from witan.surfaces.openai.responses import (
+    ResponseDeletion,
+    ResponseFrames,
+    ResponseObject,
+    past_response,
+    response_of,
+)
 from witan.surfaces.report.session import ReplyFooter
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"], dependencies=[Depends(TOKEN)])
@@ -129,26 +138,188 @@ async def complete(
     Streamed, what the council does comes as `reasoning_content`, then the final answer as it is
     written. Who goes away before the end breaks the session off.
     """
-    question = body.question_for(find_model(service, body.model))
+    question = body.question_for(find_model(service, body.model), service.profiles)
     if body.stream:
         check_room(request)
-    running_session = await service.ask(question, client, hops)
+    store = body.store is not False
+    running_session = await service.ask(question, client, hops, store=store)
+    form = _form(request, body, store=store)
     if body.stream:
-        return _StreamResponse(
-            stream_admitted(request, _chunks(request, running_session, body)), running_session
-        )
-    await _wait_for_end(request, running_session)
-    reason = refusal(running_session)
-    if reason is not None:
-        return openai_problem(reason.status, reason.message, code=reason.code)
-    whole = completion(running_session, body.model, _form(request, body))
-    return reply(whole, headers=trust_headers(running_session.session))
+        options = body.stream_options
+        usage = options is not None and options.include_usage is True
+        chunks = ChatFrames(running_session, body.model, form, usage=usage)
+        return _stream(request, running_session, chunks)
+    return await _reply_whole(
+        request, running_session, lambda: completion(running_session, body.model, form)
+    )
 
 
-def _form(request: Request, body: ChatBody) -> ReplyForm:
+RESPONSE: Responses = {
+    200: {
+        "model": ResponseObject,
+        "description": "The final answer, whole; or, with `stream`, what happens as it happens.",
+        "content": event_stream(
+            "ResponseEvent",
+            example={
+                "event": "response.output_text.delta",
+                "data": '{"type": "response.output_text.delta", "sequence_number": 31, '
+                '"item_id": "msg_1", "output_index": 1, "content_index": 0, "delta": "No: ", '
+                '"logprobs": []}',
+            },
+        ),
+    },
+    **ERRORS,
+    **openai_error_responses(402, 404, 409, 422, 502),
+}
+
+ONE_RESPONSE: Responses = {
+    200: {"model": ResponseObject},
+    **ERRORS,
+    **openai_error_responses(404, 422),
+}
+
+ResponseName = Annotated[
+    str, Path(openapi_examples={"a response": {"value": "resp_20261122-043640-acfc3ee97f"}})
+]
+
+
+@router.post(
+    "/responses",
+    operation_id="respond",
+    summary="Ask the council as OpenAI clients ask for a response",
+    responses=RESPONSE,
+)
+async def respond(
+    request: Request, body: ResponseBody, service: ServiceOf, client: ClientOf, hops: Hops
+) -> Response:
+    """Put the last message of the input to the council.
+
+    Streamed, what the council does comes as the summary of a reasoning item, then the final answer
+    as it is written. Who goes away before the end breaks the session off.
+    """
+    question = body.question_for(find_model(service, body.model), service.profiles)
+    parent = None
+    if body.previous_response_id is not None:
+        parent = await _find_session(service, body.previous_response_id)
+        before = await service.record_at_rest(parent)
+        check_continued(body.previous_response_id, before)
+        question = body.continue_conversation(before.conversation, question)
+    if body.stream:
+        check_room(request)
+    store = body.store is not False
+    running_session = await service.ask(question, client, hops, parent=parent, store=store)
+    form = _form(request, body, store=store)
+    if body.stream:
+        return _stream(request, running_session, ResponseFrames(running_session, body.model, form))
+    return await _reply_whole(
+        request, running_session, lambda: response_of(running_session, body.model, form)
+    )
+
+
+@router.get(
+    "/responses/{response_id}",
+    operation_id="response",
+    summary="A response of the past, or as far as it has come",
+    responses=ONE_RESPONSE,
+)
+async def response(
+    request: Request,
+    response_id: ResponseName,
+    service: ServiceOf,
+    stream: Annotated[Literal[False], Query(description="A response is retrieved whole.")] = False,  # noqa: ARG001 - refused where it is true
+) -> Response:
+    """Show a session as a response; its name is that of the response without ``resp_``."""
+    return reply(await _load_response(request, service, response_id))
+
+
+@router.post(
+    "/responses/{response_id}/cancel",
+    operation_id="cancel_response",
+    summary="Cancel a response that is under way",
+    responses=ONE_RESPONSE,
+)
+async def cancel_response(
+    request: Request, response_id: ResponseName, service: ServiceOf
+) -> Response:
+    """Cancel every call of its session; one that is over stays as it is."""
+    running_session = service.find_running(await _find_session(service, response_id))
+    if running_session is not None:
+        running_session.cancel()
+        await running_session.wait_for_end()
+    return reply(await _load_response(request, service, response_id))
+
+
+@router.delete(
+    "/responses/{response_id}",
+    operation_id="delete_response",
+    summary="Delete a response",
+    responses={
+        200: {"model": ResponseDeletion},
+        **ERRORS,
+        **openai_error_responses(404, 409, 422),
+    },
+)
+async def delete_response(response_id: ResponseName, service: ServiceOf) -> Response:
+    """Delete its session wholly; sessions that go on from it stay."""
+    await service.forget(await _find_session(service, response_id))
+    return reply(ResponseDeletion(id=response_id, object="response", deleted=True))
+
+
+async def _find_session(service: Service, response_id: str) -> str:
+    """Find the session of a response, by its whole name.
+
+    Raises
+    ------
+    UnknownName
+        If there is none.
+    """
+    name = response_id.removeprefix(RESPONSE_ID)
+    with suppress(UnknownName):
+        if name != response_id and await service.resolve_session(name) == name:
+            return name
+    raise UnknownName("response", response_id, ())
+
+
+async def _load_response(request: Request, service: Service, response_id: str) -> ResponseObject:
+    name = await _find_session(service, response_id)
+    record, running_session = await service.record(name), service.find_running(name)
+    return past_response(
+        redact(record),
+        _name_model(service, record),
+        ReplyForm(ReplyFooter(), request.app.state.settings.narration is True),
+        under_way=running_session is not None and running_session.under_way,
+        problem=None if running_session is None else running_session.problem,
+    )
+
+
+def _name_model(service: Service, session: Session) -> str:
+    """Name the model whose seats a session has; requests that choose seats have the first."""
+    opened = session.opening
+    seats = [(seat.name, seat.source) for seat in opened.seats]
+    for model in _askable(service):
+        profile = service.profiles[model.profile]
+        mode = None if profile.procedure is None else profile.procedure.mode
+        same = [(seat.name, seat.source) for seat in profile.seats] == seats
+        if same and model.options.get("mode", mode) == opened.procedure.mode:
+            return model.name
+    return NAME
+
+
+def _form(request: Request, body: CouncilCallBody, *, store: bool) -> ReplyForm:
     footer = ReplyFooter(body.witan.mark, body.witan.legend)
     narration = body.narrates(request.app.state.settings.narration)
-    return ReplyForm(footer, narration, body.stops, body.ignored_parameters)
+    return ReplyForm(footer, narration, body.stops, body.ignored_parameters, store)
+
+
+async def _reply_whole(
+    request: Request, running_session: RunningSession, write: Callable[[], object]
+) -> Response:
+    """Reply once a session has ended, or say why it has no text."""
+    await _wait_for_end(request, running_session)
+    reason = refusal(running_session.session, running_session.failure)
+    if reason is not None:
+        return openai_problem(reason.status, reason.message, code=reason.code)
+    return reply(write(), headers=trust_headers(running_session.session))
 
 
 async def _wait_for_end(request: Request, running_session: RunningSession) -> None:
@@ -165,12 +336,16 @@ async def _wait_for_end(request: Request, running_session: RunningSession) -> No
         group.cancel_scope.cancel()
 
 
+def _stream(
+    request: Request, running_session: RunningSession, chunks: ChatFrames | ResponseFrames
+) -> Response:
+    stream = stream_admitted(request, _chunks(request, running_session, chunks))
+    return _StreamResponse(stream, running_session)
+
+
 async def _chunks(
-    request: Request, running_session: RunningSession, body: ChatBody
+    request: Request, running_session: RunningSession, chunks: ChatFrames | ResponseFrames
 ) -> AsyncGenerator[bytes, None]:
-    options = body.stream_options
-    usage = options is not None and options.include_usage is True
-    chunks = Frames(running_session, body.model, _form(request, body), usage=usage)
     yield chunks.opening()
     heartbeat: float = request.app.state.settings.heartbeat_seconds
     async with aclosing(

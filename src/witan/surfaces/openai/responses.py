@@ -1,0 +1,578 @@
+"""Sessions as responses of OpenAI's protocol, whole or as typed events."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from witan.deliberation.session import Session
+from witan.service.json_output import to_json
+from witan.service.sessions import RunningSession, StreamMessage
+from witan.surfaces.live_board import progress_lines
+from witan.surfaces.openai.replies import (
+    CouncilReply,
+    ReplyForm,
+    ReplyStream,
+    council_reply,
+    refusal,
+)
+from witan.surfaces.openai.requests import ANY_OBJECT, RESPONSE_ID
+
+ResponseStatus = Literal["completed", "incomplete", "failed", "cancelled", "in_progress"]
+
+ItemStatus = Literal["completed", "incomplete", "in_progress"]
+
+
+class OutputPart(TypedDict):
+    """A text of an item.
+
+    Parameters
+    ----------
+    type
+        ``output_text``: of the final answer; ``summary_text``: of what the council did.
+    text
+        The text.
+    annotations, logprobs
+        Of the final answer; always empty.
+    """
+
+    type: Literal["output_text", "summary_text"]
+    text: str
+    annotations: NotRequired[list[str]]
+    logprobs: NotRequired[list[str]]
+
+
+class OutputItem(TypedDict):
+    """An item of a response: what the council did, or its final answer.
+
+    Parameters
+    ----------
+    id
+        Its name.
+    type
+        ``reasoning``: what the council did; ``message``: the final answer.
+    status
+        Whether it is whole.
+    role, content
+        Of the final answer.
+    summary
+        What the council did, a line each, where the request wants it.
+    """
+
+    id: str
+    type: Literal["reasoning", "message"]
+    status: ItemStatus
+    role: NotRequired[Literal["assistant"]]
+    content: NotRequired[list[OutputPart]]
+    summary: NotRequired[list[OutputPart]]
+
+
+class CachedTokens(TypedDict):
+    """Tokens read from a cache; the protocol wants them, and nobody counts them.
+
+    Parameters
+    ----------
+    cached_tokens, cache_write_tokens
+        Always 0.
+    """
+
+    cached_tokens: Literal[0]
+    cache_write_tokens: Literal[0]
+
+
+class ReasoningTokens(TypedDict):
+    """Tokens of reasoning; the protocol wants them, and nobody counts them.
+
+    Parameters
+    ----------
+    reasoning_tokens
+        Always 0.
+    """
+
+    reasoning_tokens: Literal[0]
+
+
+class ResponseUsage(TypedDict):
+    """The tokens of all calls of a session.
+
+    Parameters
+    ----------
+    input_tokens, output_tokens, total_tokens
+        Read, written, and both.
+    input_tokens_details, output_tokens_details
+        Not counted apart.
+    cost
+        US dollars, where they are known.
+    """
+
+    input_tokens: int
+    input_tokens_details: CachedTokens
+    output_tokens: int
+    output_tokens_details: ReasoningTokens
+    total_tokens: int
+    cost: NotRequired[float]
+
+
+class ResponseFailure(TypedDict):
+    """The reason why a response has no text.
+
+    Parameters
+    ----------
+    code
+        Always ``server_error``.
+    message
+        What happened, and what to do.
+    """
+
+    code: Literal["server_error"]
+    message: str
+
+
+class IncompleteDetails(TypedDict):
+    """The reason why a text was cut.
+
+    Parameters
+    ----------
+    reason
+        Always ``max_output_tokens``.
+    """
+
+    reason: Literal["max_output_tokens"]
+
+
+class ResponseFormatObject(TypedDict):
+    """The form of the final answer.
+
+    Parameters
+    ----------
+    type
+        Prose, any JSON object, or JSON that satisfies a schema.
+    name
+        Of a schema; always ``final_answer``.
+    schema
+        The schema.
+    """
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: NotRequired[str]
+    schema: NotRequired[Mapping[str, Any]]
+
+
+class ResponseText(TypedDict):
+    """How the final answer is written.
+
+    Parameters
+    ----------
+    format
+        Its form.
+    """
+
+    format: ResponseFormatObject
+
+
+class ResponseObject(TypedDict):
+    """A response.
+
+    Parameters
+    ----------
+    id, created_at, completed_at, model
+        Its name, when the session was opened, when it ended, and the council.
+    object
+        Always ``response``.
+    status
+        ``cancelled``: the session was interrupted, and can be resumed.
+    error
+        Why there is no text; null: there is one, or not yet.
+    incomplete_details
+        Why the text was cut; null: it was not.
+    output
+        What the council did, where the request wants it, and the final answer.
+    instructions
+        The system message at the beginning of the conversation.
+    previous_response_id
+        The response that it goes on from.
+    max_output_tokens
+        The most tokens of every reply.
+    text
+        The form of the final answer.
+    usage
+        The tokens of all calls; null: not known.
+    store
+        Whether it can be retrieved.
+    tools, tool_choice, parallel_tool_calls
+        None: the council calls nothing.
+    temperature, top_p
+        Always null: they are configured for each member.
+    metadata
+        Always empty.
+    witan
+        The session behind it, once it has ended.
+    """
+
+    id: str
+    object: Literal["response"]
+    created_at: float
+    completed_at: float | None
+    model: str
+    status: ResponseStatus
+    error: ResponseFailure | None
+    incomplete_details: IncompleteDetails | None
+    output: list[OutputItem]
+    instructions: str | None
+    previous_response_id: str | None
+    max_output_tokens: int
+    text: ResponseText
+    usage: ResponseUsage | None
+    store: bool
+    tools: list[str]
+    tool_choice: Literal["none"]
+    parallel_tool_calls: Literal[False]
+    temperature: None
+    top_p: None
+    metadata: Mapping[str, str]
+    witan: NotRequired[CouncilReply]
+
+
+class ResponseDeletion(TypedDict):
+    """A deleted response.
+
+    Parameters
+    ----------
+    id
+        Its name.
+    object
+        Always ``response``.
+    deleted
+        Always true.
+    """
+
+    id: str
+    object: Literal["response"]
+    deleted: Literal[True]
+
+
+EventType = Literal[
+    "response.created",
+    "response.in_progress",
+    "response.output_item.added",
+    "response.reasoning_summary_part.added",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_summary_text.done",
+    "response.reasoning_summary_part.done",
+    "response.content_part.added",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+]
+
+
+ENDS: Mapping[ResponseStatus, EventType] = {
+    "completed": "response.completed",
+    "incomplete": "response.incomplete",
+    "failed": "response.failed",
+    "cancelled": "response.failed",
+}
+"""Status of a response to the last event of its stream."""
+
+
+class ResponseEvent(TypedDict):
+    """An event of a streamed response.
+
+    Parameters
+    ----------
+    type
+        What happened.
+    sequence_number
+        Its number, from 0.
+    response
+        The response, where it begins or ends.
+    output_index, item_id
+        The item that it is about.
+    item
+        The item, where it begins or ends.
+    content_index, summary_index
+        Always 0: an item has one part.
+    part
+        The part, where it begins or ends.
+    delta
+        The next piece of its text.
+    text
+        The whole text, at its end.
+    logprobs
+        Always empty.
+    """
+
+    type: EventType
+    sequence_number: int
+    response: NotRequired[ResponseObject]
+    output_index: NotRequired[int]
+    item_id: NotRequired[str]
+    item: NotRequired[OutputItem]
+    content_index: NotRequired[int]
+    summary_index: NotRequired[int]
+    part: NotRequired[OutputPart]
+    delta: NotRequired[str]
+    text: NotRequired[str]
+    logprobs: NotRequired[list[str]]
+
+
+def response_of(running_session: RunningSession, model: str, form: ReplyForm) -> ResponseObject:
+    """Return the whole response of a session that runs here, or has run."""
+    return past_response(
+        running_session.session,
+        model,
+        form,
+        under_way=running_session.under_way,
+        problem=running_session.problem,
+    )
+
+
+def past_response(
+    session: Session, model: str, form: ReplyForm, *, under_way: bool, problem: str | None
+) -> ResponseObject:
+    """Return the response of a session of the past, or of one that is under way.
+
+    Parameters
+    ----------
+    problem
+        Why it is not in the history.
+    """
+    if under_way:
+        return open_response(session, model, form)
+    output: list[OutputItem] = []
+    if refusal(session) is None:
+        if form.narration:
+            output.append(_reasoning(session.id, progress_lines(session.events)))
+        output.append(_message(session, form.content(session)))
+    return _end_response(session, model, form, output, problem=problem)
+
+
+def open_response(session: Session, model: str, form: ReplyForm) -> ResponseObject:
+    """Return a response without output, as it is while its session is under way."""
+    opened = session.opening
+    system = next((m.text for m in opened.conversation[:1] if m.role == "system"), None)
+    follows = opened.relation == "continued"
+    return {
+        "id": f"{RESPONSE_ID}{session.id}",
+        "object": "response",
+        "created_at": opened.at.timestamp(),
+        "completed_at": None,
+        "model": model,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "output": [],
+        "instructions": system,
+        "previous_response_id": f"{RESPONSE_ID}{opened.parent}" if follows else None,
+        "max_output_tokens": opened.procedure.limits.max_tokens,
+        "text": {"format": _format(opened.procedure.json_schema)},
+        "usage": None,
+        "store": form.store,
+        "tools": [],
+        "tool_choice": "none",
+        "parallel_tool_calls": False,
+        "temperature": None,
+        "top_p": None,
+        "metadata": {},
+    }
+
+
+def _end_response(
+    session: Session,
+    model: str,
+    form: ReplyForm,
+    output: list[OutputItem],
+    *,
+    problem: str | None,
+    failure: Exception | None = None,
+) -> ResponseObject:
+    """Return the response of a session that is over, with this output."""
+    result, reason = open_response(session, model, form), refusal(session, failure)
+    if reason is not None:
+        result["status"] = "cancelled" if reason.code == "session_interrupted" else "failed"
+        result["error"] = {"code": "server_error", "message": reason.message}
+    elif session.is_cut:
+        result["status"] = "incomplete"
+        result["incomplete_details"] = {"reason": "max_output_tokens"}
+    else:
+        result["status"] = "completed"
+        result["completed_at"] = session.events[-1].at.timestamp()
+    result["output"] = output
+    result["usage"] = _usage(session)
+    result["witan"] = council_reply(session, problem, form.ignored)
+    return result
+
+
+def _format(schema: str | None) -> ResponseFormatObject:
+    if schema is None:
+        return {"type": "text"}
+    if schema == ANY_OBJECT:
+        return {"type": "json_object"}
+    return {"type": "json_schema", "name": "final_answer", "schema": json.loads(schema)}
+
+
+def _usage(session: Session) -> ResponseUsage | None:
+    n_read, n_written = session.usage.input_tokens, session.usage.output_tokens
+    if n_read is None or n_written is None:
+        return None
+    usage: ResponseUsage = {
+        "input_tokens": n_read,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": n_written,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": n_read + n_written,
+    }
+    if (cost := session.cost.total_usd) is not None:
+        usage["cost"] = cost
+    return usage
+
+
+def _reasoning(session: str, text: str, status: ItemStatus = "completed") -> OutputItem:
+    summary: list[OutputPart] = [{"type": "summary_text", "text": text}] if text else []
+    return {"id": f"rs_{session}", "type": "reasoning", "summary": summary, "status": status}
+
+
+def _message(session: Session, text: str) -> OutputItem:
+    status: ItemStatus = "incomplete" if session.is_cut else "completed"
+    return _message_item(session.id, [_text_part(text)], status)
+
+
+def _message_item(session: str, content: list[OutputPart], status: ItemStatus) -> OutputItem:
+    return {
+        "id": f"msg_{session}",
+        "type": "message",
+        "role": "assistant",
+        "content": content,
+        "status": status,
+    }
+
+
+def _text_part(text: str) -> OutputPart:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+class ResponseFrames:
+    """The events of one response, for one reader.
+
+    First the item that says what the council does, if the request wants it; then the final answer.
+    What happens after the final answer has begun is not narrated.
+
+    Parameters
+    ----------
+    model
+        What it was asked for as.
+    """
+
+    def __init__(self, running_session: RunningSession, model: str, form: ReplyForm) -> None:
+        self._form, self._model, self._reply = form, model, ReplyStream(form)
+        self._session, self._id = running_session.session, running_session.id
+        self._n_events = 0
+        self._items: list[OutputItem] = []
+        self._lines: list[str] = []
+        self._pieces: list[str] = []
+
+    def opening(self) -> bytes:
+        """Write the first events."""
+        response = open_response(self._session, self._model, self._form)
+        return b"".join(
+            [
+                self._event("response.created", response=response),
+                self._event("response.in_progress", response=response),
+            ]
+        )
+
+    def frame(self, message: StreamMessage) -> bytes:
+        """Write the events that an event of the session brings: a line, text, or nothing."""
+        line, text = self._reply.take(message.event)
+        events = self._narrate(f"{line}\n") if line and not self._pieces else []
+        events += self._write(text) if text else []
+        return b"".join(events)
+
+    def ending(self, running_session: RunningSession) -> bytes:
+        """Write the last events: the response, with its text or the reason that it has none."""
+        session = running_session.session
+        if refusal(session, running_session.failure) is not None:
+            events = self._end_narration()
+        else:
+            events = self._write(self._reply.end(session))
+            events += self._end_text(_message(session, "".join(self._pieces)))
+        response = _end_response(
+            session,
+            self._model,
+            self._form,
+            self._items,
+            problem=running_session.problem,
+            failure=running_session.failure,
+        )
+        return b"".join([*events, self._event(ENDS[response["status"]], response=response)])
+
+    def _narrate(self, line: str) -> list[bytes]:
+        place: Any = {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
+        events = []
+        if not self._lines:
+            item, part = _reasoning(self._id, "", "in_progress"), _summary_part("")
+            events = [
+                self._event("response.output_item.added", output_index=0, item=item),
+                self._event("response.reasoning_summary_part.added", part=part, **place),
+            ]
+        self._lines.append(line)
+        delta = self._event("response.reasoning_summary_text.delta", delta=line, **place)
+        return [*events, delta]
+
+    def _end_narration(self) -> list[bytes]:
+        """End the item of the narration, if it has begun and not ended."""
+        if not self._lines or self._items:
+            return []
+        place: Any = {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
+        text = "".join(self._lines)
+        item, part = _reasoning(self._id, text), _summary_part(text)
+        self._items.append(item)
+        return [
+            self._event("response.reasoning_summary_text.done", text=text, **place),
+            self._event("response.reasoning_summary_part.done", part=part, **place),
+            self._event("response.output_item.done", output_index=0, item=item),
+        ]
+
+    def _write(self, text: str) -> list[bytes]:
+        events = self._end_narration()
+        place = self._place_of_text()
+        if not self._pieces:
+            item, index = _message_item(self._id, [], "in_progress"), place["output_index"]
+            events += [
+                self._event("response.output_item.added", output_index=index, item=item),
+                self._event("response.content_part.added", part=_text_part(""), **place),
+            ]
+        self._pieces.append(text)
+        if text:
+            delta = self._event("response.output_text.delta", delta=text, logprobs=[], **place)
+            events.append(delta)
+        return events
+
+    def _end_text(self, item: OutputItem) -> list[bytes]:
+        place = self._place_of_text()
+        [part] = item["content"]
+        text, index = part["text"], place["output_index"]
+        self._items.append(item)
+        return [
+            self._event("response.output_text.done", text=text, logprobs=[], **place),
+            self._event("response.content_part.done", part=part, **place),
+            self._event("response.output_item.done", output_index=index, item=item),
+        ]
+
+    def _place_of_text(self) -> Any:
+        index = len(self._items)
+        return {"item_id": f"msg_{self._id}", "output_index": index, "content_index": 0}
+
+    def _event(self, kind: EventType, **fields: Any) -> bytes:
+        event = {"type": kind, "sequence_number": self._n_events, **fields}
+        self._n_events += 1
+        return f"event: {kind}\ndata: {to_json(event)}\n\n".encode()
+
+
+def _summary_part(text: str) -> OutputPart:
+    return {"type": "summary_text", "text": text}

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import anyio
-import numpy as np
 
 from witan.deliberation.calls import Caller, CallFailure, CallResult
 from witan.deliberation.money import Purse
@@ -109,7 +108,7 @@ class Table:
             throttles=self.throttles,
             purse=self.purse,
             clock=LoopClock(),
-            rng=np.random.default_rng(7),
+            seed=(7,),
             on_retry=lambda *told: self.notices.append(told),
             on_withdraw=lambda *whose: self.withdrawn.append(whose),
         )

@@ -429,9 +429,9 @@ class Caller:
 
     Parameters
     ----------
-    rng
-        Drawn from once: how long a call waits between attempts then depends on its seat, its stage
-        and the attempt alone, and not on which other call happens to fail first.
+    seed
+        Of waits between attempts: each depends on its seat, its stage and the attempt alone, and
+        not on which other call happens to fail first.
     on_withdraw
         Called with a seat, and a stage, whose text so far turns out to be reasoning.
     before_request
@@ -445,7 +445,7 @@ class Caller:
         throttles: Throttles,
         purse: Purse,
         clock: Clock,
-        rng: np.random.Generator,
+        seed: Sequence[int],
         on_retry: RetryListener,
         on_withdraw: Callable[[str, Stage], None],
         before_request: Callable[[], Awaitable[None]] | None = None,
@@ -454,7 +454,7 @@ class Caller:
         self._throttles = throttles
         self._purse = purse
         self._clock = clock
-        self._seed = int(rng.integers(2**32))
+        self._seed = tuple(seed)
         self._on_retry = on_retry
         self._before_request = before_request
         self._on_withdraw = on_withdraw
@@ -542,7 +542,7 @@ class Caller:
         doublings = min(attempt - 1, 10)  # what lies above the longest wait need not be computed
         longest = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
         whose = f"{pending.call.stage} {pending.member.name}".encode()
-        rng = np.random.default_rng([self._seed, attempt, *whose])
+        rng = np.random.default_rng([*self._seed, attempt, *whose])
         return float(rng.uniform(0.0, longest))
 
 

@@ -19,12 +19,12 @@ from types import MappingProxyType
 from typing import Self
 
 import anyio
-import numpy as np
 
 from witan.core.display import list_names
 from witan.core.early_stopping import provable_settings
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
+from witan.core.stats.learning import Lessons
 from witan.deliberation.calls import (
     RETRY_WAITS,
     Caller,
@@ -209,7 +209,7 @@ class BaseCouncil:
     notes
         Notes on how the council was seated, a sentence each.
     teacher
-        Earlier sessions to learn from before counting; None: nothing is learned.
+        Earlier sessions to learn from before counting, or lessons; None: nothing is learned.
     throttles
         The limits of the providers, where other councils share them; None: its own.
 
@@ -233,7 +233,7 @@ class BaseCouncil:
         check: SafetyCheck = safety_check,
         closing: Iterable[Callable[[], Awaitable[None]]] = (),
         notes: Iterable[str] = (),
-        teacher: Teacher | None = None,
+        teacher: Teacher | Lessons | None = None,
         throttles: Throttles | None = None,
     ) -> None:
         self.members = tuple(members)
@@ -761,7 +761,7 @@ class BaseCouncil:
             throttles=self._throttles,
             purse=Purse(self._ceiling(opened, before), before, self._list_disproved(earlier)),
             clock=self._clock,
-            rng=np.random.default_rng((opened.seed, RETRY_WAITS)),
+            seed=(opened.seed, RETRY_WAITS),
             on_retry=recorder.record_retry,
             on_withdraw=recorder.record_withdrawal,
             before_request=recorder.before_call,

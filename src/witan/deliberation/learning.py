@@ -1,6 +1,6 @@
 """Learn priors, reliability and calibration from the history before counting."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,19 +12,32 @@ from witan.core.settings import Settings
 from witan.core.stats.learning import Lessons
 from witan.core.stats.priors import MIN_HISTORY
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.ports import Seat, Teacher
+from witan.deliberation.ports import Member, Seat, Teacher
 from witan.deliberation.session import Session
 
 WEIGHTED = "weighted_borda"
 """The rule that asks for the reliability of reviewers."""
 
 
-def model_of(seat: Seat) -> str:
+def model_of(seat: Seat | Member) -> str:
     """The model of a seat across sessions: its source, else its name."""
     return seat.source or seat.name
 
 
-async def apply_history(opening: SessionOpened, teacher: Teacher | None) -> SessionOpened:
+async def learn_lessons(
+    teacher: Teacher,
+    counting: Settings,
+    reviewers: Sequence[Seat | Member],
+    *,
+    exclude: str | None = None,
+) -> Lessons:
+    """Learn what these settings ask for, in a thread."""
+    models = [model_of(seat) for seat in reviewers] if _asks_for_reliability(counting) else []
+    learn = partial(teacher.learn, list(dict.fromkeys(models)), exclude=exclude)
+    return await anyio.to_thread.run_sync(learn)
+
+
+async def apply_history(opening: SessionOpened, teacher: Teacher | Lessons | None) -> SessionOpened:
     """Put learned values into the opening, for identical recounts.
 
     Nothing is learned from the session that this one came of, nor from others that judge the
@@ -32,10 +45,10 @@ async def apply_history(opening: SessionOpened, teacher: Teacher | None) -> Sess
     """
     if teacher is None:
         return opening
-    weighs = _asks_for_reliability(opening.procedure.counting)
-    models = [model_of(seat) for seat in opening.reviewers] if weighs else []
-    learn = partial(teacher.learn, list(dict.fromkeys(models)), exclude=opening.parent)
-    learned = await anyio.to_thread.run_sync(learn)
+    learned = teacher
+    if not isinstance(learned, Lessons):
+        settings = opening.procedure.counting
+        learned = await learn_lessons(learned, settings, opening.reviewers, exclude=opening.parent)
     counting = _learned_settings(opening, learned)
     procedure = replace(opening.procedure, counting=counting)
     return replace(opening, procedure=procedure, calibration=learned.calibration)

@@ -8,8 +8,8 @@ from collections.abc import (
 from dataclasses import fields, replace
 from datetime import datetime
 from hashlib import blake2s
-
-import numpy as np
+from operator import attrgetter
+from secrets import randbits
 
 from witan.core.escaping import is_blank
 from witan.core.verdict import check_pass_mark
@@ -63,7 +63,7 @@ def check_attachments(conversation: object, files: object) -> None:
 def draw_seed(seed: int | None) -> int:
     """Return the given seed, or draw a JSON-safe one from system entropy."""
     if seed is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 11)
+        return randbits(53)
     if type(seed) is not int or not 0 <= seed < 2**53:
         raise InvalidParameter("seed", seed, "a whole number from 0 to 2**53 - 1")
     return seed
@@ -75,9 +75,12 @@ def make_session_name(now: datetime, seed: int, nth: int, question: str) -> str:
     return f"{now:%Y%m%d-%H%M%S}-{blake2s(distinct, digest_size=5).hexdigest()}"
 
 
+_SEAT = attrgetter(*(field.name for field in fields(Seat)))
+
+
 def make_seat(member: Member) -> Seat:
     """Make the recorded seat of a member, without its model."""
-    return Seat(**{field.name: getattr(member, field.name) for field in fields(Seat)})
+    return Seat(*_SEAT(member))
 
 
 def link_parent(opening: SessionOpened, parent: object) -> SessionOpened:

@@ -165,12 +165,13 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     """
     blank = _BlankPrompts(answers, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(substitutes), (), procedure, blank, TYPICAL)
-    sheets = [[c for c in answers if c not in own_candidates[juror.name]] for juror in jury]
+    sheets = [tuple(c for c in answers if c not in own_candidates[juror.name]) for juror in jury]
+    reviews = {each: blank.reviews(each) for each in dict.fromkeys(sheets)}
     lines = planner.review_lines(
-        [(juror, blank.reviews(each)) for juror, each in zip(jury, sheets, strict=True)]
+        [(juror, reviews[each]) for juror, each in zip(jury, sheets, strict=True)]
     )
     lines += planner.synthesis_lines(chairmen)
-    n_reviewers = sum(1 for each in sheets if blank.reviews(each))
+    n_reviewers = sum(1 for each in sheets if reviews[each])
     authors = all(own_candidates[juror.name] for juror in jury)
     separable = review_separation(n_reviewers, procedure, len(answers), authors=authors)
     return replace(sum_lines(lines), separation=separable, expected_from=TYPICAL.sessions)

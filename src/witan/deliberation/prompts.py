@@ -357,7 +357,7 @@ def review_messages(  # noqa: PLR0913 — a review rests on all of this
         *fence_question(question, conversation, files, sheet.nonce),
         "The answers:\n\n" + fence_answers(sheet, answers),
         *((_COMPARE,) if REFERENCE in files else ()),
-        *_criteria(rubric, holistic),
+        *((_criteria(rubric, holistic),) if rubric is not None or holistic else ()),
         *_peers(sheet, rubric, peers, own_ballot),
         _RANKING.format(labels=", ".join(sheet.labels)),
         _reply_form(_graded_criteria(rubric, holistic)),
@@ -417,16 +417,14 @@ def _graded_criteria(rubric: Rubric | None, holistic: bool) -> tuple[str, ...]:
     return (*criteria, HOLISTIC) if holistic else criteria
 
 
-def _criteria(rubric: Rubric | None, holistic: bool) -> Iterator[str]:
+@lru_cache(maxsize=16)
+def _criteria(rubric: Rubric | None, holistic: bool) -> str:
     """Describe every criterion and its bands."""
-    if rubric is None and not holistic:
-        return
-    yield _GRADING
+    parts = [_GRADING]
     for criterion in rubric.criteria if rubric is not None else ():
         bands = (f"  {band.low}–{band.high}: {band.text}" for band in criterion.anchors)
-        yield "\n".join((f"{criterion.name}: {criterion.description}", *bands))
-    if holistic:
-        yield _OVERALL
+        parts.append("\n".join((f"{criterion.name}: {criterion.description}", *bands)))
+    return "\n\n".join((*parts, _OVERALL) if holistic else parts)
 
 
 @lru_cache(maxsize=16)

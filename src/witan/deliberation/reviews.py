@@ -30,7 +30,12 @@ from witan.deliberation.calls import (
 )
 from witan.deliberation.money import sum_known, worst_usd
 from witan.deliberation.ports import Call, Member, Message
-from witan.deliberation.prompts import repair_messages, review_messages, review_schema
+from witan.deliberation.prompts import (
+    neutralize,
+    repair_messages,
+    review_messages,
+    review_schema,
+)
 from witan.deliberation.texts import DuplicateGroups
 from witan.errors import InvalidBallot, UnsuitableBallots
 
@@ -379,6 +384,9 @@ class _Round:
         self.peers = peers
         self.duplicates = count.duplicates
         self.settled_seats: set[str] = set()
+        opening = context.opening
+        self.question = neutralize(opening.question)  # once, and not for every sheet
+        self.files = {name: neutralize(text) for name, text in opening.files.items()}
         graded = context.procedure.rubric_scoring
         self.rubric = context.procedure.rubric if graded else None
 
@@ -581,13 +589,13 @@ class _Round:
     def _messages(self, member: Member, sheet: Sheet) -> tuple[Message, ...]:
         context = self.context
         return review_messages(
-            context.opening.question,
+            self.question,
             sheet,
             self.answers,
             self.rubric,
             holistic=context.procedure.holistic,
             conversation=context.opening.conversation,
-            files=context.opening.files,
+            files=self.files,
             system=member.options.system,
             peers={name: b for name, b in self.peers.items() if name != member.name} or None,
             own_ballot=self.peers.get(member.name),

@@ -18,8 +18,10 @@ import anyio
 
 from witan.core.outcome import Interval
 from witan.core.stats.approval import approval
+from witan.core.stats.learning import Lessons
 from witan.core.verdict import Verdict
 from witan.deliberation.events import SessionOpened
+from witan.deliberation.learning import learn_lessons
 from witan.deliberation.money import sum_known
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import REFERENCE
@@ -372,6 +374,7 @@ class Batch:
         self._results: list[RowResult] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
         self._slots = anyio.Semaphore(options.concurrency)
+        self._lessons: Lessons | None = None
         self._failure: HistoryError | OSError | None = None
 
     def plan(self, task: BatchRow) -> Plan:
@@ -423,6 +426,9 @@ class Batch:
             on_progress(self._progress(began, len(waiting)))
 
         tell()
+        # Learned once, so that no row counts otherwise for the rows that ended before it.
+        counting = self.council.procedure.counting
+        self._lessons = await learn_lessons(self.history, counting, self.council.reviewers)
         send, receive = anyio.create_memory_object_stream[tuple[BatchRow, str, bool]](inf)
         with send:
             for each in waiting:
@@ -443,7 +449,14 @@ class Batch:
     def _record(self, procedure: Procedure) -> Council:
         """Make the council of the batch record its sessions, under this procedure."""
         base = self.council
-        return base.vary(procedure, base.members, base.chairmen, self.history, base.jury)
+        return base.vary(
+            procedure,
+            base.members,
+            base.chairmen,
+            self.history,
+            base.jury,
+            teacher=self._lessons,
+        )
 
     async def _work(
         self,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 import anyio
 
 from witan.core.rules import RULES
+from witan.core.stats.learning import Lessons
 from witan.deliberation.calls import SessionContext
 from witan.deliberation.council import NO_SLOT, BaseCouncil, Slot
 from witan.deliberation.events import Event, SessionOpened
@@ -226,7 +227,8 @@ class Council(BaseCouncil):
         Old name → new name of a model that was renamed: as one reviewer it teaches the council. For
         a `history` that is opened with the block; an open one has its own `aliases`.
     teacher
-        What the council learns from where it records nothing itself.
+        What the council learns from where it records nothing itself; lessons learned before hold
+        in any case.
     throttles
         As of the base.
     price
@@ -255,7 +257,7 @@ class Council(BaseCouncil):
         notes: Sequence[str] = (),
         history: "Where" = None,
         aliases: Mapping[str, str] = NO_ALIASES,
-        teacher: Teacher | None = None,
+        teacher: Teacher | Lessons | None = None,
         throttles: Throttles | None = None,
         price: Mapping[str, Rate] = NO_PRICES,
         **options: Unpack[CouncilOptions],
@@ -282,7 +284,7 @@ class Council(BaseCouncil):
             clock=SystemClock(),
             closing=tuple(seating.closing),
             notes=(*notes, *(note for note in shared_votes(jurors or seated) if note not in notes)),
-            teacher=self._recorder if learns else teacher,
+            teacher=self._recorder if learns and not isinstance(teacher, Lessons) else teacher,
             throttles=throttles,
         )
 
@@ -293,6 +295,8 @@ class Council(BaseCouncil):
         chairmen: Sequence[Member],
         history: "History | None" = None,
         jury: Sequence[Member] = (),
+        *,
+        teacher: Lessons | None = None,
     ) -> "Council":
         """Another council of members of this one, which deliberates otherwise.
 
@@ -305,6 +309,7 @@ class Council(BaseCouncil):
             jury=jury,
             procedure=procedure,
             history=history,
+            teacher=teacher,
             throttles=self._throttles,
         )
 

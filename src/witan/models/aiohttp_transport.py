@@ -4,6 +4,7 @@ import asyncio
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -84,19 +85,19 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         head = _head(method, target, headers)
         if body and b"\r\ncontent-length:" not in head.lower():
             head += b"Content-Length: %d\r\n" % len(body)
-        connection = None
-        try:
-            server = self._server(url.scheme, url.netloc)
-            connection = await self._connector.connect(server, [], self._timeout)
-            reply = await _exchange(connection, (head, b"\r\n", body), self._connector)
-        except BaseException as error:
-            if connection is not None:
-                connection.close()
-            if isinstance(error, asyncio.CancelledError):
+        with ExitStack() as undo:
+            try:
+                server = self._server(url.scheme, url.netloc)
+                connection = await self._connector.connect(server, [], self._timeout)
+                undo.callback(connection.close)
+                reply = await _exchange(connection, (head, b"\r\n", body), self._connector)
+            except asyncio.CancelledError:
+                undo.close()
                 await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later
-            if isinstance(error, _FAILURES):
+                raise
+            except _FAILURES as error:
                 raise _word_failure(error) from _system_error(error)
-            raise
+            undo.pop_all()
         return reply
 
     def _server(self, scheme: str, address: bytes) -> aiohttp.ClientRequest:

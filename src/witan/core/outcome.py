@@ -358,32 +358,41 @@ def _tied_for_best(
 
 
 def interpretation(
-    standings: Sequence[Standing],
+    lines: Sequence[tuple[str, int, int]],
     *,
+    leaders: Sequence[str],
+    tied: Sequence[str],
     can_tell: bool | None,
     unresolved: Collection[tuple[str, str]],
     disputed_by: Sequence[str] = (),
 ) -> str:
     """Summarize the standings in one sentence, without overclaiming.
 
-    `can_tell`: whether there are ballots enough to tell anyone apart; None: the rule does not ask.
-    `unresolved`: pairs too close to call. `disputed_by`: whom the fit places above the first line
-    beyond noise, against the rule.
+    Parameters
+    ----------
+    lines
+        Candidate, votes and tier of those with votes, best first.
+    leaders, tied
+        Those of the best rank among them, and whoever is too close to one of these to call.
+    can_tell
+        Whether there are ballots enough to tell anyone apart; None: the rule does not ask.
+    unresolved
+        Pairs too close to call.
+    disputed_by
+        Whom the fit places above the first line beyond noise, against the rule.
     """
-    placed = [line for line in standings if line.votes > 0]
-    if not placed:
+    if not lines:
         return "No ballot counts, so nobody is ranked."
-    # Not rank 1: above those with votes may stand one without, if all of these failed the gate.
-    leaders = [line.candidate for line in placed if line.rank == placed[0].rank]
-    if len(placed) == 1:
+    if len(lines) == 1:
         return f"{leaders[0]} is the only candidate with votes."
+    verb = "lead" if len(leaders) > 1 else "leads"
     if not can_tell:
         reason = (
             "this rule says nothing of chance"
             if can_tell is None
             else "there are too few ballots to tell anyone apart"
         )
-        start = f"{join_names(leaders)} {'lead' if len(leaders) > 1 else 'leads'}"
+        start = f"{join_names(leaders)} {verb}"
         if len(leaders) > 1:
             start = f"{join_names(leaders)} are in a dead heat"
         return f"{start}; {reason}."
@@ -391,29 +400,27 @@ def interpretation(
         reverse = (
             f"the fit of the same ballots places {join_names(disputed_by)} above, beyond noise"
         )
-        verb = "lead" if len(leaders) > 1 else "leads"
         return f"{join_names(leaders)} {verb} by this rule; {reverse}."
-    tied = _tied_for_best(standings, unresolved)
-    return "; ".join(_clauses(placed, leaders, tied, unresolved)) + "."
+    return "; ".join(_clauses(lines, leaders, tied, unresolved)) + "."
 
 
 def _clauses(
-    standings: Sequence[Standing],
+    lines: Sequence[tuple[str, int, int]],
     leaders: Sequence[str],
     tied: Sequence[str],
     unresolved: Collection[tuple[str, str]],
 ) -> Iterator[str]:
-    enough = [line for line in standings if line.votes >= MIN_VOTES]
-    few = [line.candidate for line in standings if line.votes < MIN_VOTES]
-    yield _first_clause(leaders, tied, alone=len(tied) == len(enough))
+    few = [name for name, votes, _ in lines if votes < MIN_VOTES]
+    n_enough = len(lines) - len(few)
+    yield _first_clause(leaders, tied, alone=len(tied) == n_enough)
     groups: dict[int, list[str]] = {}
-    for line in enough:
-        if line.candidate not in tied:
-            groups.setdefault(line.tier, []).append(line.candidate)
+    for name, votes, tier in lines:
+        if votes >= MIN_VOTES and name not in tied:
+            groups.setdefault(tier, []).append(name)
     for names in groups.values():
-        if len(names) > 1 and set(combinations(names, 2)) <= set(unresolved):
+        if len(names) > 1 and all(pair in unresolved for pair in combinations(names, 2)):
             yield f"{join_names(names)} are too close to call"
-    if few and enough:
+    if few and n_enough:
         yield f"{join_names(few)} {'have' if len(few) > 1 else 'has'} not enough votes"
 
 

@@ -1,15 +1,16 @@
 """Outcomes built from the arrays of counted sessions."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property, lru_cache
-from itertools import compress, repeat
+from itertools import chain, compress, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.ballot import is_unnamed
+from witan.core.ballot import Groups, is_unnamed
 from witan.core.counting import BatchCount
 from witan.core.electorate import Electorate, Vote
 from witan.core.inference import Inference
@@ -180,6 +181,18 @@ class Outcomes:
         return np.zeros(len(self), dtype=np.bool_) if fell is None else fell
 
     @cached_property
+    def names(self) -> list[list[str]]:
+        """The candidates of each session in the order of its standings."""
+        candidates = np.array([each.candidates for each in self.count.electorates], dtype=object)
+        ordered = self._line(candidates.reshape(self.seats.shape[::-1]).T)
+        return ordered.T.tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def ranks(self) -> NDArray[np.integer[Any]]:
+        """Rank of each line."""
+        return self._line(self.count.placing.ranks)
+
+    @cached_property
     def votes(self) -> NDArray[np.integer[Any]]:
         """Votes of each line."""
         return self._line(self.count.votes)
@@ -220,9 +233,8 @@ class Outcomes:
             apart &= ~(unknown[:, np.newaxis] | unknown)
         else:
             apart = self._pair(self.inference.separation_mask)
-        ranks = self._line(self.count.placing.ranks)
         # A dead heat is tied.
-        return np.asarray(apart & (ranks[:, np.newaxis] != ranks))
+        return np.asarray(apart & (self.ranks[:, np.newaxis] != self.ranks))
 
     @cached_property
     def superiority(self) -> Flags:
@@ -251,7 +263,7 @@ class Outcomes:
 
     @cached_property
     def lines(self) -> list[tuple[Any, ...]]:
-        """Fields of all lines, session after session: those of `Standing` from rank to band."""
+        """Fields of `Standing` of all lines, session after session; intervals as mappings."""
         best = self._line(self.inference.p_best)
         barred = self.gate_failures & np.isfinite(best).any(axis=0)
         coverage = self._coverage()
@@ -262,7 +274,7 @@ class Outcomes:
             following[:-1] &= (self.votes[:-1] > 0) & (self.votes[1:] > 0)
         grades = self._line(self._mean_grades())
         columns = (
-            self._line(self.count.placing.ranks),
+            self.ranks,
             to_double(self.score),
             to_double(self.std_error),
             self._intervals(),
@@ -273,12 +285,37 @@ class Outcomes:
             following,
             np.where(barred, 0.0, best),
             self._line(self.inference.effects),
-            tiers(self.superiority),
+            self.tiers,
             grades,
             _bands(grades),
         )
         flat = [per_session(column.T.ravel()) for column in columns]
-        return list(zip(*flat, strict=True))
+        names = list(chain.from_iterable(self.names))
+        return list(zip(names, *flat, self._flags(), self._line_details(flat[1]), strict=True))
+
+    def _flags(self) -> Iterable[tuple[str, ...]]:
+        """Flags of the safety gate of all lines."""
+        if not self.gate_failures.any():
+            return repeat((), self.seats.size)
+        pairs = zip(self.names, self.count.electorates, strict=True)
+        return [electorate.failed.get(name, ()) for names, electorate in pairs for name in names]
+
+    def _line_details(self, scores: Sequence[float | None]) -> Iterable[Mapping[str, Any]]:
+        """Numbers of the rule of all lines."""
+        columns = {
+            name: chain.from_iterable(values) for name, values in self.rule_numbers[0].items()
+        }
+        restatements = self.rule.restatements
+        if not columns and not restatements:
+            return repeat({}, self.seats.size)
+        rows: Iterable[tuple[Any, ...]] = zip(*columns.values(), strict=True)
+        if not columns:
+            rows = repeat((), self.seats.size)
+        details = [dict(zip(columns, row, strict=True)) for row in rows]
+        for line, score in zip(details, scores, strict=True):
+            if score is not None:
+                line |= {name: say(score, len(self.seats)) for name, say in restatements.items()}
+        return details
 
     def _coverage(self) -> Floats:
         offered = np.array([e.offered for e in self.count.electorates], dtype=np.int64)
@@ -293,16 +330,15 @@ class Outcomes:
         return words
 
     def _intervals(self) -> NDArray[Any]:
-        """Intervals of the scores, objects of shape (C, S)."""
+        """Intervals of the scores, mappings of shape (C, S); None: unknown."""
         low, high = np.full((2, *self.score.shape), np.nan)
         for rule, sessions in ((self.rule, ~self.fallbacks), (RULES["borda"], self.fallbacks)):
             if sessions.any():
                 low[:, sessions], high[:, sessions] = self._interval_ends(rule, sessions)
         known = ~np.isnan(low)
-        intervals = np.full(low.shape, None, dtype=object)
-        levels = repeat(self.settings.level)
-        ends = zip(low[known].tolist(), high[known].tolist(), levels, strict=False)
-        intervals[known] = [Interval(*each) for each in ends]
+        intervals, level = np.full(low.shape, None, dtype=object), self.settings.level
+        ends = zip(low[known].tolist(), high[known].tolist(), strict=True)
+        intervals[known] = [{"low": least, "high": most, "level": level} for least, most in ends]
         return intervals
 
     def _interval_ends(self, rule: Rule, sessions: Flags) -> tuple[Floats, Floats]:
@@ -370,18 +406,33 @@ class Outcomes:
         return np.asarray((self.count.placing.ranks == 1) & (self.count.votes > 0))
 
     @cached_property
+    def tiers(self) -> NDArray[np.integer[Any]]:
+        """Tier of each line."""
+        return tiers(self.superiority)
+
+    @cached_property
+    def first_lines(self) -> Flags:
+        """Lines of the best rank that has votes."""
+        voted, lowest = self.votes > 0, len(self.ranks) + 1
+        best = np.where(voted, self.ranks, lowest).min(axis=0, initial=lowest)
+        return np.asarray(voted & (self.ranks == best))
+
+    @cached_property
+    def tied_lines(self) -> Flags:
+        """Lines of `Outcome.tied_for_best`."""
+        enough = self.votes >= MIN_VOTES
+        close = (self.first_lines[:, np.newaxis] & self.close_mask).any(axis=0)
+        several = enough.sum(axis=0) > 1
+        return np.asarray(self.first_lines | (close & np.where(several, enough, self.votes > 0)))
+
+    @cached_property
     def clear_leads(self) -> Flags:
         """Sessions with an `Outcome.clear_leader`."""
-        ranks, voted = self._line(self.count.placing.ranks), self.votes > 0
-        best = np.where(voted, ranks, len(ranks) + 1).min(axis=0, initial=len(ranks) + 1)
-        first, enough = voted & (ranks == best), self.votes >= MIN_VOTES
-        rivals = enough.sum(axis=0) > 1
-        close = (first[:, np.newaxis] & self.close_mask).any(axis=0)
-        tied = first | (close & np.where(rivals, enough, voted))
         by_seat = self.count.scores.seat_order_decided
         decided = ~self.against[:1].any(axis=(0, 1))
         decided &= True if by_seat is None else ~by_seat
-        return np.asarray(decided & rivals & (tied.sum(axis=0) == 1))
+        rivals = (self.votes >= MIN_VOTES).sum(axis=0) > 1
+        return np.asarray(decided & rivals & (self.tied_lines.sum(axis=0) == 1))
 
     @cached_property
     def close_pairs(self) -> list[list[tuple[int, int]]]:
@@ -424,108 +475,151 @@ class Outcomes:
         return mutual_reach(self.count.margins)
 
     @cached_property
-    def numbers(self) -> dict[str, list[Any]]:
-        """Other values of each session, by name."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Fields of each outcome that are columns of the whole batch, by name."""
         inference, counted = self.inference, self.count
-        return {
+        given, n = self.settings.rho, len(self)
+        rhos = [given] * n if isinstance(given, float | int) else per_session(inference.rho)
+        flips, exact = self._flips()
+        columns = {
             "p_beats": per_session(self._pair(inference.p_beats)),
-            "margins": per_session(self._pair(_integers_where_whole(counted.margins))),
-            "rho": per_session(inference.rho),
+            "kendall_w": self.agreement,
+            "n_ballots": self.effective.sum(axis=0).tolist(),
+            "rho": rhos,
+            "rho_is_assumed": [given == "public" and rho is not None for rho in rhos],
+            "ballots_to_flip": flips,
+            "flip_is_exact": exact,
+            "tie_broken_by": self._tie_breaks(),
+            "fell_back_to": ["borda" if fell else None for fell in self.fallbacks.tolist()],
+            "fit": inference.units,
             "df": per_session(np.where(self.fit_mask, inference.df, np.nan)),
-            "n_ballots": per_session(self.effective.sum(axis=0)),
-            "against": np.any(self.against, axis=(0, 1)).tolist(),
-            "cyclic": np.any(self.mutual, axis=(0, 1)).tolist(),
-            "ineffective": (~np.all(self.effective, axis=0)).tolist(),
+            "prior": inference.priors,
+            "margins": per_session(self._pair(_integers_where_whole(counted.margins))),
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _flips(self) -> tuple[Sequence[int | None], Sequence[bool | None]]:
+        """`ballots_to_flip` and `flip_is_exact` of each session."""
+        flips, exact, unknown = self.count.flips, self.count.flips_exact, [None] * len(self)
+        if flips is None:
+            return unknown, unknown
+        # Where nobody stands against the leader, there is nobody to flip to.
+        searched = ((flips >= 0) & ((self.votes > 0).sum(axis=0) > 1)).tolist()
+        counts = [n if known else None for n, known in zip(flips.tolist(), searched, strict=True)]
+        if exact is None:
+            return counts, unknown
+        sure = zip(exact.tolist(), searched, strict=True)
+        return counts, [is_exact if known else None for is_exact, known in sure]
+
+    def _tie_breaks(self) -> Sequence[str | None]:
+        """What separated equal scores in each session."""
+        scores, rule = self.count.scores, self.settings.tie_break or self.rule.tie_break
+        by_borda, by_seat = scores.details.get("decided_by_borda"), scores.seat_order_decided
+        deciders = np.full(len(self), None, dtype=object)
+        if by_borda is not None:
+            deciders[by_borda.astype(np.bool_)] = "borda"
+        deciders[self.count.placing.tie_breaks] = rule
+        if by_seat is not None:
+            deciders[by_seat] = "seat order"
+        return deciders.tolist()
+
+    @cached_property
+    def remarks(self) -> list[tuple[bool, bool, bool]]:
+        """Whether a session has lines in opposite order, a cycle, and ballots without effect."""
+        against = np.any(self.against, axis=(0, 1)).tolist()
+        cyclic = np.any(self.mutual, axis=(0, 1)).tolist()
+        ineffective = (~np.all(self.effective, axis=0)).tolist()
+        return list(zip(against, cyclic, ineffective, strict=True))
+
+    @cached_property
+    def _leaders(self) -> list[tuple[list[bool], list[bool], list[bool], bool]]:
+        """Lines that lead, those of the best rank, and those tied with them; a clear lead."""
+        leads = (self.ranks == 1) & (self.votes > 0)
+        lines = (leads, self.first_lines, self.tied_lines)
+        columns = [mask.T.tolist() for mask in lines]
+        return list(zip(*columns, self.clear_leads.tolist(), strict=True))
+
+    def lead(self, column: int) -> dict[str, Any]:
+        """What `Outcome` derives of its lines: leaders, tied for best, clear leader."""
+        names, (leads, _, tied, is_clear) = self.names[column], self._leaders[column]
+        for_best = tuple(compress(names, tied))
+        return {
+            "leaders": tuple(compress(names, leads)),
+            "tied_for_best": for_best,
+            "clear_leader": for_best[0] if is_clear else None,
         }
 
-    def __getitem__(self, column: int) -> Outcome:
-        numbers = {name: values[column] for name, values in self.numbers.items()}
-        electorate = self.count.electorates[column]
-        names = [electorate.candidates[seat] for seat in self.seats[:, column].tolist()]
-        lines = _standings(self, column, names)
-        unresolved = tuple((names[i], names[j]) for i, j in self.close_pairs[column])
-        against = self.against[:, :, column] if numbers["against"] else None
+    def fields(self, column: int) -> dict[str, Any]:
+        """The fields of one outcome; its lines, ballots and matrices as plain rows."""
+        electorate, row = self.count.electorates[column], self.rows[column]
+        names = self.names[column]
+        lines = self.lines[column * len(names) : (column + 1) * len(names)]
+        has_against, cyclic, has_ineffective = self.remarks[column]
+        _, first, tied, _ = self._leaders[column]
+        unresolved = tuple([(names[i], names[j]) for i, j in self.close_pairs[column]])
+        against = self.against[:, :, column] if has_against else None
         disputed_by = () if against is None else tuple(compress(names, against[0].tolist()))
-        winner, unit = self.condorcet[column], self.inference.units[column]
-        flips, exact = _flips(self, column, lines), self.count.flips_exact
-        ineffective = _ineffective_reviewers(self, column) if numbers["ineffective"] else ()
-        tie_broken_by = _tie_broken_by(self, column)
-        given = self.settings.rho
-        rho = given if isinstance(given, float | int) else numbers["rho"]
+        winner, unit = self.condorcet[column], row["fit"]
+        ineffective = _ineffective_reviewers(self, column) if has_ineffective else ()
         own = self.settings.parameters if self.settings.rule == self.rule.name else {}
-        fell_back = bool(self.fallbacks[column])
-        return Outcome(
-            session=electorate.session,
-            rule=self.rule.name,
-            parameters={**self.rule.parameters, **own},
-            why=f"{self.why}; every ballot is flat, so borda scores are shown"
-            if fell_back
-            else self.why,
-            interpretation=interpretation(
-                lines,
+        fell_back = row["fell_back_to"] is not None
+        flat = "; every ballot is flat, so borda scores are shown"
+        return {
+            **row,
+            "session": electorate.session,
+            "rule": self.rule.name,
+            "parameters": {**self.rule.parameters, **own},
+            "why": self.why + flat * fell_back,
+            "interpretation": interpretation(
+                [(line[0], line[5], line[12]) for line in lines if line[5] > 0],
+                leaders=list(compress(names, first)),
+                tied=list(compress(names, tied)),
                 can_tell=_can_tell(self, column),
                 unresolved=unresolved,
                 disputed_by=disputed_by,
             ),
-            standings=lines,
-            p_beats=tuple(map(tuple, numbers["p_beats"])),
-            unresolved=unresolved,
-            disputed_by=disputed_by,
-            condorcet_winner=None if winner < 0 else electorate.candidates[winner],
-            cycles=_cycles(self, column) if numbers["cyclic"] else (),
-            kendall_w=self.agreement[column],
-            n_ballots=numbers["n_ballots"],
-            n_abstentions=len(electorate.abstentions),
-            effective_votes=None if unit is None else _effective_votes(self, column, rho or 0.0),
-            rho=rho,
-            rho_is_assumed=given == "public" and rho is not None,
-            ballots_to_flip=flips,
-            flip_is_exact=bool(exact[column]) if exact is not None and flips is not None else None,
-            tie_broken_by=tie_broken_by,
-            ties=self.settings.ties,
-            level=self.settings.level,
-            fit=unit,
-            df=numbers["df"],
-            prior=self.inference.priors[column],
-            recusal=self.settings.counting.recusal,
-            unranked=self.settings.counting.unranked,
-            ballots=_ballot_notes(electorate, self.taus[column]),
-            abstentions=dict(electorate.abstentions),
-            order_kept=dict(electorate.order_kept),
-            margins=tuple(map(tuple, numbers["margins"])),
-            fell_back_to="borda" if fell_back else None,
-            details=_details(self, column),
-            warnings=(
+            "standings": lines,
+            "unresolved": unresolved,
+            "disputed_by": disputed_by,
+            "condorcet_winner": None if winner < 0 else electorate.candidates[winner],
+            "cycles": _cycles(self, column) if cyclic else (),
+            "n_abstentions": len(electorate.abstentions),
+            "effective_votes": None
+            if unit is None
+            else _effective_votes(self, column, row["rho"] or 0.0),
+            "ties": self.settings.ties,
+            "level": self.settings.level,
+            "recusal": self.settings.counting.recusal,
+            "unranked": self.settings.counting.unranked,
+            "ballots": _ballot_notes(electorate, self.taus[column]),
+            "abstentions": dict(electorate.abstentions),
+            "order_kept": dict(electorate.order_kept),
+            "details": _details(self, column),
+            "warnings": (
                 *electorate.warnings,
-                *_warnings(self, column, ineffective, tie_broken_by),
+                *_warnings(self, column, ineffective, row["tie_broken_by"]),
                 *(() if against is None else _disputed_pairs(self.rule, names, against)),
             ),
-            without_effect=ineffective,
-            scales=electorate.scales,
-        )
+            "without_effect": ineffective,
+            "scales": electorate.scales,
+        }
+
+    def __getitem__(self, column: int) -> Outcome:
+        fields = self.fields(column)
+        fields["standings"] = tuple([_standing(*line) for line in fields["standings"]])
+        fields["ballots"] = tuple([BallotNote(*note) for note in fields["ballots"]])
+        for matrix in ("p_beats", "margins"):
+            fields[matrix] = tuple(map(tuple, fields[matrix]))
+        return Outcome(**fields)
 
 
-def _standings(batch: Outcomes, column: int, names: Sequence[str]) -> tuple[Standing, ...]:
-    """The lines of one session, best first."""
-    electorate = batch.count.electorates[column]
-    per_line, _ = batch.rule_numbers
-    details = {name: values[column] for name, values in per_line.items()}
-    lines = []
-    rows = batch.lines[column * len(names) : (column + 1) * len(names)]
-    for line, (name, numbers) in enumerate(zip(names, rows, strict=True)):
-        failed = electorate.failed.get(name, ())
-        own = _line_details(batch.rule, details, line, numbers[1], len(names))
-        lines.append(Standing(*(name, *numbers, failed, own)))
-    return tuple(lines)
+def _standing(*line: Any) -> Standing:
+    interval, details = line[_INTERVAL], dict(line[-1])
+    known = None if interval is None else Interval(**interval)
+    return Standing(*(*line[:_INTERVAL], known, *line[_INTERVAL + 1 : -1], details))
 
 
-def _line_details(
-    rule: Rule, details: Mapping[str, Sequence[Any]], line: int, score: float | None, n: int
-) -> dict[str, Any]:
-    numbers = {name: values[line] for name, values in details.items()}
-    if score is not None:
-        numbers |= {name: restate(score, n) for name, restate in rule.restatements.items()}
-    return numbers
+_INTERVAL = [each.name for each in fields(Standing)].index("interval")
 
 
 _CONFIDENCE = np.array(["low", "medium", "high"], dtype=object)
@@ -578,9 +672,12 @@ def _can_tell(batch: Outcomes, column: int) -> bool | None:
     return bool(batch.inference.can_tell[column])
 
 
-def _ballot_notes(electorate: Electorate, taus: Sequence[float | None]) -> tuple[BallotNote, ...]:
+def _ballot_notes(
+    electorate: Electorate, taus: Sequence[float | None]
+) -> list[tuple[str, float | None, float, bool, Groups]]:
+    """Fields of `BallotNote` of each ballot."""
     columns = (electorate.weights, electorate.mismatches, electorate.rankings)
-    return tuple(map(BallotNote, electorate.voters, taus, *columns))
+    return list(zip(electorate.voters, taus, *columns, strict=True))
 
 
 def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
@@ -620,24 +717,6 @@ def _ineffective_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
     votes = batch.count.electorates[column].votes
     cast = dict.fromkeys(vote.reviewer for vote in votes if vote.weight > 0)
     return tuple(reviewer for reviewer in cast if reviewer not in effective)
-
-
-def _flips(batch: Outcomes, column: int, lines: Sequence[Standing]) -> int | None:
-    # Where nobody stands against the leader, there is nobody to flip to.
-    if batch.count.flips is None or sum(line.votes > 0 for line in lines) < 2:
-        return None
-    flips = int(batch.count.flips[column])
-    return flips if flips >= 0 else None
-
-
-def _tie_broken_by(batch: Outcomes, column: int) -> str | None:
-    scores = batch.count.scores
-    if scores.seat_order_decided is not None and scores.seat_order_decided[column]:
-        return "seat order"
-    if batch.count.placing.tie_breaks[column]:
-        return batch.settings.tie_break or batch.rule.tie_break
-    by_borda = scores.details.get("decided_by_borda")
-    return "borda" if by_borda is not None and by_borda[column] else None
 
 
 def _disputed_pairs(rule: Rule, names: Sequence[str], against: Flags) -> Iterator[str]:

@@ -172,11 +172,11 @@ def _recounts(
     lengths = base.rank_mask.sum(axis=1) if base.lengths is None else base.lengths
     mirrored = (2 * (lengths[:, np.newaxis] + 1) - base.places).astype(base.places.dtype)
     mirrored[~base.rank_mask] = 0
-    grades = None
-    if base.grades is not None:
-        values = np.where(base.grade_mask, base.grades, np.nan)
-        none = np.full_like(values, np.nan)
-        grades = _choose(actions, values, none, _mirror(values))
+    grades = base.grades
+    if grades is not None:
+        # Whole grades stay bytes, in which 0 is none: an eighth of the memory.
+        none = np.full_like(grades, 0 if grades.dtype.kind in "iu" else np.nan)
+        grades = _choose(actions, grades, none, _mirror(grades, base.grade_mask))
 
     # Quoted: the types would be built anew for every recount.
     def repeat(values: "NDArray[Any] | None") -> "NDArray[Any] | None":
@@ -200,10 +200,10 @@ def _choose(actions: NDArray[np.int8], *by_action: NDArray[Any]) -> NDArray[Any]
     return result
 
 
-def _mirror(grades: Floats) -> Floats:
+def _mirror(grades: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
     """Grades mirrored about the middle of each ballot."""
-    known = ~np.isnan(grades)
-    low = np.where(known, grades, np.inf).min(axis=1, keepdims=True)
-    high = np.where(known, grades, -np.inf).max(axis=1, keepdims=True)
+    top = np.iinfo(grades.dtype).max if grades.dtype.kind in "iu" else np.inf
+    low = np.where(known, grades, top).min(axis=1, keepdims=True).astype(grades.dtype)
+    high = np.where(known, grades, 0).max(axis=1, keepdims=True).astype(grades.dtype)
     with np.errstate(invalid="ignore"):
-        return np.where(known, low + high - grades, np.nan)
+        return np.where(known, low + high - grades, grades)

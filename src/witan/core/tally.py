@@ -39,6 +39,9 @@ SESSIONS_AT_ONCE = 2048
 
 OnUnsuitable = Callable[[UnsuitableBallots], None]
 
+OutcomeColumn = tuple[Outcomes, int]
+"""A batch, and the number of a session in it."""
+
 
 def tally(
     ballots: Iterable[Ballot],
@@ -94,9 +97,21 @@ def tally_sessions(
     across sessions is still learned from all. `check_wanted` is called before every piece of
     the work; what it raises ends the counting.
     """
+    columns = tally_columns(ballots, settings, on_unsuitable, only, check_wanted)
+    return (batch[column] for batch, column in columns)
+
+
+def tally_columns(
+    ballots: Iterable[Ballot],
+    settings: Settings,
+    on_unsuitable: OnUnsuitable | None = None,
+    only: Collection[str] | None = None,
+    check_wanted: GoOn = forever,
+) -> Iterator[OutcomeColumn]:
+    """Count as `tally_sessions`; yield each session as a batch and its column there."""
     everyone, borrowed = prepare(ballots, settings, on_unsuitable)
     wanted = None if only is None else frozenset(only)
-    return tally_electorates(everyone, borrowed, on_unsuitable, wanted, check_wanted)
+    return count_electorates(everyone, borrowed, on_unsuitable, wanted, check_wanted)
 
 
 def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
@@ -174,8 +189,20 @@ def tally_electorates(
     check_wanted: GoOn = forever,
 ) -> Iterator[Outcome]:
     """Count what `prepare` made ready; see `tally_sessions` for the rest."""
+    columns = count_electorates(counting, settings, on_unsuitable, only, check_wanted)
+    return (batch[column] for batch, column in columns)
+
+
+def count_electorates(
+    counting: Sequence[Electorate],
+    settings: Settings,
+    on_unsuitable: OnUnsuitable | None = None,
+    only: AbstractSet[str] | None = None,
+    check_wanted: GoOn = forever,
+) -> Iterator[OutcomeColumn]:
+    """Count what `prepare` made ready, as `tally_columns` does."""
     if _needs_history(settings):
-        yield _over_time(counting, settings)
+        yield _over_time(counting, settings), 0
         return
     learned = None
     if settings.rule == "weighted_borda" and settings.reliability is None:
@@ -212,15 +239,15 @@ def _count_in_order(
     weights: Sequence[Mapping[str, float]] | None,
     on_unsuitable: OnUnsuitable | None,
     check_wanted: GoOn,
-) -> Iterator[Outcome]:
+) -> Iterator[OutcomeColumn]:
     """Count shape by shape; return outcomes in session order."""
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, OutcomeColumn] = {}
     for task in _tasks(everyone, settings, weights):
         chosen = [everyone[number] for number in task.numbers]
         for batch, columns in count_task(task, chosen, settings, on_unsuitable, check_wanted):
             for at, column in enumerate(columns):
                 check_wanted()
-                outcomes[int(task.numbers[column])] = batch[at]
+                outcomes[int(task.numbers[column])] = batch, at
     for number in sorted(outcomes):
         yield outcomes[number]
 
@@ -361,7 +388,7 @@ def _unsuitable(electorate: Electorate, rule: str) -> UnsuitableBallots | None:
     )
 
 
-def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcome:
+def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcomes:
     """One outcome over all sessions in time order, or in given order."""
     is_timed = all(electorate.at is not None for electorate in everyone)
     if is_timed:
@@ -374,4 +401,4 @@ def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcome:
         note = f"{settings.rule} rates the {len(everyone):,} sessions as one history, in {order}"
         whole = replace(whole, warnings=(note, *whole.warnings))
     counted = count(settings.rule, profile, [whole], settings)
-    return Outcomes(counted, infer(counted), "asked for")[0]
+    return Outcomes(counted, infer(counted), "asked for")

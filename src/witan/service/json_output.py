@@ -7,9 +7,11 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_da
 from datetime import datetime
 from functools import cache
 from inspect import cleandoc
+from itertools import islice
 from math import isfinite
 from operator import attrgetter, methodcaller
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Protocol,
@@ -23,9 +25,12 @@ from typing import (
 import orjson
 
 from witan.core.escaping import escape_json
-from witan.core.outcome import Outcome, Standing
+from witan.core.outcome import BallotNote, Outcome, Standing
 from witan.core.scale import Scale
 from witan.version import __version__
+
+if TYPE_CHECKING:
+    from witan.core.outcome_builder import Outcomes
 
 T = TypeVar("T")
 
@@ -84,6 +89,7 @@ OUTCOME = (
 
 _DERIVED = ("standings", "safety", "scales")
 _ORDER: Mapping[str, Any] = dict.fromkeys(OUTCOME)
+_BALLOT = tuple(each.name for each in fields(BallotNote))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +137,20 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
         "scales": [ScaleRecord.of(scale) for scale in outcome.scales],
     }
     return {**outcome.details, **_ORDER, **_read_outcome(outcome), **own}
+
+
+def column_fields(batch: "Outcomes", column: int) -> dict[str, Any]:
+    """Return `outcome_fields` of a session in a batch, without an `Outcome`."""
+    fields = batch.fields(column)
+    lines = fields["standings"]
+    own = {
+        **batch.lead(column),
+        "standings": [{**line[-1], **dict(zip(STANDING, line, strict=False))} for line in lines],
+        "safety": {"failed": {line[0]: line[-2] for line in lines if line[-2]}},
+        "ballots": [dict(zip(_BALLOT, note, strict=True)) for note in fields["ballots"]],
+        "scales": [ScaleRecord.of(scale) for scale in fields["scales"]],
+    }
+    return {**fields.pop("details"), **_ORDER, **fields, **own}
 
 
 @cache
@@ -186,14 +206,14 @@ def to_json(value: object) -> str:
     kind: Any = type(value)
     if _writes_json(kind):
         return value.to_json()  # type: ignore[attr-defined, no-any-return]
+    # An outcome is the only dataclass that has other fields in JSON; it contains none.
+    fields = outcome_fields(value) if isinstance(value, Outcome) else None
+    return _encode(value, orjson.OPT_PASSTHROUGH_DATACLASS) if fields is None else _encode(fields)
+
+
+def _encode(value: object, option: int = 0) -> str:
     try:
-        if isinstance(
-            value, Outcome
-        ):  # the only dataclass that has other fields in JSON; it contains none
-            encoded = orjson.dumps(outcome_fields(value), _known_to_json).decode()
-        else:
-            option = orjson.OPT_PASSTHROUGH_DATACLASS
-            encoded = orjson.dumps(value, _known_to_json, option).decode()
+        encoded = orjson.dumps(value, _known_to_json, option).decode()
     except TypeError:
         # An integer beyond 64 bits, a key that is no text, or half of a surrogate pair.
         encoded = json.dumps(_to_plain(value), ensure_ascii=False, separators=_COMPACT)
@@ -211,18 +231,24 @@ def _writes_json(kind: Any) -> bool:
 
 
 def sessions_json(
-    outcomes: Iterable[Outcome], problems: Mapping[str, Sequence[object]]
+    columns: Iterable[tuple["Outcomes", int]], problems: Mapping[str, Sequence[object]]
 ) -> Iterator[str]:
     """Yield the object of ``tally --json``, a line per session, never held as a whole.
 
     `problems`, the other fields of a `Tally`, are read at the end, when they are known.
     """
     opened = False
-    for outcome in outcomes:
-        yield (",\n" if opened else _opening()) + to_json(outcome)
+    source = iter(columns)
+    while some := list(islice(source, LINES_AT_ONCE)):
+        lines = [_encode(column_fields(batch, column)) for batch, column in some]
+        yield (",\n" if opened else _opening()) + ",\n".join(lines)
         opened = True
     ending = "\n]" if opened else f"{_opening()}]"
     yield f"{ending}, {to_json(problems)[1:]}\n"
+
+
+LINES_AT_ONCE = 64
+"""Sessions written in one piece."""
 
 
 def _opening() -> str:

@@ -215,11 +215,12 @@ def _fit(
         mask = mask & (weights > 0)[:, np.newaxis]
         values = values * mask
     inverses, components, freedom, pattern = _patterns(mask, weights)
-    counts = mask.sum(axis=1, dtype=np.int32)
+    counts = mask.sum(axis=1, dtype=np.uint16).astype(np.int32)
     accumulate = np.int64 if values.dtype.kind in "iu" else np.float64
     small = np.int32 if accumulate is np.int64 and values.dtype.itemsize == 1 else accumulate
+    values = values.astype(small)
     sums = values.sum(axis=1, dtype=small)
-    squares = np.einsum("rcs,rcs->rs", values, values, dtype=small)
+    squares = np.einsum("rcs,rcs->rs", values, values)
     n = np.maximum(counts, 1)
     # n·Σx² − (Σx)² is exact in whole numbers: a flat ballot has exactly no variance.
     spread = np.maximum((n * squares - sums * sums) / n, 0.0) * unit**2

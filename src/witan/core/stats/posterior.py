@@ -317,18 +317,22 @@ def _normalise(shares: Floats) -> Floats:
 
 def _t_above(t: Floats, df: float) -> Floats:
     """P(T ≤ t) of Student's t, read from a table; NaN for NaN."""
+    levels, slopes = _t_table(df)
     place = t / (1 + np.abs(t))
     place = np.where(np.isposinf(t), 1.0, np.where(np.isneginf(t), -1.0, place))
-    return np.asarray(np.interp(place, *_t_table(df)))
+    known = np.isfinite(place)
+    place = np.where(known, place, 0.0)
+    node = ((place + 1) * (NODES / 2)).astype(np.intp)
+    beyond = place - (node / (NODES / 2) - 1)
+    return np.asarray(np.where(known, slopes[node] * beyond + levels[node], np.nan))
 
 
 @lru_cache(maxsize=64)
 def _t_table(df: float) -> tuple[Floats, Floats]:
-    """t/(1 + |t|) on an even grid, and P(T ≤ t)."""
-    places = np.arange(NODES + 1) / NODES * 2 - 1
-    inner = places[1:-1]
-    values = t_cdf(inner / (1 - np.abs(inner)), df)
-    return places, np.concatenate([[0.0], values, [1.0]])
+    """P(T ≤ t) on an even grid of t/(1 + |t|), and its slope up to the next node."""
+    inner = np.arange(1, NODES) / NODES * 2 - 1
+    levels = np.concatenate([[0.0], t_cdf(inner / (1 - np.abs(inner)), df), [1.0]])
+    return levels, np.diff(levels, append=1.0) * (NODES / 2)
 
 
 @lru_cache(maxsize=32)

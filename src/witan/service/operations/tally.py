@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from witan.core.outcome import Outcome
 from witan.errors import InvalidParameter, UnknownName, UnsuitableBallots
 from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
@@ -12,6 +11,9 @@ from witan.service.json_output import OutcomeJson
 from witan.service.parameters import Doc
 from witan.service.settings import AUTO, COUNTING, USUAL, BallotSettings
 from witan.version import __version__
+
+if TYPE_CHECKING:
+    from witan.core.tally import OutcomeColumn
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ def tally(_: object, parameters: TallyParameters) -> Tally:
     no model is called.
     """
     problems: list[UnsuitableBallots] = []
-    outcomes = tuple(count_sessions(parameters, problems.append))
+    columns = count_sessions(parameters, problems.append)
+    outcomes = tuple([batch[column] for batch, column in columns])
     return Tally(
         __version__,
         outcomes,
@@ -100,11 +103,11 @@ def tally(_: object, parameters: TallyParameters) -> Tally:
 def count_sessions(
     parameters: TallyParameters,
     on_unsuitable: Callable[[UnsuitableBallots], None],
-) -> Iterator[Outcome]:
-    """Count session by session; all ballots are read before the first."""
+) -> Iterator["OutcomeColumn"]:
+    """Count session by session, as columns of batches; all ballots are read before the first."""
     # Loads numpy: the command's help does without.
     from witan.core.rules import RULES
-    from witan.core.tally import tally_sessions
+    from witan.core.tally import tally_columns
 
     chosen = parameters.settings(parameters.rule)
     if (
@@ -116,8 +119,8 @@ def count_sessions(
         raise InvalidParameter("sessions", ", ".join(parameters.sessions), expected)
     ballots, only = parameters.ballots, parameters.sessions or None
     cast = ballots.read(parameters, chosen)
-    outcomes = tally_sessions(cast, chosen, on_unsuitable, only, ballots.check_wanted)
+    columns = tally_columns(cast, chosen, on_unsuitable, only, ballots.check_wanted)
     for name in parameters.sessions:
         if name not in ballots.sessions:
             raise UnknownName("session of the ballots", name, ballots.sessions)
-    return outcomes
+    return columns

@@ -36,6 +36,7 @@ from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.core.outcome import Outcome
+    from witan.core.tally import OutcomeColumn
     from witan.errors import UnsuitableBallots
     from witan.service.operations.compare import CompareParameters, RuleComparison
     from witan.service.operations.explain import OutcomeExplanation
@@ -153,7 +154,7 @@ def tally_command(**options: Any) -> int:
                 "not_read": count.body.not_read,
                 "without_effect": parameters.without_effect([parameters.rule]),
             }
-            for line in sessions_json(count, problems):
+            for line in sessions_json(count.columns(), problems):
                 echo(line, nl=False)
         else:
             _show(count, options["limit"])
@@ -171,14 +172,19 @@ class _Count:
         self.first: Outcome | None = None
 
     def __iter__(self) -> Iterator["Outcome"]:
-        outcomes = count_sessions(self.given, self._note)
+        return (batch[column] for batch, column in self.columns())
+
+    def columns(self) -> Iterator["OutcomeColumn"]:
+        """Yield each session as a batch and its column there."""
+        columns = count_sessions(self.given, self._note)
         self._check_charts()
-        for outcome in outcomes:
-            self.first = self.first or outcome
+        for batch, column in columns:
+            self.first = self.first or batch[column]
             self.n_shown += 1
-            self.n_counted += bool(outcome.leaders)
-            self.n_tied += outcome.clear_leader is None
-            yield outcome
+            lead = batch.lead(column)
+            self.n_counted += bool(lead["leaders"])
+            self.n_tied += lead["clear_leader"] is None
+            yield batch, column
         self._close()
 
     def draw(self) -> None:

@@ -7,16 +7,18 @@ which is arrays. Every liberty it takes is a warning that names the ballot.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from itertools import chain, count, repeat
 from math import isnan, nan
 from operator import attrgetter
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Groups, one_opinion_each
+from witan.core.ballot_table import BallotTable
 from witan.core.electorate import BlockVotes, Electorate, Vote, VoteBlock
 from witan.core.gate import Gate
 from witan.core.profile import MAX_CANDIDATES, Floats
@@ -212,38 +214,58 @@ class _PlainSession:
 
     session: str
     candidates: tuple[str, ...]
-    ballots: Sequence[Ballot]
+    reviewers: tuple[str, ...]
+    kinds: tuple[str, ...]
+    grades: Sequence[Mapping[str, float]]
     scale: Scale | None
+    at: datetime | None
 
     @classmethod
     def of(cls, session: str, ballots: Sequence[Ballot]) -> "_PlainSession | None":
-        scale = ballots[0].scale
+        if isinstance(ballots, BallotTable):
+            kinds, times, scale = _MODELS * len(ballots), [], ballots.scale
+            reviewers = tuple(ballots.reviewers)
+            grades: Sequence[Mapping[str, Any]] = ballots.grades
+        else:
+            scale = ballots[0].scale
+            if not all(_only_grades(ballot, scale) for ballot in ballots):
+                return None
+            grades = [ballot.grades for ballot in ballots]
+            reviewers = tuple([ballot.reviewer for ballot in ballots])
+            kinds = tuple([ballot.kind for ballot in ballots])
+            times = [ballot.at for ballot in ballots if ballot.at is not None]
         if scale is not None and scale.criteria:
             return None
-        for ballot in ballots:
-            values = ballot.grades.values()
-            if not (
-                _OTHER_FIELDS(ballot) == _UNSAID
-                and ballot.scale is scale
-                and values
-                and NUMBER_TYPES.issuperset(map(type, values))
-            ):
-                return None
-        names = set().union(*[ballot.grades for ballot in ballots])
-        repeated = len({ballot.reviewer for ballot in ballots}) < len(ballots)
+        names = set().union(*grades)
+        repeated = len(set(reviewers)) < len(reviewers)
         if repeated or not 2 <= len(names) <= MAX_CANDIDATES:
             return None
-        return cls(session, tuple(sorted(names)), ballots, scale)
+        at = min(times, default=None)
+        return cls(session, tuple(sorted(names)), reviewers, kinds, grades, scale, at)
 
-    def grades(self) -> Iterator[float]:
+    def given_grades(self) -> Iterator[float]:
         """Grades by ballot and candidate as they were given; NaN: none."""
-        for ballot in self.ballots:
-            yield from map(ballot.grades.get, self.candidates, repeat(nan))
+        for grades in self.grades:
+            yield from map(grades.get, self.candidates, repeat(nan))
 
     def own_seats(self) -> list[int]:
         """The seat of each reviewer's own candidate; −1: none."""
         seats = {name: seat for seat, name in enumerate(self.candidates)}
-        return [seats.get(ballot.reviewer, -1) for ballot in self.ballots]
+        return [seats.get(reviewer, -1) for reviewer in self.reviewers]
+
+
+_MODELS = ("model",)
+
+
+def _only_grades(ballot: Ballot, scale: Scale | None) -> bool:
+    """Test for plain numbers on this scale, and nothing else."""
+    values = ballot.grades.values()
+    return (
+        _OTHER_FIELDS(ballot) == _UNSAID
+        and ballot.scale is scale
+        and len(values) > 0
+        and NUMBER_TYPES.issuperset(map(type, values))
+    )
 
 
 _OTHER_FIELDS = attrgetter(
@@ -274,8 +296,8 @@ class PlainBlock:
         grades = np.where(recused, nan, self.grades)
         return VoteBlock(
             candidates=[one.candidates for one in self.members],
-            reviewers=[tuple([b.reviewer for b in one.ballots]) for one in self.members],
-            kinds=[tuple([b.kind for b in one.ballots]) for one in self.members],
+            reviewers=[one.reviewers for one in self.members],
+            kinds=[one.kinds for one in self.members],
             places=_places(grades),
             grades=grades,
             eligible=self.own.shape[2] - recused.sum(axis=2),
@@ -290,15 +312,15 @@ class PlainBlock:
 
 def _read_block(members: Sequence[_PlainSession]) -> PlainBlock | None:
     """Read sessions of one shape; those with a grade missing or outside are left out."""
-    shape = (len(members), len(members[0].ballots), len(members[0].candidates))
+    shape = (len(members), len(members[0].reviewers), len(members[0].candidates))
     try:
-        flat = chain.from_iterable(member.grades() for member in members)
+        flat = chain.from_iterable(member.given_grades() for member in members)
         grades = np.fromiter(flat, np.float64, math.prod(shape)).reshape(shape)
     except OverflowError:  # an integer that no float holds
         return None
     own = np.array([member.own_seats() for member in members])[:, :, np.newaxis]
     own = own == np.arange(shape[2])
-    n_given = np.array([[len(ballot.grades) for ballot in one.ballots] for one in members])
+    n_given = np.array([[*map(len, one.grades)] for one in members])
     present = ~np.isnan(grades)
     plain = (present | own).all(axis=(1, 2)) & (present.sum(axis=2) == n_given).all(axis=1)
     for scale in dict.fromkeys(member.scale for member in members):
@@ -334,7 +356,6 @@ def _electorate(
 ) -> Electorate:
     scale = member.scale
     scales = () if scale is None or scale.is_plain else (scale,)
-    times = [ballot.at for ballot in member.ballots if ballot.at is not None]
     return Electorate(
         session=member.session,
         candidates=member.candidates,
@@ -344,7 +365,7 @@ def _electorate(
         order_kept={},
         failed={},
         warnings=tuple([scale.sentence for scale in scales]),
-        at=min(times, default=None),
+        at=member.at,
         scales=scales,
     )
 

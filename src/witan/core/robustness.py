@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import Floats, Profile
+from witan.core.profile import Profile
 
 Decide = Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]
 """Function to the leaders: profile and session of each column → bool array (C, columns)."""

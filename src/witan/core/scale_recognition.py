@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import inf
 from types import MappingProxyType
 from typing import cast
 from zlib import crc32
 
 from witan.core.ballot import Ballot
+from witan.core.ballot_table import BallotTable
 from witan.core.scale import (
     FAILED,
     HOLISTIC,
@@ -324,6 +326,18 @@ class GradeEvidence:
             )
         else:
             self._add_each(ballot, criteria)
+        if len(self._reviewers) > MOST_REVIEWERS:
+            self._crowd = self._pool_criteria(self._reviewers)
+            self._reviewers = {}
+
+    def add_table(self, table: BallotTable) -> None:
+        """Take in the grades of a table, all before those of any ballot."""
+        reviewers: dict[str, list[dict[str, float]]] = {}
+        for reviewer, grades in zip(table.reviewers, table.grades, strict=True):
+            reviewers.setdefault(reviewer, []).append(grades)
+        for reviewer, given in reviewers.items():
+            criteria = self._reviewers.setdefault(reviewer, {})
+            _scale_of(criteria, HOLISTIC).add_numbers(chain.from_iterable(map(dict.items, given)))
         if len(self._reviewers) > MOST_REVIEWERS:
             self._crowd = self._pool_criteria(self._reviewers)
             self._reviewers = {}

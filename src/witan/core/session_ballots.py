@@ -49,7 +49,7 @@ class SessionBallots:
 
     session: str
     at: datetime
-    ballots: tuple[Ballot, ...] = ()
+    ballots: Sequence[Ballot] = ()
     category: str | None = None
     simulated: bool = False
     models: Mapping[str, str] = field(default_factory=dict)

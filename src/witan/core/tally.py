@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
+from witan.core.ballot_table import BallotTable
 from witan.core.counting import (
     BatchCount,
     Fitted,
@@ -114,7 +115,7 @@ def tally_columns(
     return count_electorates(everyone, borrowed, on_unsuitable, wanted, check_wanted)
 
 
-def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
+def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> Sequence[Ballot]:
     """Put ballots on the settings' scale, or on their recognised one.
 
     Raises
@@ -122,6 +123,8 @@ def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> list[Ballot]:
     UnclearScale
         If grades fit no scale, or two as well.
     """
+    if isinstance(ballots, BallotTable) and settings.scale in (None, ballots.scale):
+        return ballots  # whoever makes a table puts it on its scale
     return recognise_scales(ballots) if settings.scale is None else rescale(ballots, settings.scale)
 
 
@@ -160,9 +163,7 @@ def prepare(
 def _electorates(
     ballots: Iterable[Ballot], settings: Settings, on_unsuitable: OnUnsuitable | None
 ) -> list[Electorate]:
-    sessions: dict[str, list[Ballot]] = {}
-    for ballot in ballots:
-        sessions.setdefault(ballot.session, []).append(ballot)
+    sessions = _group_by_session(ballots)
     ungated = {name: cast for name, cast in sessions.items() if name not in settings.gates}
     plain = interpret_sessions(ungated, settings.counting)
     everyone = []
@@ -179,6 +180,15 @@ def _electorates(
         else:
             everyone.append(electorate.scale_weights(settings.weights))
     return everyone
+
+
+def _group_by_session(ballots: Iterable[Ballot]) -> Mapping[str, Sequence[Ballot]]:
+    if isinstance(ballots, BallotTable):
+        return ballots.by_session()
+    sessions: dict[str, list[Ballot]] = {}
+    for ballot in ballots:
+        sessions.setdefault(ballot.session, []).append(ballot)
+    return sessions
 
 
 def tally_electorates(

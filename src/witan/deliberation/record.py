@@ -7,7 +7,7 @@ session prints as the live one did.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import datetime
 from functools import cache
@@ -413,7 +413,7 @@ class SessionImport:
     at: datetime | None = None
     question: str = ""
     category: str | None = None
-    ballots: tuple[Ballot, ...] = ()
+    ballots: Sequence[Ballot] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
     session_record: Session | None = None

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
@@ -30,6 +30,7 @@ from witan.core.ballot_records import (
     session_name,
     unmark_simulated,
 )
+from witan.core.ballot_table import BallotTable
 from witan.core.entries import AnswerEntry
 from witan.core.scale import Scale
 from witan.deliberation.record import SessionImport, session_from_json
@@ -51,11 +52,11 @@ from witan.files.ballots.formats import (
     check_format,
     content_of,
     first_value,
-    plain_ballots,
     refuse_columns,
+    scaled_ballots,
 )
 from witan.files.ballots.opening import OpenedFile, open_source, tap_objects, unreadable_file
-from witan.files.ballots.problems import LineProblem, ProblemReport, scale_ballots, scale_parts
+from witan.files.ballots.problems import LineProblem, ProblemReport, scale_parts
 from witan.files.ballots.records import objects, read_council_log
 from witan.files.ballots.tables import LONG_FORMS, PairSessions, read_long
 from witan.files.battles import number_people, preferences_as_battles, read_battles
@@ -343,10 +344,16 @@ def read_ballot_pieces(
     elif content.format in LONG_FORMS:
         yield from _scale(_read_long(content, report), report, scales)
     else:
-        ballots = plain_ballots(content, columns, report, apart=True)
+        parts = scaled_ballots(content, columns, report, scales, apart=True)
         turn = _piece(content.source)
-        for _, alike in groupby(scale_ballots(ballots, report, *scales), key=_ABOUT_SESSION):
-            yield turn(*alike)
+        first = next(parts, None)
+        if isinstance(first, BallotTable):  # of the whole file
+            for session, ballots in first.by_session().items():
+                yield SessionImport(session, ballots=ballots)
+        elif first is not None:
+            each = cast("Iterator[Ballot]", chain([first], parts))
+            for _, alike in groupby(each, key=_ABOUT_SESSION):
+                yield turn(*alike)
 
 
 def _piece(source: OpenedFile) -> Any:
@@ -692,7 +699,7 @@ def _scale(
     report: ProblemReport,
     scales: tuple[Scale | None, Scale | None],
 ) -> Iterator[SessionImport]:
-    parts = ((replace(piece, ballots=()), piece.ballots) for piece in pieces)
+    parts = ((replace(piece, ballots=()), tuple(piece.ballots)) for piece in pieces)
     for piece, ballots in scale_parts(parts, report, *scales):
         yield replace(piece, ballots=ballots)
 

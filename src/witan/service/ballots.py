@@ -1,7 +1,7 @@
 """Ballots that somebody brings along: read once, counted, and nothing of them stored."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
@@ -64,7 +64,7 @@ class Ballots(Protocol):
         """The lines that could not be read, once they were read."""
         ...
 
-    def read(self, parameters: "BallotFormat", settings: "Settings") -> "Iterator[Ballot]":
+    def read(self, parameters: "BallotFormat", settings: "Settings") -> "Iterable[Ballot]":
         """Read them as the parameters say."""
         ...
 

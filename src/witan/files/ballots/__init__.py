@@ -2,21 +2,31 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from witan.core.ballot import Ballot
+from witan.core.ballot_table import BallotTable
 from witan.core.scale import Scale
 from witan.files.ballots.columns import check_columns
-from witan.files.ballots.formats import FORMATS, PLAIN, check_format, content_of, plain_ballots
+from witan.files.ballots.formats import FORMATS, PLAIN, check_format, content_of, scaled_ballots
 from witan.files.ballots.opening import Bounds, open_source
-from witan.files.ballots.problems import LineProblem, ProblemReport, scale_ballots
+from witan.files.ballots.problems import LineProblem, ProblemReport
 from witan.files.ballots.writing import write_ballots
 
 if TYPE_CHECKING:
     from witan.core.rubric import Rubric
 
-__all__ = ["FORMATS", "Bounds", "LineProblem", "read_ballots", "write_ballots"]
+__all__ = [
+    "FORMATS",
+    "Bounds",
+    "LineProblem",
+    "ProblemReport",
+    "read_ballots",
+    "read_parts",
+    "write_ballots",
+]
 
 
 def read_ballots(  # noqa: PLR0913 - all but the path by name
@@ -53,23 +63,39 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
     )
     declared = Scale.parse(scale) if isinstance(scale, str) else scale
     scales = declared, None if rubric is None else rubric.scale
-    return _read_source(path, (format, columns or {}), telling, bounds, scales)
+    parts = read_parts(path, (format, columns or {}), telling, scales, bounds)
+    tables = ((part,) if isinstance(part, Ballot) else part for part in parts)
+    return chain.from_iterable(tables)
 
 
-def _read_source(
+def read_parts(
     path: str | Path | IO[Any],
     reading: tuple[str | None, Mapping[str, str]],
     make_report: Callable[[str], ProblemReport],
-    bounds: Bounds | None,
     scales: tuple[Scale | None, Scale | None],
-) -> Iterator[Ballot]:
+    bounds: Bounds | None = None,
+) -> Iterator[Ballot | BallotTable]:
+    """Stream ballots as `read_ballots`; those of a file that only grade are one table.
+
+    Parameters
+    ----------
+    reading
+        Format and columns.
+    make_report
+        Makes the report of a file's problems.
+    scales
+        On which all grades are given, and on which those are whose ballot declares none.
+    """
+    if reading[0] is not None:
+        check_format(reading[0])
+    check_columns(reading[1])
     with open_source(path, bounds) as source:
         report = make_report(source.path)
         content = content_of(source, *reading)
         if content is None:
             return
         if content.format in PLAIN:
-            yield from scale_ballots(plain_ballots(content, reading[1], report), report, *scales)
+            yield from scaled_ballots(content, reading[1], report, scales)
             return
         # Sessions load the history's modules: only those who read some wait for them.
         from witan.core.ballot_records import mark_simulated

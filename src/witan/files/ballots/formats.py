@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from witan.core.ballot import Ballot
+from witan.core.ballot_table import BallotTable
+from witan.core.scale import Scale
 from witan.errors import BallotFileError, InvalidParameter, Remedy, UnknownName, Way
 from witan.files.ballots.columns import (
     ALIASES,
@@ -32,7 +34,7 @@ from witan.files.ballots.opening import (
     unfold_objects,
 )
 from witan.files.ballots.preflib import read_preflib
-from witan.files.ballots.problems import ProblemReport
+from witan.files.ballots.problems import ProblemReport, scale_ballots, scale_table
 from witan.files.ballots.records import (
     objects,
     open_parquet,
@@ -41,6 +43,7 @@ from witan.files.ballots.records import (
     read_council_log,
     read_jsonl,
     read_parquet,
+    read_table,
 )
 from witan.files.ballots.tables import (
     LONG_FORMS,
@@ -420,6 +423,32 @@ def plain_ballots(
     refuse_columns(content, columns)
     read = read_preflib if content.format == "preflib" else read_council_log
     return read(content.source, report)
+
+
+def scaled_ballots(
+    content: Content,
+    columns: Mapping[str, str],
+    report: ProblemReport,
+    scales: tuple[Scale | None, Scale | None],
+    *,
+    apart: bool = False,
+) -> Iterator[Ballot | BallotTable]:
+    """`plain_ballots` on their scale; a file of ballots that only grade is one table."""
+    table = read_table(content.source) if content.format == "jsonl" and not columns else None
+    if table is None:
+        ballots = plain_ballots(content, columns, report, apart=apart)
+        yield from scale_ballots(ballots, report, *scales)
+    elif (scaled := scale_table(table, *scales)) is not None:
+        yield scaled
+    else:
+        yield from scale_ballots(_number_lines(table, report), report, *scales)
+
+
+def _number_lines(table: BallotTable, report: ProblemReport) -> Iterator[Ballot]:
+    """The ballots of a table, each after the report knows its line."""
+    for line, ballot in enumerate(table, start=1):
+        report.doubt(line, None)
+        yield ballot
 
 
 def refuse_columns(content: Content, columns: Mapping[str, str]) -> None:

@@ -157,6 +157,22 @@ class OpenedFile:
         except UnicodeDecodeError:
             raise _not_utf8(self.path, number) from None
 
+    def take_lines(self, most: int) -> list[bytes] | None:
+        """Every line as bytes; None, and nothing taken, if there are more bytes than `most`."""
+        lines, size = [], 0
+        for raw in chain(self.head, self._raw()):
+            lines.append(raw)
+            size += len(raw)
+            if size > most:
+                self.head = lines
+                return None
+        self.head = []
+        return lines
+
+    def give_back(self, lines: list[bytes]) -> None:
+        """Have lines read again that were taken."""
+        self.head = lines
+
     def _decode(self, raw: bytes, number: int) -> str:
         try:
             return raw.decode()
@@ -369,6 +385,10 @@ class Lines(OpenedFile):
     def lines(self) -> Iterator[str]:
         """Every line."""
         yield from self._lines
+
+    def take_lines(self, most: int) -> list[bytes] | None:  # noqa: ARG002
+        """None: these are text already."""
+        return None
 
 
 def is_array(source: OpenedFile) -> bool:

@@ -10,8 +10,9 @@ from typing import IO, Generic, TypeVar
 
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import Unreadable, kind_of
+from witan.core.ballot_table import BallotTable
 from witan.core.scale import HOLISTIC, Scale, grade_on, is_empty, may_be_typing_error
-from witan.core.scale_recognition import GradeEvidence, Scales, put_on_scale
+from witan.core.scale_recognition import NATIVE_SCALE, GradeEvidence, Scales, put_on_scale
 from witan.errors import BallotFileError, Remedy, UnclearScale
 
 
@@ -191,6 +192,33 @@ def scale_ballots(
     parts = ((ballot, (ballot,)) for ballot in ballots)
     for _, (ballot,) in scale_parts(parts, report, scale, fallback, most_held):
         yield ballot
+
+
+MOST_WHOLE = 2.0**53
+"""Whole numbers up to this are the same in every reader of JSON."""
+
+
+def scale_table(
+    table: BallotTable, scale: Scale | None = None, fallback: Scale | None = None
+) -> BallotTable | None:
+    """Put a table on its scale, as `scale_ballots`; None where grades ask for a closer look."""
+    low, high = table.range()
+    if not -MOST_WHOLE < low <= high < MOST_WHOLE or (scale is None and fallback is not None):
+        return None
+    known = scale
+    if known is None:
+        evidence = GradeEvidence()
+        evidence.add_table(table)
+        try:
+            scales = evidence.scales()
+        except UnclearScale:
+            return None
+        if scales.reviewer_scales or not scales.takes_all:
+            return None
+        known = NATIVE_SCALE if scales.is_native else scales.shared_scale
+    ends = known.whole.low, known.whole.high
+    fits = min(ends) <= low and high <= max(ends)
+    return table.put_on(known) if fits and not known.criteria else None
 
 
 def scale_parts(

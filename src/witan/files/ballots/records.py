@@ -2,16 +2,21 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from math import isfinite, isnan
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import IO, Any, cast
 
+import orjson
+
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import FIELDS, Unreadable, read_record, scale_record, to_record
+from witan.core.ballot_table import BallotTable
 from witan.core.escaping import escape_json
+from witan.core.scale import NUMBER_TYPES
 from witan.errors import BallotFileError, MissingExtra
 from witan.files.ballots.columns import join_columns, text_of
 from witan.files.ballots.opening import OpenedFile
@@ -42,6 +47,51 @@ def read_rows(
         if report.reports_doubts:
             report.doubt(number, doubt_of(ballot))
         yield ballot
+
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Of a file that is read as a table; a larger one is read ballot by ballot."""
+
+_AT_ONCE = 4096
+_FIELDS = itemgetter("session", "reviewer", "grades")
+
+
+def read_table(source: OpenedFile) -> BallotTable | None:
+    """Read a file of JSON Lines as a table; None, and nothing read, unless it is one throughout.
+
+    Then every line is a ballot with session, reviewer and grades alone, the grades are plain
+    numbers, and no name has white space around it.
+    """
+    lines = source.take_lines(MOST_BYTES)
+    table = None if lines is None else _table(lines)
+    if lines is not None and table is None:
+        source.give_back(lines)
+    return table
+
+
+def _table(lines: Sequence[bytes]) -> BallotTable | None:
+    sessions: list[str] = []
+    reviewers: list[str] = []
+    grades: list[dict[str, float]] = []
+    for start in range(0, len(lines), _AT_ONCE):
+        try:
+            records = list(map(orjson.loads, lines[start : start + _AT_ONCE]))
+            names, voters, given = zip(*map(_FIELDS, records), strict=True)
+        except (ValueError, LookupError, TypeError):
+            return None
+        if {*map(len, records)} != {3}:
+            return None
+        sessions += names
+        reviewers += voters
+        grades += given
+    types = ({*map(type, sessions), *map(type, reviewers)}, {*map(type, grades)})
+    if types != ({str}, {dict}) or not all(grades):
+        return None
+    texts = {*chain.from_iterable(grades), *sessions, *reviewers}
+    if any(not text or text != text.strip() or "\0" in text for text in texts):
+        return None
+    numbers = {*map(type, chain.from_iterable(map(dict.values, grades)))}
+    return BallotTable(sessions, reviewers, grades) if numbers <= NUMBER_TYPES else None
 
 
 def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, dict[str, Any]]]:

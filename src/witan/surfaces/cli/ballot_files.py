@@ -5,6 +5,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from witan.surfaces.terminal import console, echo, style_line
 
 if TYPE_CHECKING:
     from witan.core.ballot import Ballot
+    from witan.core.ballot_table import BallotTable
     from witan.core.rubric import Rubric
     from witan.core.scale import Scale
     from witan.core.settings import Settings
@@ -70,40 +73,51 @@ class Body:
         self.simulated: set[str] = set()
         self.not_read: list[Unread] = []
 
-    def read(self, parameters: object, settings: "Settings") -> Iterator["Ballot"]:  # noqa: ARG002
+    def read(self, parameters: object, settings: "Settings") -> Sequence["Ballot"]:  # noqa: ARG002
         """Read them as the options say, and say which settings are of no effect."""
+        from witan.core.ballot import Ballot
+
         self.rubric = settings.counting.rubric
-        yield from self
+        parts = list(self._read_files())
         self.match(settings)
+        if len(parts) == 1 and not isinstance(parts[0], Ballot):
+            return parts[0]
+        ballots: Iterator[Ballot] = chain.from_iterable(
+            (part,) if isinstance(part, Ballot) else part for part in parts
+        )
+        if len(self.files) == 1:
+            return list(ballots)
+        from witan.files.evaluations import merge_graded
+
+        # Logs of evaluations come a file per candidate: what one reviewer says is one ballot.
+        return list(merge_graded(ballots))
 
     def check_wanted(self) -> None:
         """Go on; who waits no more interrupts the process."""
 
-    def __iter__(self) -> Iterator["Ballot"]:
-        if len(self.files) == 1:
-            return self._read_files()
-        from witan.files.evaluations import merge_graded
-
-        # Logs of evaluations come a file per candidate: what one reviewer says is one ballot.
-        return iter(merge_graded(self._read_files()))
-
-    def _read_files(self) -> Iterator["Ballot"]:
+    def _read_files(self) -> Iterator["Ballot | BallotTable"]:
+        from witan.core.ballot import Ballot
         from witan.core.ballot_records import is_simulated
 
         with ExitStack() as stack:
             watch = _Watch(stack)
             for path in self.files:
                 watch.file = path
-                for ballot in self._read_file(path):
-                    self.n_ballots += 1
-                    self.sessions[ballot.session] = None
-                    self.reviewers[ballot.reviewer] = None
-                    if ballot.notes is not None and is_simulated(ballot):
-                        self.simulated.add(ballot.session)
-                    self._note_scale(ballot)
-                    if self.n_ballots % BETWEEN_LOOKS == 0:
-                        watch.look(self.n_ballots)
-                    yield ballot
+                for part in self._read_file(path):
+                    if isinstance(part, Ballot):
+                        self.n_ballots += 1
+                        self.sessions[part.session] = None
+                        self.reviewers[part.reviewer] = None
+                        if part.notes is not None and is_simulated(part):
+                            self.simulated.add(part.session)
+                        if self.n_ballots % BETWEEN_LOOKS == 0:
+                            watch.look(self.n_ballots)
+                    else:
+                        self.n_ballots += len(part)
+                        self.sessions |= dict.fromkeys(part.sessions)
+                        self.reviewers |= dict.fromkeys(part.reviewers)
+                    self._note_scale(part)
+                    yield part
         self._close()
 
     def read_imports(self) -> Iterator["SessionImport"]:
@@ -143,7 +157,7 @@ class Body:
             on_note=_say,
         )
 
-    def _note_scale(self, ballot: "Ballot") -> None:
+    def _note_scale(self, ballot: "Ballot | BallotTable") -> None:
         if ballot.scale is not None and not ballot.scale.is_plain:
             self.scales[ballot.scale] = None
 
@@ -164,7 +178,7 @@ class Body:
                     message = clean(str(UnknownName(kind, name, known)))
                     echo(f"{option} has no effect: {message}", err=True)
 
-    def _read_file(self, path: str) -> Iterable["Ballot"]:
+    def _read_file(self, path: str) -> Iterable["Ballot | BallotTable"]:
         if not self._is_file(path):
             from witan.core.ballot_records import mark_simulated
             from witan.core.scale_recognition import rescale
@@ -172,17 +186,13 @@ class Body:
             one = self._read_stored(path)
             cast = one.ballots if self.scale is None else rescale(one.ballots, self.scale)
             return map(mark_simulated, cast) if one.simulated else cast
-        from witan.files.ballots import read_ballots
+        from witan.files.ballots import ProblemReport, read_parts
 
-        return read_ballots(
+        return read_parts(
             path,
-            format=self.format,
-            columns=self.columns,
-            scale=self.scale,
-            rubric=self.rubric,
-            on_problem=self._note,
-            reports_doubts=True,
-            on_note=_say,
+            (self.format, self.columns or {}),
+            partial(ProblemReport, on_problem=self._note, reports_doubts=True, on_note=_say),
+            (self.scale, None if self.rubric is None else self.rubric.scale),
         )
 
     def _is_file(self, name: str) -> bool:

@@ -70,24 +70,28 @@ class VoteBlock:
     places: NDArray[Any]
     grades: Floats
     eligible: NDArray[Any]
-    rankings: dict[tuple[tuple[str, ...], tuple[int, ...]], Groups] = field(default_factory=dict)
+    rankings: dict[tuple[str, ...], dict[tuple[int, ...], Groups]] = field(default_factory=dict)
     """Groups by candidates and places: many ballots of a history rank alike."""
 
     def groups(self, session: int) -> list[Groups]:
         """The rankings of a session's votes, best first."""
         names = self.candidates[session]
+        known = self.rankings.setdefault(names, {})
         return [
-            self.rankings.get((names, places)) or self._rank(names, places)
+            known.get(places) or self._rank(names, places, known)
             for places in map(tuple, self.places[session].tolist())
         ]
 
-    def _rank(self, names: tuple[str, ...], places: tuple[int, ...]) -> Groups:
+    @staticmethod
+    def _rank(
+        names: tuple[str, ...], places: tuple[int, ...], known: dict[tuple[int, ...], Groups]
+    ) -> Groups:
         levels: dict[int, list[str]] = {}
         for name, place in zip(names, places, strict=True):
             if place:
                 levels.setdefault(place, []).append(name)
         groups = tuple(tuple(levels[place]) for place in sorted(levels))
-        self.rankings[names, places] = groups
+        known[places] = groups
         return groups
 
     def votes(self, session: int) -> Iterator[Vote]:

@@ -413,13 +413,14 @@ def _clauses(
     few = [name for name, votes, _ in lines if votes < MIN_VOTES]
     n_enough = len(lines) - len(few)
     yield _first_clause(leaders, tied, alone=len(tied) == n_enough)
-    groups: dict[int, list[str]] = {}
-    for name, votes, tier in lines:
-        if votes >= MIN_VOTES and name not in tied:
-            groups.setdefault(tier, []).append(name)
-    for names in groups.values():
-        if len(names) > 1 and all(pair in unresolved for pair in combinations(names, 2)):
-            yield f"{join_names(names)} are too close to call"
+    if n_enough > len(tied) + 1:
+        groups: dict[int, list[str]] = {}
+        for name, votes, tier in lines:
+            if votes >= MIN_VOTES and name not in tied:
+                groups.setdefault(tier, []).append(name)
+        for names in groups.values():
+            if len(names) > 1 and all(pair in unresolved for pair in combinations(names, 2)):
+                yield f"{join_names(names)} are too close to call"
     if few and n_enough:
         yield f"{join_names(few)} {'have' if len(few) > 1 else 'has'} not enough votes"
 

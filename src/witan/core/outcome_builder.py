@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.ballot import Groups, is_unnamed
+from witan.core.ballot import is_unnamed
 from witan.core.counting import BatchCount
-from witan.core.electorate import Electorate, Vote
+from witan.core.electorate import Vote
 from witan.core.inference import Inference
 from witan.core.outcome import (
     MIN_VOTES,
@@ -524,88 +524,130 @@ class Outcomes:
         return deciders.tolist()
 
     @cached_property
-    def remarks(self) -> list[tuple[bool, bool, bool]]:
-        """Whether a session has lines in opposite order, a cycle, and ballots without effect."""
-        against = np.any(self.against, axis=(0, 1)).tolist()
-        cyclic = np.any(self.mutual, axis=(0, 1)).tolist()
-        ineffective = (~np.all(self.effective, axis=0)).tolist()
-        return list(zip(against, cyclic, ineffective, strict=True))
+    def remarks(self) -> list[tuple[bool, bool, bool, bool]]:
+        """Whether a session has lines in opposite order, cycles, idle ballots, or a warning."""
+        against = np.any(self.against, axis=(0, 1))
+        idle = ~np.all(self.effective, axis=0)
+        warned = against | idle | ~self.inference.is_connected
+        warned |= [any(e.mismatches) or bool(e.failed) for e in self.count.electorates]
+        if (ungraded := self.count.scores.details.get("ungraded")) is not None:
+            warned |= np.any(ungraded, axis=0)
+        if (by_seat := self.count.scores.seat_order_decided) is not None:
+            warned |= by_seat
+        columns = (against, np.any(self.mutual, axis=(0, 1)), idle, warned)
+        return list(zip(*[column.tolist() for column in columns], strict=True))
 
     @cached_property
-    def _leaders(self) -> list[tuple[list[bool], list[bool], list[bool], bool]]:
-        """Lines that lead, those of the best rank, and those tied with them; a clear lead."""
-        leads = (self.ranks == 1) & (self.votes > 0)
-        lines = (leads, self.first_lines, self.tied_lines)
-        columns = [mask.T.tolist() for mask in lines]
-        return list(zip(*columns, self.clear_leads.tolist(), strict=True))
+    def leaders(self) -> list[tuple[str, ...]]:
+        """`Outcome.leaders` of each session."""
+        return self._chosen((self.ranks == 1) & (self.votes > 0))
 
-    def lead(self, column: int) -> dict[str, Any]:
-        """What `Outcome` derives of its lines: leaders, tied for best, clear leader."""
-        names, (leads, _, tied, is_clear) = self.names[column], self._leaders[column]
-        for_best = tuple(compress(names, tied))
+    @cached_property
+    def tied_for_best(self) -> list[tuple[str, ...]]:
+        """`Outcome.tied_for_best` of each session."""
+        return self._chosen(self.tied_lines)
+
+    @cached_property
+    def clear_leaders(self) -> list[str | None]:
+        """`Outcome.clear_leader` of each session."""
+        tied = zip(self.clear_leads.tolist(), self.tied_for_best, strict=True)
+        return [names[0] if is_clear else None for is_clear, names in tied]
+
+    @cached_property
+    def best(self) -> list[tuple[str, ...]]:
+        """Candidates of the best rank that has votes, of each session."""
+        return self._chosen(self.first_lines)
+
+    def _chosen(self, lines: Flags) -> list[tuple[str, ...]]:
+        """The candidates of some lines, session by session."""
+        return [tuple(compress(*each)) for each in zip(self.names, lines.T.tolist(), strict=True)]
+
+    @cached_property
+    def _shared(self) -> dict[str, Any]:
+        """Fields that all outcomes share."""
+        settings, rule = self.settings, self.rule
+        own = settings.parameters if settings.rule == rule.name else {}
         return {
-            "leaders": tuple(compress(names, leads)),
-            "tied_for_best": for_best,
-            "clear_leader": for_best[0] if is_clear else None,
+            "rule": rule.name,
+            "parameters": {**rule.parameters, **own},
+            "ties": settings.ties,
+            "level": settings.level,
+            "recusal": settings.counting.recusal,
+            "unranked": settings.counting.unranked,
         }
 
     def fields(self, column: int) -> dict[str, Any]:
         """The fields of one outcome; its lines, ballots and matrices as plain rows."""
         electorate, row = self.count.electorates[column], self.rows[column]
-        names = self.names[column]
-        lines = self.lines[column * len(names) : (column + 1) * len(names)]
-        has_against, cyclic, has_ineffective = self.remarks[column]
-        _, first, tied, _ = self._leaders[column]
-        unresolved = tuple([(names[i], names[j]) for i, j in self.close_pairs[column]])
+        names, taus = self.names[column], self.taus[column]
+        has_against, has_cycles, has_idle, has_warnings = self.remarks[column]
+        unresolved = [(names[i], names[j]) for i, j in self.close_pairs[column]]
         against = self.against[:, :, column] if has_against else None
         disputed_by = () if against is None else tuple(compress(names, against[0].tolist()))
-        winner, unit = self.condorcet[column], row["fit"]
-        ineffective = _ineffective_reviewers(self, column) if has_ineffective else ()
-        own = self.settings.parameters if self.settings.rule == self.rule.name else {}
-        fell_back = row["fell_back_to"] is not None
+        winner = self.condorcet[column]
+        idle = _idle_reviewers(self, column) if has_idle else ()
         flat = "; every ballot is flat, so borda scores are shown"
+        notes = (electorate.weights, electorate.mismatches, electorate.rankings)
+        worth = None if row["fit"] is None else _effective_votes(self, column, row["rho"] or 0.0)
         return {
+            **self._shared,
             **row,
             "session": electorate.session,
-            "rule": self.rule.name,
-            "parameters": {**self.rule.parameters, **own},
-            "why": self.why + flat * fell_back,
+            "why": self.why if row["fell_back_to"] is None else self.why + flat,
             "interpretation": interpretation(
-                [(line[0], line[5], line[12]) for line in lines if line[5] > 0],
-                leaders=list(compress(names, first)),
-                tied=list(compress(names, tied)),
-                can_tell=_can_tell(self, column),
+                self._tiered(column),
+                leaders=self.best[column],
+                tied=self.tied_for_best[column],
+                can_tell=self._can_tell[column],
                 unresolved=unresolved,
                 disputed_by=disputed_by,
             ),
-            "standings": lines,
-            "unresolved": unresolved,
+            "standings": self.lines[column * len(names) : (column + 1) * len(names)],
+            "unresolved": tuple(unresolved),
             "disputed_by": disputed_by,
             "condorcet_winner": None if winner < 0 else electorate.candidates[winner],
-            "cycles": _cycles(self, column) if cyclic else (),
+            "cycles": _cycles(self, column) if has_cycles else (),
             "n_abstentions": len(electorate.abstentions),
-            "effective_votes": None
-            if unit is None
-            else _effective_votes(self, column, row["rho"] or 0.0),
-            "ties": self.settings.ties,
-            "level": self.settings.level,
-            "recusal": self.settings.counting.recusal,
-            "unranked": self.settings.counting.unranked,
-            "ballots": _ballot_notes(electorate, self.taus[column]),
+            "effective_votes": worth,
+            "ballots": list(zip(electorate.voters, taus, *notes, strict=True)),
             "abstentions": dict(electorate.abstentions),
             "order_kept": dict(electorate.order_kept),
             "details": _details(self, column),
-            "warnings": (
-                *electorate.warnings,
-                *_warnings(self, column, ineffective, row["tie_broken_by"]),
-                *(() if against is None else _disputed_pairs(self.rule, names, against)),
-            ),
-            "without_effect": ineffective,
+            "warnings": (*electorate.warnings, *_warnings(self, column, idle, against))
+            if has_warnings
+            else electorate.warnings,
+            "without_effect": idle,
             "scales": electorate.scales,
         }
 
+    def _tiered(self, column: int) -> list[tuple[str, int, int]]:
+        """Candidate, votes and tier of the lines with votes."""
+        votes, tiers = self._votes_and_tiers
+        lines = zip(self.names[column], votes[column], tiers[column], strict=True)
+        return [line for line in lines if line[1] > 0]
+
+    @cached_property
+    def _votes_and_tiers(self) -> tuple[list[list[int]], list[list[int]]]:
+        return self.votes.T.tolist(), self.tiers.T.tolist()
+
+    @cached_property
+    def _can_tell(self) -> Sequence[bool | None]:
+        """Whether sessions have enough ballots to separate any pair; None: the rule never asks."""
+        if self.rule.needs == "history":
+            return [None] * len(self)
+        if self.settings.ties == "intervals":
+            return [True] * len(self)
+        can_tell: list[bool | None] = self.inference.can_tell.tolist()
+        return can_tell
+
+    @cached_property
+    def informing(self) -> list[tuple[bool, ...]]:
+        """Whether each ballot informs the rule, session by session."""
+        return list(map(tuple, self.effective.T.tolist()))
+
     def __getitem__(self, column: int) -> Outcome:
         fields = self.fields(column)
+        fields["parameters"] = {**fields["parameters"]}
         fields["standings"] = tuple([_standing(*line) for line in fields["standings"]])
         fields["ballots"] = tuple([BallotNote(*note) for note in fields["ballots"]])
         for matrix in ("p_beats", "margins"):
@@ -637,7 +679,7 @@ def _bands(grades: Floats) -> NDArray[Any]:
 def _informing_ballots(batch: Outcomes, column: int) -> list[Vote]:
     """The ballots that inform the rule."""
     votes = batch.count.electorates[column].votes
-    return list(compress(votes, batch.effective[:, column].tolist()))
+    return list(compress(votes, batch.informing[column]))
 
 
 def _details(batch: Outcomes, column: int) -> dict[str, Any]:
@@ -663,23 +705,6 @@ def _cycles(batch: Outcomes, column: int) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names[seat] for seat in ring) for ring in rings)
 
 
-def _can_tell(batch: Outcomes, column: int) -> bool | None:
-    """True with enough ballots to separate any pair; None: not applicable."""
-    if batch.rule.needs == "history":
-        return None
-    if batch.settings.ties == "intervals":
-        return True
-    return bool(batch.inference.can_tell[column])
-
-
-def _ballot_notes(
-    electorate: Electorate, taus: Sequence[float | None]
-) -> list[tuple[str, float | None, float, bool, Groups]]:
-    """Fields of `BallotNote` of each ballot."""
-    columns = (electorate.weights, electorate.mismatches, electorate.rankings)
-    return list(zip(electorate.voters, taus, *columns, strict=True))
-
-
 def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
     """Equal and independent reviewers that the reviewers are worth.
 
@@ -690,20 +715,27 @@ def _effective_votes(batch: Outcomes, column: int, rho: float) -> float:
     what one reviewer's variance has over that of the weighted mean; of equal models R / (1 +
     (R − 1)·ρ). Source: the design effects of Kish, Survey Sampling, 1965, sections 8.2 and 11.7.
     """
-    electorate, informs = batch.count.electorates[column], batch.effective[:, column].tolist()
-    weights: dict[str, tuple[str, float]] = {}
-    votes = zip(electorate.voters, electorate.kinds, electorate.weights, strict=True)
-    for reviewer, kind, weight in compress(votes, informs):
-        _, known = weights.get(reviewer, ("", 0.0))
-        weights[reviewer] = (kind, max(weight, known))
-    return _worth(tuple(weights.values()), rho)
+    electorate = batch.count.electorates[column]
+    columns = (electorate.voters, electorate.kinds, electorate.weights, batch.informing[column])
+    return _worth(*map(tuple, columns), rho)
 
 
 @lru_cache(maxsize=1024)
-def _worth(reviewers: tuple[tuple[str, float], ...], rho: float) -> float:
-    """Equal and independent reviewers that these, by kind and weight, are worth."""
-    heaviest = max((weight for _, weight in reviewers), default=1.0)
-    shares = [(kind, weight / heaviest) for kind, weight in reviewers]
+def _worth(
+    voters: tuple[str, ...],
+    kinds: tuple[str, ...],
+    weights: tuple[float, ...],
+    informs: tuple[bool, ...],
+    rho: float,
+) -> float:
+    """Equal and independent reviewers that these are worth; those of a file often come again."""
+    reviewers: dict[str, tuple[str, float]] = {}
+    votes = zip(voters, kinds, weights, strict=True)
+    for reviewer, kind, weight in compress(votes, informs):
+        _, known = reviewers.get(reviewer, ("", 0.0))
+        reviewers[reviewer] = (kind, max(weight, known))
+    heaviest = max((weight for _, weight in reviewers.values()), default=1.0)
+    shares = [(kind, weight / heaviest) for kind, weight in reviewers.values()]
     total = sum(weight for _, weight in shares)
     of_models = [weight for kind, weight in shares if kind == "model"]
     together = sum(of_models) ** 2 - sum(weight * weight for weight in of_models)
@@ -711,7 +743,7 @@ def _worth(reviewers: tuple[tuple[str, float], ...], rho: float) -> float:
     return total * total / variance if variance else 0.0
 
 
-def _ineffective_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
+def _idle_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
     """Reviewers with ballots, none of them informing the rule."""
     effective = {vote.reviewer for vote in _informing_ballots(batch, column)}
     votes = batch.count.electorates[column].votes
@@ -730,7 +762,7 @@ def _disputed_pairs(rule: Rule, names: Sequence[str], against: Flags) -> Iterato
 
 
 def _warnings(
-    batch: Outcomes, column: int, ineffective: Sequence[str], tie_broken_by: str | None
+    batch: Outcomes, column: int, idle: Sequence[str], against: Flags | None
 ) -> Iterator[str]:
     """Warnings to read before believing the standings."""
     electorate = batch.count.electorates[column]
@@ -738,11 +770,8 @@ def _warnings(
         yield (
             "some candidates were never compared, not even through others; their order says nothing"
         )
-    if batch.rule.needs == "grades" and ineffective:
-        yield (
-            f"no grades by {join_names(ineffective)}: their ballots do not count by "
-            f"{batch.rule.name}"
-        )
+    if batch.rule.needs == "grades" and idle:
+        yield (f"no grades by {join_names(idle)}: their ballots do not count by {batch.rule.name}")
     if any(electorate.mismatches):
         mismatched = list(compress(electorate.voters, electorate.mismatches))
         where = f"on the ballot of {join_names(mismatched)}"
@@ -751,7 +780,9 @@ def _warnings(
     if ungraded is not None and ungraded[:, column].any():
         bare = join_names(list(compress(electorate.candidates, ungraded[:, column].tolist())))
         yield f"no grade for {bare}: {batch.rule.name} goes by rankings alone there"
-    if tie_broken_by == "seat order":
+    if batch.rows[column]["tie_broken_by"] == "seat order":
         yield "ties were too many to follow them all: seat order decided, not the ballots"
     for name, flags in electorate.failed.items():
         yield f"{name} failed the safety gate ({', '.join(flags)}) and cannot win"
+    if against is not None:
+        yield from _disputed_pairs(batch.rule, batch.names[column], against)

@@ -144,13 +144,21 @@ def column_fields(batch: "Outcomes", column: int) -> dict[str, Any]:
     fields = batch.fields(column)
     lines = fields["standings"]
     own = {
-        **batch.lead(column),
-        "standings": [{**line[-1], **dict(zip(STANDING, line, strict=False))} for line in lines],
+        "standings": [_standing_fields(line) for line in lines],
+        "leaders": batch.leaders[column],
+        "tied_for_best": batch.tied_for_best[column],
+        "clear_leader": batch.clear_leaders[column],
         "safety": {"failed": {line[0]: line[-2] for line in lines if line[-2]}},
         "ballots": [dict(zip(_BALLOT, note, strict=True)) for note in fields["ballots"]],
         "scales": [ScaleRecord.of(scale) for scale in fields["scales"]],
     }
     return {**fields.pop("details"), **_ORDER, **fields, **own}
+
+
+def _standing_fields(line: tuple[Any, ...]) -> dict[str, Any]:
+    *values, details = line
+    fields = dict(zip(STANDING, values, strict=True))
+    return {**details, **fields} if details else fields
 
 
 @cache

@@ -181,9 +181,8 @@ class _Count:
         for batch, column in columns:
             self.first = self.first or batch[column]
             self.n_shown += 1
-            lead = batch.lead(column)
-            self.n_counted += bool(lead["leaders"])
-            self.n_tied += lead["clear_leader"] is None
+            self.n_counted += bool(batch.leaders[column])
+            self.n_tied += batch.clear_leaders[column] is None
             yield batch, column
         self._close()
 

@@ -27,7 +27,7 @@ RUBRIC = RUBRICS["general"]
 
 def sheet() -> Sheet:
     """What a reviewer without an answer of its own sees."""
-    return draw_sheets(["judge"], list(ANSWERS), [7], hidden={})["judge"]
+    return draw_sheets(["judge"], list(ANSWERS), [7], hidden_candidates={})["judge"]
 
 
 def request(stage: str, *, verdict: bool = False, schema: bool = True) -> dict[str, Any]:

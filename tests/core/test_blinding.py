@@ -24,7 +24,7 @@ def names(size: int) -> list[str]:
 def each_other(size: int, seed: int = 0) -> dict[str, Sheet]:
     """The sheets of a council whose members review each other."""
     members = names(size)
-    return draw_sheets(members, members, [seed], hidden={name: name for name in members})
+    return draw_sheets(members, members, [seed], hidden_candidates={name: name for name in members})
 
 
 def place_counts(sheets: dict[str, Sheet], candidate: str, places: int) -> list[int]:
@@ -109,7 +109,7 @@ class TestBalance:
     @pytest.mark.parametrize("size", SIZES)
     def test_members_who_review_everything(self, size):
         """Each candidate stands exactly once at each of the n positions."""
-        sheets = draw_sheets(names(size), names(size), [1], hidden={})
+        sheets = draw_sheets(names(size), names(size), [1], hidden_candidates={})
 
         for name in names(size):
             assert place_counts(sheets, name, size) == [1] * size
@@ -123,7 +123,7 @@ class TestBalance:
     @pytest.mark.parametrize("size", SIZES)
     def test_neighbours_where_everything_is_seen(self, size):
         """A pair is neighbours exactly once for even n (Williams), at most twice for odd."""
-        counts = neighbours(draw_sheets(names(size), names(size), [2], hidden={}))
+        counts = neighbours(draw_sheets(names(size), names(size), [2], hidden_candidates={}))
 
         assert max(counts.values()) <= 1 + size % 2
         assert size % 2 or len(counts) == size * (size - 1)
@@ -133,7 +133,7 @@ class TestBalance:
         """Each sees what it may, and counts differ by at most one unless arithmetic forbids it."""
         reviewers, candidates, hidden, seed = council
 
-        sheets = draw_sheets(reviewers, candidates, [seed], hidden=hidden)
+        sheets = draw_sheets(reviewers, candidates, [seed], hidden_candidates=hidden)
 
         seeing_all = len(reviewers) - len(hidden)
         places = len(candidates) if seeing_all else len(candidates) - 1
@@ -152,7 +152,7 @@ class TestBalance:
         """Who hides several sees all others; sheets of one length are balanced among themselves."""
         reviewers, candidates, hidden, seed = jury
 
-        sheets = draw_sheets(reviewers, candidates, [seed], hidden=hidden)
+        sheets = draw_sheets(reviewers, candidates, [seed], hidden_candidates=hidden)
 
         for name in reviewers:
             shown = set(candidates) - hidden.get(name, set())
@@ -166,7 +166,7 @@ class TestBalance:
     def test_ones_own_answer_stands_anywhere(self):
         """Where members see their own answer, it is at no position of its own over the seeds."""
         places = Counter(
-            draw_sheets(names(4), names(4), [seed], hidden={})["m0"].positions["m0"]
+            draw_sheets(names(4), names(4), [seed], hidden_candidates={})["m0"].positions["m0"]
             for seed in range(200)
         )
 
@@ -175,7 +175,7 @@ class TestBalance:
 
     def test_hiding_who_does_not_stand_hides_nothing(self):
         """A member that gave no answer sees all the others'."""
-        sheets = draw_sheets(["a", "b"], ["b", "c"], [0], hidden={"a": "a", "b": "b"})
+        sheets = draw_sheets(["a", "b"], ["b", "c"], [0], hidden_candidates={"a": "a", "b": "b"})
 
         assert sorted(sheets["a"].candidates) == ["b", "c"]
         assert sheets["b"].candidates == ("c",)
@@ -186,7 +186,9 @@ class TestSeed:
 
     def test_a_golden_sheet(self):
         """These sheets are drawn from this seed on every machine."""
-        sheets = draw_sheets("abcd", "abcd", [7, 1], hidden={name: name for name in "abcd"})
+        sheets = draw_sheets(
+            "abcd", "abcd", [7, 1], hidden_candidates={name: name for name in "abcd"}
+        )
 
         assert {name: "".join(sheet.candidates) for name, sheet in sheets.items()} == GOLDEN
         assert sheets["a"].nonce == GOLDEN_NONCE
@@ -196,9 +198,9 @@ class TestSeed:
         """Drawing twice draws the same, nonces included."""
         reviewers, candidates, hidden, seed = council
 
-        first = draw_sheets(reviewers, candidates, [seed], hidden=hidden)
+        first = draw_sheets(reviewers, candidates, [seed], hidden_candidates=hidden)
 
-        assert draw_sheets(reviewers, candidates, [seed], hidden=hidden) == first
+        assert draw_sheets(reviewers, candidates, [seed], hidden_candidates=hidden) == first
 
     def test_other_seeds_draw_other_orders(self):
         """Over 100 seeds a council of seven sees close to 100 arrangements."""
@@ -214,7 +216,7 @@ class TestSeed:
         """Sheets, mirrors and the chairman's map of one seed have nonces of their own."""
         sheets = each_other(12)
         mirrors = [mirror(sheet, [0, seat]) for seat, sheet in enumerate(sheets.values())]
-        alone = draw_sheets(["r"], ["c"], [0], hidden={})["r"]
+        alone = draw_sheets(["r"], ["c"], [0], hidden_candidates={})["r"]
 
         nonces = [
             *(sheet.nonce for sheet in (*sheets.values(), *mirrors, alone)),

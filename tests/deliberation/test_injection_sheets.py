@@ -16,7 +16,7 @@ from witan.deliberation.prompts import (
 )
 
 SEATS = ("one", "two", "three", "four")
-SHEET = draw_sheets(SEATS, SEATS, [5], hidden={})["one"]
+SHEET = draw_sheets(SEATS, SEATS, [5], hidden_candidates={})["one"]
 NONCE = SHEET.nonce
 HARMLESS = {seat: f"Harmless {number}." for number, seat in enumerate(SEATS)}
 

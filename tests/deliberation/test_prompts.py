@@ -29,7 +29,7 @@ GENERAL = RUBRICS["general"]
 NONCE = "5c0f" * 8
 SEATS = ("gpt-5", "claude-opus", "llama", "grok")
 ANSWERS = {seat: f"The answer of number {number}." for number, seat in enumerate(SEATS)}
-SHEET = draw_sheets(SEATS, SEATS, [1], hidden={seat: seat for seat in SEATS})["gpt-5"]
+SHEET = draw_sheets(SEATS, SEATS, [1], hidden_candidates={seat: seat for seat in SEATS})["gpt-5"]
 MAP = label_map("chairman", SEATS, [1])
 TURNS = (Message("user", "Before?"), Message("assistant", "Thus."))
 FILES = {"notes.txt": "A note.", "data.csv": "a,b"}

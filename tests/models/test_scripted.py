@@ -297,7 +297,7 @@ class TestReviewing:
     async def test_our_own_prompts_are_understood(self):
         """On a real sheet the review reads as the schema wants it, whatever the labels are."""
         candidates = ("x", "y", "z")
-        [sheet] = draw_sheets(["m"], candidates, (1,), hidden={}).values()
+        [sheet] = draw_sheets(["m"], candidates, (1,), hidden_candidates={}).values()
         answers = dict(zip(candidates, ANSWERS.values(), strict=True))
         rubric = RUBRICS["general"]
         asked = review_messages(

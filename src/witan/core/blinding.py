@@ -24,7 +24,7 @@ def balanced_orders(
     As many reviewers as candidates, each of them seeing all or each hiding another candidate, read
     the rows of a Latin square: every candidate stands at every position equally often, and
     directly before every other as equally as the square allows (`_first_row`). For any other
-    numbers the positions are dealt one by one (`_dealt`).
+    numbers the positions are dealt one by one (`_deal_rows`).
 
     Parameters
     ----------
@@ -46,7 +46,9 @@ def balanced_orders(
         design = [whole[seat] for seat in seats]
     else:
         backwards = False  # the dealt rows may differ in length, and end where they end
-        dealt = dict(zip(seats, _dealt([own[seat] for seat in seats], n_candidates), strict=True))
+        dealt = dict(
+            zip(seats, _deal_rows([own[seat] for seat in seats], n_candidates), strict=True)
+        )
         design = [dealt[seat] for seat in range(len(hides))]
     return [[symbols[at] for at in (row[::-1] if backwards else row)] for row in design]
 
@@ -86,7 +88,7 @@ def _zigzag(residues: Sequence[int]) -> list[int]:
     return row
 
 
-def _dealt(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
+def _deal_rows(hides: Sequence[Collection[int]], n_candidates: int) -> Rows:
     """Rows for any numbers, dealt from the last position to the first.
 
     Only who sees everything has a last position, so its quotas are settled first. From then on the
@@ -228,7 +230,7 @@ def draw_sheets(
     candidates: Sequence[str],
     seed: Sequence[int],
     *,
-    hidden: Mapping[str, str | Collection[str]],
+    hidden_candidates: Mapping[str, str | Collection[str]],
 ) -> dict[str, Sheet]:
     """Draw one sheet per reviewer, in balanced order.
 
@@ -241,7 +243,7 @@ def draw_sheets(
     ----------
     seed
         Non-negative integers; the same seed draws the same sheets anywhere.
-    hidden
+    hidden_candidates
         Reviewer to the candidate, or the candidates, that it must not see; a reviewer that is not
         named sees all, as does one whose candidate does not stand.
 
@@ -253,7 +255,7 @@ def draw_sheets(
     rng = _generator(seed, DRAWN)
     number = {candidate: at for at, candidate in enumerate(candidates)}
     hides = [
-        [number[c] for c in _collect_names(hidden.get(name, ())) if c in number]
+        [number[c] for c in _collect_names(hidden_candidates.get(name, ())) if c in number]
         for name in reviewers
     ]
     rows = balanced_orders(hides, len(candidates), rng)

@@ -106,7 +106,7 @@ def compare_rules(
         for name in names
         if RULES[name].needs == "history"
     }
-    counting = {name: _under(settings, name) for name in names if name not in skipped}
+    counting = {name: _settings_for(settings, name) for name in names if name not in skipped}
     counts = _Counts(counting, sessions, check_wanted)
     for profile, electorates in _stacks(everyone, settings, counting, frozenset(sessions)):
         counts.add(profile, electorates)
@@ -137,26 +137,26 @@ def _stacks(
 class SessionOutcomes(Mapping[str, Outcome]):
     """Outcomes of a session by rule, each built when it is read."""
 
-    __slots__ = ("_check_wanted", "_counted")
+    __slots__ = ("_batches", "_check_wanted")
 
     def __init__(self, check_wanted: GoOn) -> None:
         self._check_wanted = check_wanted
-        self._counted: dict[str, tuple[Outcomes, int]] = {}
+        self._batches: dict[str, tuple[Outcomes, int]] = {}
 
     def add(self, rule: str, batch: Outcomes, column: int) -> None:
         """Take up the session as a rule counted it."""
-        self._counted[rule] = batch, column
+        self._batches[rule] = batch, column
 
     def __getitem__(self, rule: str) -> Outcome:
-        batch, column = self._counted[rule]
+        batch, column = self._batches[rule]
         self._check_wanted()
         return batch[column]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._counted)
+        return iter(self._batches)
 
     def __len__(self) -> int:
-        return len(self._counted)
+        return len(self._batches)
 
     def __reduce__(self) -> tuple[type[dict[str, Outcome]], tuple[dict[str, Outcome]]]:
         # Rules, which the blocks refer to, do not pickle.
@@ -183,9 +183,9 @@ class _Counts:
         self._problems: dict[str, list[UnsuitableBallots]] = {name: [] for name in settings}
         self._stable: dict[str, list[Floats]] = {name: [] for name in settings}
         n_rules, n_sessions = len(settings), len(sessions)
-        self._clear, self._shared = Counter[str](), Counter[str]()
+        self._n_clear, self._n_shared = Counter[str](), Counter[str]()
         self._times = {name: Counter[str]() for name in settings}
-        self._counted = np.zeros((n_rules, n_sessions), dtype=np.bool_)
+        self._is_counted = np.zeros((n_rules, n_sessions), dtype=np.bool_)
         self._taus = np.full((n_rules, n_rules, n_sessions), np.nan)
         self._differ = np.zeros((n_rules, n_rules, n_sessions), dtype=np.bool_)
 
@@ -203,7 +203,7 @@ class _Counts:
             ):
                 ranks[number][:, columns] = batch.count.placing.ranks
                 leads[number][:, columns] = batch.leads
-                self._counted[number, at[columns]] = True
+                self._is_counted[number, at[columns]] = True
                 self._add_leads(name, batch)
                 for place, column in enumerate(columns):
                     self._outcomes[electorates[column].session].add(name, batch, place)
@@ -214,8 +214,8 @@ class _Counts:
         self._recount(profile, electorates)
 
     def _add_leads(self, name: str, batch: Outcomes) -> None:
-        self._clear[name] += int(batch.clear_leads.sum())
-        self._shared[name] += int((batch.leads.sum(axis=0) > 1).sum())
+        self._n_clear[name] += int(batch.clear_leads.sum())
+        self._n_shared[name] += int((batch.leads.sum(axis=0) > 1).sum())
         for column, seat in np.argwhere(batch.leads.T).tolist():
             self._times[name][batch.count.electorates[column].candidates[seat]] += 1
 
@@ -237,17 +237,17 @@ class _Counts:
         for name, shares in zip(names, lead_kept_without_one(profile, rules), strict=True):
             self._stable[name].append(shares)
 
-    def compare(self, skipped: Mapping[str, str]) -> Comparison:
-        """Compare the rules that counted a session; the others join `skipped`."""
+    def compare(self, skip_reasons: Mapping[str, str]) -> Comparison:
+        """Compare the rules that counted a session; the others join `skip_reasons`."""
         names = [*self._settings]
-        counted = np.flatnonzero(self._counted.any(axis=1)).tolist()
+        counted = np.flatnonzero(self._is_counted.any(axis=1)).tolist()
         rules = tuple(names[number] for number in counted)
         unfit = {
             name: problems[0].problem if problems else "nothing to count"
             for name, problems in self._problems.items()
             if name not in rules
         }
-        every = {**skipped, **unfit}
+        every = {**skip_reasons, **unfit}
         return Comparison(
             rules=rules,
             skipped={name: every[name] for name in RULES if name in every},
@@ -267,17 +267,17 @@ class _Counts:
         )
 
     def _n_same(self) -> int:
-        both = self._counted[:, np.newaxis] & self._counted
+        both = self._is_counted[:, np.newaxis] & self._is_counted
         differ = (self._differ & both).any(axis=(0, 1))
-        return int((self._counted.any(axis=0) & ~differ).sum())
+        return int((self._is_counted.any(axis=0) & ~differ).sum())
 
     def _leads(self, number: int, name: str) -> Leads:
         times = sorted(self._times[name].items(), key=lambda each: (-each[1], each[0]))
-        sessions = int(self._counted[number].sum())
-        return Leads(sessions, self._clear[name], self._shared[name], dict(times))
+        sessions = int(self._is_counted[number].sum())
+        return Leads(sessions, self._n_clear[name], self._n_shared[name], dict(times))
 
     def _n_differ(self, a: int, b: int) -> int:
-        return int((self._differ[a, b] & self._counted[a] & self._counted[b]).sum())
+        return int((self._differ[a, b] & self._is_counted[a] & self._is_counted[b]).sum())
 
 
 def _mean(taus: Floats) -> float | None:
@@ -286,7 +286,7 @@ def _mean(taus: Floats) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _under(settings: Settings, name: str) -> Settings:
+def _settings_for(settings: Settings, name: str) -> Settings:
     known = RULES[name].parameters
     parameters = {key: value for key, value in settings.parameters.items() if key in known}
     return replace(settings, rule=name, parameters=parameters, flips=False)

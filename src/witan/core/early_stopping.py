@@ -83,7 +83,7 @@ def provable_settings(settings: Settings) -> Settings:
 
 def find_decided_leader(
     ballots: Sequence[Ballot],
-    outstanding: Mapping[str, str | None],
+    outstanding_reviewers: Mapping[str, str | None],
     settings: Settings,
     roster: Sequence[str],
 ) -> str | None:
@@ -97,7 +97,7 @@ def find_decided_leader(
     ----------
     ballots
         Of one session, whole rankings or grades.
-    outstanding
+    outstanding_reviewers
         Reviewer to the candidate it is recused from; None: from none. What such a reviewer has
         cast before may be replaced and does not count here.
     roster
@@ -108,7 +108,7 @@ def find_decided_leader(
     str or None
         None: not decided, or the rule offers no bound; `provable_settings` says which do.
     """
-    race = _race(ballots, outstanding, settings, roster)
+    race = _race(ballots, outstanding_reviewers, settings, roster)
     if race is None:
         return None
     if not race.missing_ballots:
@@ -121,12 +121,12 @@ def find_decided_leader(
 
 def _race(
     ballots: Sequence[Ballot],
-    outstanding: Mapping[str, str | None],
+    outstanding_reviewers: Mapping[str, str | None],
     settings: Settings,
     roster: Sequence[str],
 ) -> _Race | None:
     """Count the votes so far; None without a sole leader or a proof."""
-    cast = [ballot for ballot in ballots if ballot.reviewer not in outstanding]
+    cast = [ballot for ballot in ballots if ballot.reviewer not in outstanding_reviewers]
     if settings.kind != "all":
         cast = [ballot for ballot in cast if ballot.kind == settings.kind]
     rule = settings.rule
@@ -139,7 +139,7 @@ def _race(
     recused = settings.counting.recusal != "off"
     missing = tuple(
         _MissingBallot(reviewer, own if recused else None, weight)
-        for reviewer, own in outstanding.items()
+        for reviewer, own in outstanding_reviewers.items()
         if (weight := settings.weights.get(reviewer, 1.0)) > 0
     )
     placing, certain = _place([electorate], rule, settings)

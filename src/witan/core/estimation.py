@@ -255,7 +255,7 @@ class _Table:
         differences = []
         for first in range(len(names) - 1):
             of_people, of_jury = (e[:, [first]] - e[:, first + 1 :] for e in (people, jury))
-            means = _conclude(of_people, of_jury, None, kind, level, paired=True)
+            means = _conclude(of_people, of_jury, None, kind, level, is_paired=True)
             for second, mean in zip(names[first + 1 :], means, strict=True):
                 differences.append(DifferenceEstimate(names[first], second, self.quantity, mean))
         return lines, differences
@@ -310,12 +310,12 @@ def _conclude(
     kind: MeanKind,
     level: float,
     *,
-    paired: bool = False,
+    is_paired: bool = False,
 ) -> list[CorrectedMean]:
     """Estimate each column, and say what it rests on."""
     found = estimate_powered_means(people, jury, clusters, kind=kind, level=level)
     unit: MeasureUnit = "grade" if kind == "grades" else "share"
-    if paired:
+    if is_paired:
         unit = "grade points" if kind == "grades" else "difference of shares"
     of = "sessions" if clusters is None else "texts"
     return [

@@ -389,10 +389,10 @@ def _groups(everyone: Sequence[Electorate], against: Against) -> Iterator[_Group
     """Sessions that reviewers can be drawn from, by shape."""
     kinds = {kind for electorate in everyone for kind in electorate.kinds}
     kind = "model" if "model" in kinds else "human"
-    of_kind = {number: _only(electorate, kind) for number, electorate in enumerate(everyone)}
+    of_kind = {number: _keep_kind(electorate, kind) for number, electorate in enumerate(everyone)}
     people: dict[int, Electorate] = {}
     if against != "reviewers":
-        everybody = ((n, _only(e, "human")) for n, e in enumerate(everyone) if kind != "human")
+        everybody = ((n, _keep_kind(e, "human")) for n, e in enumerate(everyone) if kind != "human")
         people = {number: one for number, one in everybody if one.votes}
         of_kind = {number: of_kind[number] for number in people}
     usable = [n for n, e in of_kind.items() if len(e.reviewers) > 1 and len(e.candidates) > 1]
@@ -412,7 +412,7 @@ def _groups(everyone: Sequence[Electorate], against: Against) -> Iterator[_Group
             yield _Group.of(np.array([n for n, _ in alike]), opinions, people, against)
 
 
-def _only(electorate: Electorate, kind: str) -> Electorate:
+def _keep_kind(electorate: Electorate, kind: str) -> Electorate:
     if all(one == kind for one in electorate.kinds) and all(electorate.weights):
         return electorate
     votes = tuple(vote for vote in electorate.votes if vote.kind == kind and vote.weight > 0)
@@ -532,7 +532,7 @@ def _add(
     """Add what fitted panels state and what the others say."""
     fit = evidence.fit
     n_candidates = len(fit.effects)
-    prior = prior_of(settings.prior, evidence.unit, n_candidates, paired=evidence.paired)
+    prior = prior_of(settings.prior, evidence.unit, n_candidates, is_paired=evidence.paired)
     design = design_effect(evidence.weights)
     uncertainty = Uncertainty.of(fit, evidence.votes, prior=prior, design=design)
     everybody, among = np.ones(fit.effects.shape, dtype=np.bool_), ratios(prior)
@@ -558,11 +558,11 @@ def _sides_of(others: AdditiveFit, first: Rows, second: Rows) -> Floats:
 
 
 def _add_pairs(
-    numbers: Rows, stated: Floats, expected: Floats, outcomes: Floats, sums: "_ClaimSums"
+    numbers: Rows, stated_p: Floats, expected: Floats, outcomes: Floats, sums: "_ClaimSums"
 ) -> None:
     """Add pairs on the side of the likelier candidate."""
-    known = ~(np.isnan(stated) | np.isnan(outcomes))
-    p, q, hit = stated[known], expected[known], outcomes[known]
+    known = ~(np.isnan(stated_p) | np.isnan(outcomes))
+    p, q, hit = stated_p[known], expected[known], outcomes[known]
     hit = np.where(np.abs(p - 0.5) <= EQUAL, 0.5, hit)
     turned = p < 0.5
     p, q, hit = (np.where(turned, 1 - each, each) for each in (p, q, hit))
@@ -573,19 +573,19 @@ def _add_pairs(
 
 
 def _add_best(
-    numbers: Rows, stated: Floats, expected: Floats, others: AdditiveFit, sums: "_ClaimSums"
+    numbers: Rows, stated_p: Floats, expected: Floats, others: AdditiveFit, sums: "_ClaimSums"
 ) -> None:
     """Add the candidate likeliest to be best of every draw; several share the claim."""
-    running = ~np.isnan(stated)
+    running = ~np.isnan(stated_p)
     component = np.where(running, others.components[others.pattern].T, -2)
     highest = component.max(axis=0)
     compared = (highest >= 0) & ((component == highest) | ~running).all(axis=0)
     which = np.flatnonzero(compared & (running.sum(axis=0) > 1))
-    running, stated, expected = running[:, which], stated[:, which], expected[:, which]
+    running, stated_p, expected = running[:, which], stated_p[:, which], expected[:, which]
     effects = np.where(running, others.effects[:, which], -np.inf)
     share = (effects >= effects.max(axis=0) - EQUAL).astype(np.float64)
     share /= share.sum(axis=0)
-    likeliest = running & (stated >= np.where(running, stated, 0.0).max(axis=0) - EQUAL)
+    likeliest = running & (stated_p >= np.where(running, stated_p, 0.0).max(axis=0) - EQUAL)
     q, even = np.where(running, expected, 0.0), running / running.sum(axis=0)
     logs = -(share * np.log(np.maximum(q, LEAST))).sum(axis=0)
     scores = (
@@ -594,8 +594,8 @@ def _add_best(
         ((q - share) ** 2).sum(axis=0),
         ((even - share) ** 2).sum(axis=0),
     )
-    stated = np.where(running, stated, 0.0)
-    claims = [np.mean(each, axis=0, where=likeliest) for each in (stated, q, share)]
+    stated_p = np.where(running, stated_p, 0.0)
+    claims = [np.mean(each, axis=0, where=likeliest) for each in (stated_p, q, share)]
     sums.add(numbers[which], claims, scores)
 
 

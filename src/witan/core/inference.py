@@ -216,7 +216,7 @@ def _fit_sessions(
     What models get wrong together moves a mean by their share of it; people share nothing.
     """
     profile, unit = evidence.profile, evidence.unit
-    prior = prior_of(settings.prior, unit, profile.n_candidates, paired=paired)
+    prior = prior_of(settings.prior, unit, profile.n_candidates, is_paired=paired)
     shared = rho_of(settings.rho, unit)
     present = profile.grade_mask if unit == "grades" else profile.rank_mask
     if profile.weights is not None:

@@ -159,10 +159,10 @@ class Profile:
         grades = None if self.grades is None else self.grades[:, seats]
         return replace(self, places=self.places[:, seats], grades=grades)
 
-    def _index(self, where: Any) -> "Profile":
+    def _index(self, index: Any) -> "Profile":
         # Quoted: the types would be built anew for every recount.
         def cut(array: "NDArray[Any] | None") -> Any:
-            return None if array is None else array[where]
+            return None if array is None else array[index]
 
         return Profile(
             places=cut(self.places),

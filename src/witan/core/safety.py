@@ -147,10 +147,10 @@ def _contact_records(text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
 
 
-def _is_near(positions: list[int], here: int) -> bool:
+def _is_near(positions: list[int], position: int) -> bool:
     """True if one of these sorted positions lies within reach."""
-    first = bisect_left(positions, here - NEARBY)
-    return first < len(positions) and positions[first] <= here + NEARBY
+    first = bisect_left(positions, position - NEARBY)
+    return first < len(positions) and positions[first] <= position + NEARBY
 
 
 def _words(text: str) -> str:

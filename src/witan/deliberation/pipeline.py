@@ -84,7 +84,7 @@ async def _debate(
         seats,
         seats,
         (context.opening.seed, DEBATE_SHEETS, number),
-        hidden={seat: seat for seat in seats},
+        hidden_candidates={seat: seat for seat in seats},
     )
 
     def debate_prompt(member: Member) -> tuple[Message, ...]:

@@ -452,7 +452,7 @@ class _Round:
             reviewers,
             self.duplicates.representatives(self.answers),
             (context.opening.seed, REVIEW_SHEETS, self.number),
-            hidden={} if own_too else own,
+            hidden_candidates={} if own_too else own,
         )
         sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
         if context.procedure.mirrored:

@@ -108,7 +108,7 @@ def irv(profile: Profile) -> Scores:
         followed = _seat_order(ballots)
         _improve_where_few_stand(followed, ballots)
     return Scores(
-        score=share_of_rivals_not_above(followed.best_place - 1, ballots.voted),
+        score=share_of_rivals_not_above(followed.best_place - 1, ballots.has_votes),
         seat_order_decided=followed.seat_decided,
         details={"exhausted": followed.exhausted, "decided_by_borda": followed.borda_decided},
     )
@@ -159,7 +159,7 @@ class _Ballots:
 
     below: NDArray[np.unsignedinteger[Any]]
     weights: Floats | None
-    voted: NDArray[np.bool_]
+    has_votes: NDArray[np.bool_]
     standing: NDArray[np.int16]
     share: NDArray[Any] | None
     unit: int
@@ -223,9 +223,9 @@ class _FollowedOrders:
     @classmethod
     def start(cls, ballots: _Ballots) -> "_FollowedOrders":
         """Everybody in first place, nothing decided."""
-        n_sessions = ballots.voted.shape[1]
+        n_sessions = ballots.has_votes.shape[1]
         return cls(
-            best_place=np.ones(ballots.voted.shape, dtype=np.int16),
+            best_place=np.ones(ballots.has_votes.shape, dtype=np.int16),
             exhausted=np.zeros(n_sessions),
             borda_decided=np.zeros(n_sessions, dtype=np.bool_),
             seat_decided=np.zeros(n_sessions, dtype=np.bool_),
@@ -238,9 +238,9 @@ def _every_order(ballots: _Ballots) -> _FollowedOrders:
     What happens next depends only on who is left, so a session of C candidates passes through at
     most 2^C sets, however many orders lead there. Sets are bit masks, large ones first.
     """
-    n_candidates = len(ballots.voted)
+    n_candidates = len(ballots.has_votes)
     followed = _FollowedOrders.start(ballots)
-    everyone = (ballots.voted << np.arange(n_candidates)[:, np.newaxis]).sum(axis=0)
+    everyone = (ballots.has_votes << np.arange(n_candidates)[:, np.newaxis]).sum(axis=0)
     reached = [everyone == rest for rest in range(1 << n_candidates)]
     in_seat_order = [start.copy() for start in reached]
     for size in range(n_candidates, 1, -1):
@@ -279,15 +279,15 @@ def _seat_order(ballots: _Ballots) -> _FollowedOrders:
 
 def _improve_where_few_stand(orders: _FollowedOrders, ballots: _Ballots) -> None:
     """Follow every order in sessions of long rosters with few voted candidates."""
-    few = np.flatnonzero(ballots.voted.sum(axis=0) <= FOLLOWED)
+    few = np.flatnonzero(ballots.has_votes.sum(axis=0) <= FOLLOWED)
     if few.size == 0:
         return
-    seats = voted_first(ballots.voted[:, few])
+    seats = voted_first(ballots.has_votes[:, few])
     among = replace(
         ballots,
         below=ballots.below[:, seats, few],
         weights=None if ballots.weights is None else ballots.weights[:, few],
-        voted=ballots.voted[seats, few],
+        has_votes=ballots.has_votes[seats, few],
         standing=ballots.standing[seats, few],
     )
     every = _every_order(among)
@@ -312,7 +312,7 @@ class _Step:
 
 def _steps(ballots: _Ballots) -> Iterator[_Step]:
     """Eliminate one at a time; the later seat among ties in Borda."""
-    remaining = ballots.voted.copy()
+    remaining = ballots.has_votes.copy()
     for size in range(len(remaining), 1, -1):
         due = remaining.sum(axis=0) == size
         if not due.any():

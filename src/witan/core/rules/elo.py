@@ -108,7 +108,7 @@ def _matches(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float64]
 def _replay(
     ratings: NDArray[np.float64],
     matches: NDArray[np.float64],
-    won: NDArray[np.float64],
+    wins: NDArray[np.float64],
     k: float,
     scale: float,
 ) -> None:
@@ -117,7 +117,7 @@ def _replay(
     from scipy.special import expit
 
     expected = np.empty(matches.shape[1:])
-    for met, points in zip(matches, won, strict=True):
+    for met, points in zip(matches, wins, strict=True):
         level = ratings * scale
         np.subtract.outer(level, level, out=expected)
         expit(expected, out=expected)

@@ -81,17 +81,17 @@ def kemeny(profile: Profile) -> Scores:
     35 (1978) 285–300. Young, "Condorcet's theory of voting", American Political Science Review
     82 (1988) 1231–1244.
     """
-    voted = candidates_with_votes(profile)
-    costs = _Costs.of(profile.unscale_weights(), voted)
-    results = _Results.empty(*voted.shape)
+    has_votes = candidates_with_votes(profile)
+    costs = _Costs.of(profile.unscale_weights(), has_votes)
+    results = _Results.empty(*has_votes.shape)
     if profile.n_candidates <= FOLLOWED:
         _follow(costs, results)
     else:
-        few = voted.sum(axis=0) <= FOLLOWED
+        few = has_votes.sum(axis=0) <= FOLLOWED
         _choose(costs, results, profile, np.flatnonzero(~few))
         if few.any():
-            _follow_few(costs, results, voted, np.flatnonzero(few))
-    results.score[~voted] = np.nan
+            _follow_few(costs, results, has_votes, np.flatnonzero(few))
+    results.score[~has_votes] = np.nan
     details = {
         "distance": results.distance,
         "unique": results.optima == 1,
@@ -108,16 +108,16 @@ class _Costs:
     slack: "Cells | None"
 
     @classmethod
-    def of(cls, profile: Profile, voted: NDArray[np.bool_]) -> "_Costs":
+    def of(cls, profile: Profile, has_votes: NDArray[np.bool_]) -> "_Costs":
         """Count the pairs; penalise unvoted candidates unless last, in seat order."""
         over = matchups(profile).wins
         slack, deterrent = None, np.ones(1, dtype=over.dtype)
         if not np.issubdtype(over.dtype, np.integer):
             compared = over.sum(axis=(0, 1))
             slack, deterrent = LEVEL * compared, 1.0 + compared
-        if not voted.all():
+        if not has_votes.all():
             earlier = np.triu(np.ones(over.shape[:2], dtype=np.bool_), 1)[..., np.newaxis]
-            over = np.where(~voted & (voted[:, np.newaxis] | earlier), deterrent, over)
+            over = np.where(~has_votes & (has_votes[:, np.newaxis] | earlier), deterrent, over)
         return cls(over, slack)
 
     def take(self, sessions: slice | NDArray[np.intp]) -> "_Costs":
@@ -160,10 +160,10 @@ def _follow(costs: _Costs, results: _Results) -> None:
 
 
 def _follow_few(
-    costs: _Costs, results: _Results, voted: NDArray[np.bool_], sessions: NDArray[np.intp]
+    costs: _Costs, results: _Results, has_votes: NDArray[np.bool_], sessions: NDArray[np.intp]
 ) -> None:
     """Average over voted candidates alone if they are few enough."""
-    seats = voted_first(voted[:, sessions])
+    seats = voted_first(has_votes[:, sessions])
     few = _Costs(
         costs.wins[seats[:, np.newaxis], seats, sessions],
         None if costs.slack is None else costs.slack[sessions],

@@ -140,7 +140,7 @@ _kept_layers = lru_cache(maxsize=None)(_layers)
 
 
 def optima_of(
-    over: Cells,
+    pair_costs: Cells,
     *,
     slack: Cells | None = None,
     within: list[NDArray[np.bool_]] | None = None,
@@ -149,17 +149,17 @@ def optima_of(
 
     Parameters
     ----------
-    over : array, shape (C, C, S)
+    pair_costs : array, shape (C, C, S)
         ``over[i, j]`` is what a ranking pays for placing j above i. Integers, or floats.
     slack : float array, shape (S,), optional
         Costs no further apart than this count as equal; None (integers) means exactly equal.
     within : optional
         Tight choices of an earlier search: only rankings made of them are considered.
     """
-    n_candidates, _, n_sessions = over.shape
+    n_candidates, _, n_sessions = pair_costs.shape
     layers = layers_of(n_candidates)
-    kind = _cost_type(over)
-    steps = _steps(over, kind)
+    kind = _cost_type(pair_costs)
+    steps = _steps(pair_costs, kind)
     rest = np.zeros((1 << n_candidates, n_sessions), dtype=kind)
     # Up to FOLLOWED candidates there are at most 720 rankings, and 720 · 6 fits sixteen bits.
     counts = np.int16 if n_candidates <= FOLLOWED else np.int64
@@ -178,26 +178,26 @@ def optima_of(
     return Optima(rest[-1], tight, paths)
 
 
-def _cost_type(over: Cells) -> np.dtype[Any]:
+def _cost_type(pair_costs: Cells) -> np.dtype[Any]:
     """Smallest integer type for every ranking's cost; floats stay floats."""
-    if not np.issubdtype(over.dtype, np.integer) and over.dtype != np.bool_:
+    if not np.issubdtype(pair_costs.dtype, np.integer) and pair_costs.dtype != np.bool_:
         return np.dtype(np.float64)
-    n_candidates = over.shape[0]
-    largest = int(over.max(initial=0)) * n_candidates * (n_candidates - 1)
+    n_candidates = pair_costs.shape[0]
+    largest = int(pair_costs.max(initial=0)) * n_candidates * (n_candidates - 1)
     return np.dtype(
         next(t for t in (np.int8, np.int16, np.int32, np.int64) if largest < np.iinfo(t).max)
     )
 
 
-def _steps(over: Cells, kind: np.dtype[Any]) -> Cells:
+def _steps(pair_costs: Cells, kind: np.dtype[Any]) -> Cells:
     """Cost of c above a set, at row c·2^C + set; shape (C·2^C, S)."""
-    n_candidates, _, n_sessions = over.shape
+    n_candidates, _, n_sessions = pair_costs.shape
     steps = np.zeros((n_candidates, 1 << n_candidates, n_sessions), dtype=kind)
     for d in range(n_candidates):
         half = 1 << d
         np.add(
             steps[:, :half],
-            over[d][:, np.newaxis].astype(kind, copy=False),
+            pair_costs[d][:, np.newaxis].astype(kind, copy=False),
             out=steps[:, half : 2 * half],
         )
     return steps.reshape(n_candidates << n_candidates, n_sessions)
@@ -280,18 +280,18 @@ class Barrier:
     tolls: Cells
 
 
-def barrier(over: Cells) -> Barrier:
+def barrier(pair_costs: Cells) -> Barrier:
     """Bound the cost of rankings from below, and find a good one.
 
     Parameters
     ----------
-    over : float array, shape (n, n)
+    pair_costs : float array, shape (n, n)
         What a ranking pays for placing j above i; n ≥ 3.
 
     Returns
     -------
     Barrier
-        In the units of `over`.
+        In the units of `pair_costs`.
 
     References
     ----------
@@ -299,20 +299,22 @@ def barrier(over: Cells) -> Barrier:
     Operations Research 32 (1984) 1195–1220. Neumaier and Shcherbina, "Safe bounds in linear and
     mixed-integer linear programming", Mathematical Programming 99 (2004) 283–296.
     """
-    n = len(over)
+    n = len(pair_costs)
     pairs = np.triu_indices(n, 1)
-    slope = over.T[pairs] - over[pairs]
+    slope = pair_costs.T[pairs] - pair_costs[pairs]
     cuts = _Cuts(n)
     largest = float(np.abs(slope).max())
     scale = LARGEST / largest if largest > 0 else 1.0
     order, least = np.arange(n), np.inf
     while True:
         x, duals = cuts.solve(slope * scale)
-        tried = _improve(over, _order_by_wins(x, n))
-        if (paid := cost(over, tried)) < least:
+        tried = _improve(pair_costs, _order_by_wins(x, n))
+        if (paid := cost(pair_costs, tried)) < least:
             order, least = tried, paid
         reduced = slope + cuts.combine(duals) / scale
-        bound = over[pairs].sum() + np.minimum(reduced, 0.0).sum() - cuts.limits @ duals / scale
+        bound = (
+            pair_costs[pairs].sum() + np.minimum(reduced, 0.0).sum() - cuts.limits @ duals / scale
+        )
         if not cuts.extend(x):
             break
     penalty = np.zeros((n, n))
@@ -403,22 +405,22 @@ def _order_by_wins(x: Cells, n: int) -> Index:
     return np.argsort(-wins, kind="stable")
 
 
-def _improve(over: Cells, order: Index) -> Index:
+def _improve(pair_costs: Cells, order: Index) -> Index:
     """Move the candidate of greatest gain until no move gains."""
-    least = 1e-9 * float(np.abs(over - over.T).max())
+    least = 1e-9 * float(np.abs(pair_costs - pair_costs.T).max())
     while True:
-        gain = gains(over, order)
+        gain = gains(pair_costs, order)
         start, end = divmod(int(gain.argmax()), len(order))
         if gain[start, end] <= least:
             return order
         order = np.insert(np.delete(order, start), end, order[start])
 
 
-def gains(over: Cells, order: Index) -> Cells:
+def gains(pair_costs: Cells, order: Index) -> Cells:
     """Savings of moving the candidate at i to j, shape (n, n)."""
     n = len(order)
     places = np.arange(n)
-    ahead = (over - over.T)[np.ix_(order, order)]
+    ahead = (pair_costs - pair_costs.T)[np.ix_(order, order)]
     passed = np.concatenate([np.zeros((n, 1)), np.cumsum(ahead, axis=1)], axis=1)
     own = passed[places, places][:, np.newaxis]
     saved: Cells = np.where(
@@ -427,9 +429,9 @@ def gains(over: Cells, order: Index) -> Cells:
     return saved
 
 
-def cost(over: Cells, order: Index) -> float:
+def cost(pair_costs: Cells, order: Index) -> float:
     """Return what a ranking, best first, pays."""
-    return float(np.tril(over[np.ix_(order, order)], -1).sum())
+    return float(np.tril(pair_costs[np.ix_(order, order)], -1).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,9 +506,9 @@ def prefixes_of(wall: Barrier, allowance: float) -> Prefixes | None:
     return Prefixes(sets[:-1], moves)
 
 
-def _step(over: Cells, sets: Sets) -> Cells:
+def _step(pair_costs: Cells, sets: Sets) -> Cells:
     """Cost of each candidate as the next, above the rest; (n_sets, n)."""
-    paid: Cells = over.sum(axis=0) - sets.astype(np.float64) @ over
+    paid: Cells = pair_costs.sum(axis=0) - sets.astype(np.float64) @ pair_costs
     return paid
 
 
@@ -541,9 +543,9 @@ def choose(prefixes: Prefixes, goals: Goals) -> RankingChoice:
         reversed(prefixes.sets), reversed(prefixes.moves), strict=True
     ):
         rows = np.arange(len(row))
-        for g, (over, slack) in enumerate(goals):
+        for g, (pair_costs, slack) in enumerate(goals):
             at, reached = row[rows], target[rows]
-            value = _step(over, sets)[at, candidate[rows]] + rest[g][reached]
+            value = _step(pair_costs, sets)[at, candidate[rows]] + rest[g][reached]
             least = np.full(len(sets), np.inf)
             np.minimum.at(least, at, value)
             level = np.isfinite(value) & (value <= least[at] + slack)
@@ -586,12 +588,12 @@ class Consensus:
     several: bool
 
 
-def rank_session(over: Cells, target: NDArray[np.bool_], slack: float | None) -> Consensus:
+def rank_session(pair_costs: Cells, target: NDArray[np.bool_], slack: float | None) -> Consensus:
     """Rank the candidates of one session at the least total Kendall distance.
 
     Parameters
     ----------
-    over : array, shape (C, C)
+    pair_costs : array, shape (C, C)
         Weight of the ballots that rank i strictly above j; integers, or floats with a slack.
     target : bool array, shape (C, C)
         ``target[i, j]``: the weak order to be near to places i strictly above j.
@@ -605,9 +607,9 @@ def rank_session(over: Cells, target: NDArray[np.bool_], slack: float | None) ->
         nearly optimal that the search would not end in reasonable time.
     """
     parts = []
-    for members in components(over, slack):
+    for members in components(pair_costs, slack):
         among = np.ix_(members, members)
-        part = rank_component(over[among], target[among], slack)
+        part = rank_component(pair_costs[among], target[among], slack)
         parts.append(Consensus(members[part.order], part.optima, part.several))
     optima = math.prod(part.optima for part in parts)
     return Consensus(
@@ -617,7 +619,7 @@ def rank_session(over: Cells, target: NDArray[np.bool_], slack: float | None) ->
     )
 
 
-def components(over: Cells, slack: float | None) -> list[Index]:
+def components(pair_costs: Cells, slack: float | None) -> list[Index]:
     """Find the strongly connected components of the weak-majority graph, best first.
 
     Its edges run from i to j unless more ballots rank j above i than the reverse. Any two
@@ -626,7 +628,7 @@ def components(over: Cells, slack: float | None) -> list[Index]:
     """
     from scipy.sparse.csgraph import connected_components
 
-    holds = over.astype(np.float64) - over.T >= -(slack or 0.0)
+    holds = pair_costs.astype(np.float64) - pair_costs.T >= -(slack or 0.0)
     n_found, label = connected_components(holds, directed=True, connection="strong")
     wins = holds.sum(axis=1)
     parts = [np.flatnonzero(label == k) for k in range(n_found)]
@@ -634,7 +636,7 @@ def components(over: Cells, slack: float | None) -> list[Index]:
 
 
 def rank_component(
-    over: Cells,
+    pair_costs: Cells,
     target: NDArray[np.bool_],
     slack: float | None,
     *,
@@ -645,27 +647,31 @@ def rank_component(
     Parameters are those of `rank_session`; `by_subsets` is the largest number ranked over all
     subsets. Both methods give the same answer.
     """
-    n = len(over)
+    n = len(pair_costs)
     if n <= max(by_subsets, 2):
         allowed = None if slack is None else np.array([slack])
-        optima = optima_of(over[..., np.newaxis], slack=allowed)
+        optima = optima_of(pair_costs[..., np.newaxis], slack=allowed)
         order, several = nearest(optima, target[..., np.newaxis])
         return Consensus(order[:, 0], int(optima.count[0]), bool(several[0]))
     if n > MAX_TIED:
         raise TooLarge("candidates in one majority cycle for exact Kemeny", n, MAX_TIED)
-    return _rank_by_prefixes(over.astype(np.float64), target.astype(np.float64), slack)
+    return _rank_by_prefixes(pair_costs.astype(np.float64), target.astype(np.float64), slack)
 
 
-def _rank_by_prefixes(over: Cells, target: Cells, slack: float | None) -> Consensus:
+def _rank_by_prefixes(pair_costs: Cells, target: Cells, slack: float | None) -> Consensus:
     """Search the possibly optimal rankings; beyond a limit, the nearest of them.
 
     With ties enough, more rankings are optimal than can be searched. Then a second goal, and if
     need be a third, joins the first in one sum, in which it weighs less than any difference of
     the first, so that the bound rules out the rankings that lose by the later goals as well.
     """
-    n = len(over)
+    n = len(pair_costs)
     seats = np.triu(np.ones((n, n)), 1)
-    goals = [(over, ROUNDING if slack is None else slack), (target, ROUNDING), (seats, ROUNDING)]
+    goals = [
+        (pair_costs, ROUNDING if slack is None else slack),
+        (target, ROUNDING),
+        (seats, ROUNDING),
+    ]
     total, tolerance = goals[0]
     known = None
     for depth in range(len(goals)):
@@ -714,21 +720,24 @@ def _too_many() -> TooLarge:
     return TooLarge("sets of leaders in an exact Kemeny search", MAX_PREFIXES + 1, MAX_PREFIXES)
 
 
-def _least_margin(over: Cells, slack: float) -> float:
+def _least_margin(pair_costs: Cells, slack: float) -> float:
     """Smallest positive margin; 1 if all pairs tie."""
-    margins = np.abs(over - over.T)
+    margins = np.abs(pair_costs - pair_costs.T)
     return float(margins.min(where=margins > slack, initial=np.inf) if margins.max() > slack else 1)
 
 
 def _level(order: Index, other: Index, goals: Goals) -> bool:
-    return all(abs(cost(over, order) - cost(over, other)) <= slack for over, slack in goals)
+    return all(
+        abs(cost(pair_costs, order) - cost(pair_costs, other)) <= slack
+        for pair_costs, slack in goals
+    )
 
 
 def _movable(order: Index, goals: Goals) -> bool:
     """True if some candidate can move and every goal stays level."""
     free = ~np.eye(len(order), dtype=np.bool_)
-    for over, slack in goals:
-        free &= np.abs(gains(over, order)) <= slack
+    for pair_costs, slack in goals:
+        free &= np.abs(gains(pair_costs, order)) <= slack
     return bool(free.any())
 
 

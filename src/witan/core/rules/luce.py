@@ -100,12 +100,12 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     _check_prior(ghost_wins)
     counted = matchups(profile)
     wins = counted.wins + 0.5 * counted.level
-    voted = _voted_candidates(profile)
-    strength, information = fit_matchups(wins, ghost_wins, voted)
+    has_votes = _voted_candidates(profile)
+    strength, information = fit_matchups(wins, ghost_wins, has_votes)
     clustered = pair_information(
-        strength, matchups(_cluster_weights(profile)).comparisons, ghost_wins, voted
+        strength, matchups(_cluster_weights(profile)).comparisons, ghost_wins, has_votes
     )
-    return conclude(strength, information, voted, counted.comparisons > 0, clustered)
+    return conclude(strength, information, has_votes, counted.comparisons > 0, clustered)
 
 
 @rule(
@@ -169,23 +169,23 @@ def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     algorithms for generalized Bradley–Terry models", Annals of Statistics 32 (2004) 384–406.
     """
     _check_prior(ghost_wins)
-    voted = _voted_candidates(profile)
+    has_votes = _voted_candidates(profile)
     shares = [_choice_shares(places) for places in profile.places]
     weights = np.ones((profile.n_reviewers, 1)) if profile.weights is None else profile.weights
 
     def derivatives(strength: Array) -> tuple[Array, Array]:
-        gradient, information = ghost(strength, ghost_wins, voted)
+        gradient, information = ghost(strength, ghost_wins, has_votes)
         worth = np.exp(strength)
         for share, weight in zip(shares, weights, strict=True):
             _add_ballot(gradient, information, share * worth, weight)
         return gradient, information
 
-    strength, information = maximise("plackett_luce", derivatives, voted.shape)
+    strength, information = maximise("plackett_luce", derivatives, has_votes.shape)
     counting = profile.rank_mask & (weights > 0)[:, np.newaxis]
-    met = np.zeros((*voted.shape[:1], *voted.shape), dtype=np.bool_)
+    met = np.zeros((*has_votes.shape[:1], *has_votes.shape), dtype=np.bool_)
     for ballot in counting:
         met |= ballot[:, np.newaxis] & ballot
-    return conclude(strength, information, voted, met, information)
+    return conclude(strength, information, has_votes, met, information)
 
 
 def _cluster_weights(profile: Profile) -> Profile:
@@ -241,7 +241,7 @@ def _add_ballot(gradient: Array, information: Array, pull: Array, weight: NDArra
 
 
 def fit_matchups(
-    wins: NDArray[Any], ghost_wins: float, voted: NDArray[np.bool_]
+    wins: NDArray[Any], ghost_wins: float, has_votes: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
     """Maximise the Bradley–Terry likelihood of win counts.
 
@@ -252,7 +252,7 @@ def fit_matchups(
     ghost_wins : float
         Wins, and as many losses, of every candidate against a ghost of strength 0. With 0 the
         caller answers for the existence of the maximum, and strengths sum to 0.
-    voted : bool array, shape (C, S)
+    has_votes : bool array, shape (C, S)
         Candidates to fit; the others stay at 0.
 
     Returns
@@ -273,36 +273,36 @@ def fit_matchups(
     met = wins + losses
 
     def derivatives(strength: Array) -> tuple[Array, Array]:
-        gradient, _ = ghost(strength, ghost_wins, voted)
+        gradient, _ = ghost(strength, ghost_wins, has_votes)
         won = logistic(strength[:, np.newaxis] - strength)
         # Wins and losses apart: their difference would lose all digits where one is near 0.
         gradient += (wins * won.swapaxes(0, 1) - losses * won).sum(axis=1)
-        return gradient, pair_information(strength, met, ghost_wins, voted)
+        return gradient, pair_information(strength, met, ghost_wins, has_votes)
 
-    return maximise("bradley_terry", derivatives, voted.shape)
+    return maximise("bradley_terry", derivatives, has_votes.shape)
 
 
 def pair_information(
-    strength: Array, met: NDArray[Any], ghost_wins: float, voted: NDArray[np.bool_]
+    strength: Array, comparisons: NDArray[Any], ghost_wins: float, has_votes: NDArray[np.bool_]
 ) -> Array:
-    """Information of the matchups `met` and the ghost's, shape (C, C, S)."""
+    """Information of the matchups `comparisons` and the ghost's, shape (C, C, S)."""
     won = logistic(strength[:, np.newaxis] - strength)
-    weight = met * won * won.swapaxes(0, 1)
+    weight = comparisons * won * won.swapaxes(0, 1)
     diagonal = np.arange(len(strength))
     weight[diagonal, diagonal] = 0.0
-    _, information = ghost(strength, ghost_wins, voted)
+    _, information = ghost(strength, ghost_wins, has_votes)
     information -= weight
     information[diagonal, diagonal] += weight.sum(axis=1)
     return information
 
 
-def ghost(strength: Array, ghost_wins: float, voted: NDArray[np.bool_]) -> tuple[Array, Array]:
+def ghost(strength: Array, ghost_wins: float, has_votes: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Gradient and information of the ghost's matchups; 1 for the unfitted."""
-    gradient = -ghost_wins * np.tanh(strength / 2) * voted
+    gradient = -ghost_wins * np.tanh(strength / 2) * has_votes
     information = np.full((*strength.shape[:1], *strength.shape), float(ghost_wins == 0))
     diagonal = np.arange(strength.shape[0])
     information[diagonal, diagonal] += np.where(
-        voted, ghost_wins / 2 / np.cosh(strength / 2) ** 2, 1.0
+        has_votes, ghost_wins / 2 / np.cosh(strength / 2) ** 2, 1.0
     )
     return gradient, information
 
@@ -354,18 +354,18 @@ def _solve(matrix: Array, right: Array) -> Array:
 def conclude(
     strength: Array,
     information: Array,
-    voted: NDArray[np.bool_],
-    met: NDArray[np.bool_],
-    clustered: Array,
+    has_votes: NDArray[np.bool_],
+    edges: NDArray[np.bool_],
+    clustered_information: Array,
 ) -> Scores:
     """Centre the strengths over voted candidates; add their errors."""
-    n_voted = np.maximum(voted.sum(axis=0), 1)
-    score = strength - (strength * voted).sum(axis=0) / n_voted
-    score = _level(np.where(voted, score, np.nan))
-    spread = _centred_variance(information, voted, clustered)
-    known = voted & (n_voted > 1)
-    joined = _connected_pairs(met)
-    apart = ~joined & voted[:, np.newaxis] & voted
+    n_voted = np.maximum(has_votes.sum(axis=0), 1)
+    score = strength - (strength * has_votes).sum(axis=0) / n_voted
+    score = _level(np.where(has_votes, score, np.nan))
+    spread = _centred_variance(information, has_votes, clustered_information)
+    known = has_votes & (n_voted > 1)
+    joined = _connected_pairs(edges)
+    apart = ~joined & has_votes[:, np.newaxis] & has_votes
     diagonal = np.arange(len(score))
     joined[diagonal, diagonal] = False
     p_beats = np.where(joined, logistic(score[:, np.newaxis] - score), np.nan)
@@ -378,16 +378,20 @@ def conclude(
     )
 
 
-def _centred_variance(information: Array, voted: NDArray[np.bool_], clustered: Array) -> Array:
+def _centred_variance(
+    information: Array, has_votes: NDArray[np.bool_], clustered_information: Array
+) -> Array:
     """Variance of strength less the mean over voted candidates, shape (C, S).
 
     The inverse is centred before it is squared: what the prior alone holds up cancels first.
     """
     identity = np.broadcast_to(np.eye(len(information))[:, :, np.newaxis], information.shape)
     inverse = _solve(information, identity)
-    share = voted / np.maximum(voted.sum(axis=0), 1)
+    share = has_votes / np.maximum(has_votes.sum(axis=0), 1)
     centred = inverse - np.einsum("is,ijs->js", share, inverse)
-    variance: Array = np.einsum("ijs,jks,iks->is", centred, clustered, centred, optimize=True)
+    variance: Array = np.einsum(
+        "ijs,jks,iks->is", centred, clustered_information, centred, optimize=True
+    )
     return variance
 
 
@@ -402,9 +406,9 @@ def _level(score: Array) -> Array:
     return levelled
 
 
-def _connected_pairs(met: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _connected_pairs(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pairs connected by comparisons, shape (C, C, S), diagonal included."""
-    joined = met | np.eye(len(met), dtype=np.bool_)[:, :, np.newaxis]
-    for k in range(len(met)):  # Warshall: paths through the first k + 1 candidates
+    joined = edges | np.eye(len(edges), dtype=np.bool_)[:, :, np.newaxis]
+    for k in range(len(edges)):  # Warshall: paths through the first k + 1 candidates
         joined |= joined[:, k][:, np.newaxis] & joined[k]
     return joined

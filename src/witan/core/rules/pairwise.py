@@ -44,17 +44,17 @@ def candidates_with_votes(profile: Profile) -> NDArray[np.bool_]:
     ranked = profile.rank_mask
     if profile.weights is not None:
         ranked = np.logical_and(ranked, (profile.weights > 0)[:, np.newaxis])
-    voted: NDArray[np.bool_] = np.logical_or.reduce(ranked, axis=0)
-    return voted
+    has_votes: NDArray[np.bool_] = np.logical_or.reduce(ranked, axis=0)
+    return has_votes
 
 
-def voted_first(voted: NDArray[np.bool_]) -> NDArray[np.intp]:
+def voted_first(has_votes: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Seats of up to `FOLLOWED` candidates, (m, S), voted ones first.
 
     Candidates without votes thus never push a session over the number up to which ties are
     followed. Seat order holds within both groups.
     """
-    return np.argsort(~voted, axis=0, kind="stable")[:FOLLOWED]
+    return np.argsort(~has_votes, axis=0, kind="stable")[:FOLLOWED]
 
 
 def whole_margins(profile: Profile) -> NDArray[np.signedinteger[Any]]:
@@ -68,14 +68,16 @@ def whole_margins(profile: Profile) -> NDArray[np.signedinteger[Any]]:
     return round_to_grid(margins, profile.weights.sum(axis=0))
 
 
-def share_of_rivals_not_above(above: NDArray[Any], voted: NDArray[np.bool_]) -> NDArray[np.float64]:
+def share_of_rivals_not_above(
+    above: NDArray[Any], has_votes: NDArray[np.bool_]
+) -> NDArray[np.float64]:
     """(rivals − rivals above)/rivals per candidate, shape (C, S).
 
     Rivals are the other candidates with votes. A candidate without rivals has 1; one without
     votes has NaN.
     """
-    rivals = np.maximum(voted.sum(axis=0) - 1, 1)
-    return np.where(voted, (rivals - above) / rivals, np.nan)
+    rivals = np.maximum(has_votes.sum(axis=0) - 1, 1)
+    return np.where(has_votes, (rivals - above) / rivals, np.nan)
 
 
 @rule(
@@ -246,17 +248,17 @@ def ranked_pairs(profile: Profile) -> Scores:
     chained = _closure(margins > 0)
     above = chained.sum(axis=0, dtype=np.int16)
     seat_order_decided = np.zeros(profile.n_sessions, dtype=np.bool_)
-    voted = candidates_with_votes(profile)
+    has_votes = candidates_with_votes(profile)
     cyclic = chained.diagonal().any(axis=1)
-    few = np.flatnonzero(cyclic & (voted.sum(axis=0) <= FOLLOWED))
-    many = np.flatnonzero(cyclic & (voted.sum(axis=0) > FOLLOWED))
+    few = np.flatnonzero(cyclic & (has_votes.sum(axis=0) <= FOLLOWED))
+    many = np.flatnonzero(cyclic & (has_votes.sum(axis=0) > FOLLOWED))
     if few.size:
-        seats = voted_first(voted[:, few])
+        seats = voted_first(has_votes[:, few])
         above[seats, few] = _fewest_above(margins[seats[:, np.newaxis], seats, few])
     if many.size:
         above[:, many], seat_order_decided[many] = _lock_in_seat_order(margins[:, :, many])
     return Scores(
-        score=share_of_rivals_not_above(above, voted), seat_order_decided=seat_order_decided
+        score=share_of_rivals_not_above(above, has_votes), seat_order_decided=seat_order_decided
     )
 
 
@@ -290,14 +292,14 @@ def _fewest_above(margins: Margins) -> NDArray[np.int16]:
     return fewest
 
 
-def _chains(not_beaten: NDArray[np.bool_], orders: NDArray[np.intp]) -> NDArray[np.bool_]:
+def _chains(no_defeat: NDArray[np.bool_], orders: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Orders without a defeat by the next below, shape (orders, S).
 
     Every stack is one of these few, since between neighbours the only path down is direct.
     """
-    chains: NDArray[np.bool_] = not_beaten[orders[0], orders[1]]
+    chains: NDArray[np.bool_] = no_defeat[orders[0], orders[1]]
     for upper, lower in pairwise(orders[1:]):
-        chains &= not_beaten[upper, lower]
+        chains &= no_defeat[upper, lower]
     return chains
 
 

@@ -131,7 +131,7 @@ def fit_grades(profile: Profile) -> AdditiveFit:
         least = np.where(whole, ROUNDING_VARIANCE, FRACTION_VARIANCE)
     if profile.rounding is not None:
         least = np.where(np.isnan(profile.rounding), least, profile.rounding)
-    return _fit(values, mask, profile.weights, least, scaled=True)
+    return _fit(values, mask, profile.weights, least, is_scaled=True)
 
 
 def fit_ranks(profile: Profile) -> AdditiveFit:
@@ -141,14 +141,16 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
     candidates in coin-flip order, whose difference varies by 1.
     """
     least = np.full(profile.n_sessions, ORDER_VARIANCE)
-    return _fit(profile.places, profile.rank_mask, profile.weights, least, scaled=False, unit=-0.5)
+    return _fit(
+        profile.places, profile.rank_mask, profile.weights, least, is_scaled=False, unit=-0.5
+    )
 
 
 def fit_rows(values: Floats) -> AdditiveFit:
     """Fit float ranks (R, C, S), NaN for none; least variance as for ranks."""
     mask = ~np.isnan(values)
     least = np.full(values.shape[2], ORDER_VARIANCE)
-    return _fit(np.where(mask, values, 0.0), mask, None, least, scaled=False)
+    return _fit(np.where(mask, values, 0.0), mask, None, least, is_scaled=False)
 
 
 def adjusted_grades(profile: Profile) -> Floats:
@@ -207,7 +209,7 @@ def _fit(
     weights: Floats | None,
     least: Floats,
     *,
-    scaled: bool,
+    is_scaled: bool,
     unit: float = 1.0,
 ) -> AdditiveFit:
     """Solve the normal equations of every session; absent cells hold 0."""
@@ -224,7 +226,7 @@ def _fit(
     n = np.maximum(counts, 1)
     # n·Σx² − (Σx)² is exact in whole numbers: a flat ballot has exactly no variance.
     spread = np.maximum((n * squares - sums * sums) / n, 0.0) * unit**2
-    factor = _scale_factors(spread, counts) if scaled else np.ones(spread.shape)
+    factor = _scale_factors(spread, counts) if is_scaled else np.ones(spread.shape)
     mass = factor if weights is None else factor * weights
     centred = np.subtract(values, (sums / n)[:, np.newaxis], dtype=np.float64)
     centred *= mask

@@ -289,13 +289,13 @@ def _criterion(table: CriterionSums, name: str | None, code: int, level: float) 
     n_units = Count(table.units[mine].sum(), "candidates graded by two or more", MIN_CANDIDATES)
     n_grades = Count(table.lengths[mine].sum(), "grades of known length", MIN_GRADES)
 
-    def columns(rows: NDArray[np.bool_], wanted: Sequence[str]) -> tuple[Array, ...]:
-        return tuple(getattr(table, column)[rows] for column in wanted)
+    def columns(rows: NDArray[np.bool_], names: Sequence[str]) -> tuple[Array, ...]:
+        return tuple(getattr(table, column)[rows] for column in names)
 
-    def both(wanted: Sequence[str]) -> Array:
+    def both(names: Sequence[str]) -> Array:
         return join_buckets(
-            (table.bucket[mine], columns(mine, wanted)),
-            (table.bucket[overall], columns(overall, wanted)),
+            (table.bucket[mine], columns(mine, names)),
+            (table.bucket[overall], columns(overall, names)),
         )
 
     return CriterionAudit(
@@ -593,17 +593,17 @@ def audit(
     )
 
 
-def _lines(reviewers: Reviewers, graded: Gradings, names: Names) -> tuple[ReviewerAudit, ...]:
+def _lines(reviewers: Reviewers, gradings: Gradings, names: Names) -> tuple[ReviewerAudit, ...]:
     named = sorted((names[code], code) for code in reviewers.codes)
     return tuple(
-        replace(reviewers.line(code, name), criteria=graded.of([code])) for name, code in named
+        replace(reviewers.line(code, name), criteria=gradings.of([code])) for name, code in named
     )
 
 
-def _join_people(people: Reviewers, graded: Gradings) -> ReviewerAudit | None:
+def _join_people(people: Reviewers, gradings: Gradings) -> ReviewerAudit | None:
     if not people.codes:
         return None
-    return replace(people.join_people(PEOPLE), criteria=graded.of(people.codes))
+    return replace(people.join_people(PEOPLE), criteria=gradings.of(people.codes))
 
 
 def _panel(tables: AuditTables, names: Names, rng: np.random.Generator, level: float) -> PanelAudit:

@@ -320,16 +320,16 @@ class LengthVotes:
     def _columns(self, rows: Rows, *names: str) -> tuple[NDArray[np.float64], ...]:
         return tuple(getattr(self._table, name)[rows] for name in names)
 
-    def _correlation(self, rows: Rows, of: str, counted: str, prefix: str) -> Measure:
+    def _correlation(self, rows: Rows, of: str, count_column: str, prefix: str) -> Measure:
         names = (f"{prefix}ll", f"{prefix}lx", f"{prefix}xx")
         sums = per_bucket(self._table.bucket[rows], *self._columns(rows, *names))
-        count = Count(getattr(self._table, counted)[rows].sum(), of, MIN_LENGTH_VOTES)
+        count = Count(getattr(self._table, count_column)[rows].sum(), of, MIN_LENGTH_VOTES)
         return estimate_measure(
             sums, centred_correlation, count, "correlation", level=self._level, link="fisher"
         )
 
     def _excess_correlation(
-        self, rows: Rows, of: str, counted: str, prefix: str, *, human: bool
+        self, rows: Rows, of: str, count_column: str, prefix: str, *, human: bool
     ) -> Measure:
         if human:
             return undefined_measure(Count(0, of, MIN_LENGTH_VOTES), BEYOND, PEOPLE_THEMSELVES)
@@ -338,7 +338,7 @@ class LengthVotes:
             (self._table.bucket[rows], self._columns(rows, *names)),
             (self._table.bucket[self._people], self._columns(self._people, *names)),
         )
-        column = getattr(self._table, counted)
+        column = getattr(self._table, count_column)
         count = _smaller_count(column[rows].sum(), column[self._people].sum(), of, MIN_LENGTH_VOTES)
         return estimate_measure(
             sums,
@@ -376,5 +376,7 @@ class LengthVotes:
         )
 
 
-def _smaller_count(mine: float, people: float, of: str, minimum: int) -> Count:
-    return Count(mine, of, minimum) if mine <= people else Count(people, f"{of} by people", minimum)
+def _smaller_count(n_own: float, people: float, of: str, minimum: int) -> Count:
+    return (
+        Count(n_own, of, minimum) if n_own <= people else Count(people, f"{of} by people", minimum)
+    )

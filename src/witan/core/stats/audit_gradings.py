@@ -185,9 +185,9 @@ class _Graders(NamedTuple):
 class _Part(NamedTuple):
     """Rows of one line, of all graders, and of the others."""
 
-    mine: Rows
+    own_rows: Rows
     everybody: Rows
-    others: Rows
+    other_rows: Rows
     n_others: int
 
 
@@ -245,19 +245,19 @@ class Gradings:
             halo=self._correlate_within(part, "rests", "rr", "rx", "rxx"),
             halo_beyond_others=self._excess_halo(part),
             length=self._correlate_within(part, "lengths", "ll", "lx", "lxx"),
-            self_preference=self._unless_constant(part, self._for_itself(part), own=True),
+            self_preference=self._unless_constant(part, self._for_itself(part), is_own=True),
             position_effect=self._unless_constant(part, self._position_effect(part)),
         )  # fmt: skip
 
-    def _unless_constant(self, part: _Part, measure: Measure, *, own: bool = False) -> Measure:
+    def _unless_constant(self, part: _Part, measure: Measure, *, is_own: bool = False) -> Measure:
         """A preference, unless it grades all the same; of its own answers, these too."""
         flat, gradings, total, grades, own_total, n_own = (
             float(column.sum())
             for column in self._columns(
-                part.mine, "flat", "gradings", "total", "grades", "own_total", "n_own"
+                part.own_rows, "flat", "gradings", "total", "grades", "own_total", "n_own"
             )
         )
-        alike = not own or np.isclose(own_total * grades, total * n_own, rtol=1e-9)
+        alike = not is_own or np.isclose(own_total * grades, total * n_own, rtol=1e-9)
         return withhold_preference(measure) if is_constant(flat, gradings) and alike else measure
 
     def _columns(self, rows: Rows, *names: str) -> tuple[Array, ...]:
@@ -274,17 +274,17 @@ class Gradings:
         )
 
     def _mean(self, part: _Part) -> Measure:
-        count = Count(self._table.grades[part.mine].sum(), "grades", MIN_JUDGED)
-        sums = self._sum_buckets(part.mine, "total", "grades")
+        count = Count(self._table.grades[part.own_rows].sum(), "grades", MIN_JUDGED)
+        sums = self._sum_buckets(part.own_rows, "total", "grades")
         return estimate_measure(sums, ratio, count, "grade", level=self._level)
 
     def _severity(self, part: _Part, count: Count) -> Measure:
-        sums = self._sum_buckets(part.mine, "x", "y", "n")
+        sums = self._sum_buckets(part.own_rows, "x", "y", "n")
         return estimate_measure(sums, _excess, count, "grade points", level=self._level)
 
     def _spread(self, part: _Part) -> Measure:
         return estimate_measure(
-            self._side_by_side(part.mine, part.everybody, "spread", "gradings"),
+            self._side_by_side(part.own_rows, part.everybody, "spread", "gradings"),
             lambda totals: divide(ratio(totals[:, :2]), ratio(totals[:, 2:])),
             self._ballots(part),
             "ratio",
@@ -294,28 +294,32 @@ class Gradings:
         )
 
     def _flat_rate(self, part: _Part) -> Measure:
-        sums = self._sum_buckets(part.mine, "flat", "gradings")
+        sums = self._sum_buckets(part.own_rows, "flat", "gradings")
         return rate(sums, self._ballots(part), level=self._level)
 
     def _ballots(self, part: _Part) -> Count:
-        n = self._table.gradings[part.mine].sum()
+        n = self._table.gradings[part.own_rows].sum()
         return Count(n, "ballots with two grades or more", MIN_BALLOTS)
 
-    def _correlate_within(self, part: _Part, counted: str, *names: str) -> Measure:
+    def _correlate_within(self, part: _Part, count_column: str, *names: str) -> Measure:
         """Correlation of what is centred within ballots."""
-        count = Count(getattr(self._table, counted)[part.mine].sum(), _BESIDE[counted], MIN_BESIDE)
-        sums = self._sum_buckets(part.mine, *names)
+        count = Count(
+            getattr(self._table, count_column)[part.own_rows].sum(),
+            _BESIDE[count_column],
+            MIN_BESIDE,
+        )
+        sums = self._sum_buckets(part.own_rows, *names)
         return estimate_measure(
             sums, centred_correlation, count, "correlation", level=self._level, link="fisher"
         )
 
     def _excess_halo(self, part: _Part) -> Measure:
-        mine, theirs = (self._table.rests[rows].sum() for rows in (part.mine, part.others))
+        mine, theirs = (self._table.rests[rows].sum() for rows in (part.own_rows, part.other_rows))
         count = Count(min(mine, theirs), _BESIDE["rests"], MIN_BESIDE)
         if not part.n_others:
             return undefined_measure(count, "difference of correlations", ALL_OF_THEM)
         return estimate_measure(
-            self._side_by_side(part.mine, part.others, "rr", "rx", "rxx"),
+            self._side_by_side(part.own_rows, part.other_rows, "rr", "rx", "rxx"),
             lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
             count,
             "difference of correlations",
@@ -324,7 +328,9 @@ class Gradings:
         )
 
     def _for_itself(self, part: _Part) -> Measure:
-        count = Count(self._table.n_own[part.mine].sum(), "grades of its own answers", MIN_JUDGED)
+        count = Count(
+            self._table.n_own[part.own_rows].sum(), "grades of its own answers", MIN_JUDGED
+        )
         if self._human:
             return undefined_measure(count, "grade points", NO_AUTHORS)
         if count.n < count.needed:
@@ -333,7 +339,7 @@ class Gradings:
             why = f"not enough data: a single other reviewer, {MIN_OTHERS} needed"
             return undefined_measure(count, "grade points", why)
         return estimate_measure(
-            self._sum_buckets(part.mine, "own_excess", "n_own", "x", "y", "n"),
+            self._sum_buckets(part.own_rows, "own_excess", "n_own", "x", "y", "n"),
             lambda totals: ratio(totals[:, :2]) - _excess(totals[:, 2:]),
             count,
             "grade points",
@@ -343,9 +349,9 @@ class Gradings:
 
     def _position_effect(self, part: _Part) -> Measure:
         table = self._table
-        n = min(table.n_first[part.mine].sum(), table.n_last[part.mine].sum())
+        n = min(table.n_first[part.own_rows].sum(), table.n_last[part.own_rows].sum())
         return estimate_measure(
-            self._sum_buckets(part.mine, "first_excess", "n_first", "last_excess", "n_last"),
+            self._sum_buckets(part.own_rows, "first_excess", "n_first", "last_excess", "n_last"),
             lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
             Count(n, "grades at the first place and at the last", MIN_ENDS),
             "grade points",

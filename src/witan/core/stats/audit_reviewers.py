@@ -175,7 +175,7 @@ class Reviewers:
             self_preference=for_itself,
             family_preference=for_its_family,
             position_effect=self._position_effect(codes),
-            first_shown=self._first_shown(codes),
+            first_shown=self._first_place_share(codes),
             length=self._lengths.of(self._rows_of(self._tables.lengths, codes), human=self._human),
             severity=self._severity(judged),
             discrimination=self._discrimination(codes),
@@ -249,14 +249,14 @@ class Reviewers:
             sides=(slice(0, 2), slice(2, 4)),
         )
 
-    def _first_shown(self, codes: list[int]) -> Measure:
+    def _first_place_share(self, codes: list[int]) -> Measure:
         table = self._choose_rows(self._tables.positions, codes)
         first = (table.shown == 2) & (table.position == 1)
         return rate(
             per_bucket(table.bucket[first], table.total[first], table.votes[first]),
             Count(table.votes[first].sum(), "comparisons of two", MIN_PAIRS),
             level=self._level,
-            opposed=True,
+            opposed_pairs=True,
         )
 
     def _severity(self, sums: ReviewerSums) -> Measure:
@@ -289,13 +289,13 @@ class Reviewers:
             sides=(slice(0, 2), slice(2, 4)),
         )
 
-    def _agreement(self, sums: ReviewerSums, prefix: str, counted: str, of: str) -> Measure:
-        names = (counted, *(prefix + name for name in ("x", "y", "xx", "yy", "xy")))
+    def _agreement(self, sums: ReviewerSums, prefix: str, count_column: str, of: str) -> Measure:
+        names = (count_column, *(prefix + name for name in ("x", "y", "xx", "yy", "xy")))
         unit: MeasureUnit = "correlation"
         return estimate_measure(
             per_bucket(sums.bucket, *(getattr(sums, name) for name in names)),
             correlation,
-            Count(getattr(sums, counted).sum(), of, MIN_JUDGED),
+            Count(getattr(sums, count_column).sum(), of, MIN_JUDGED),
             unit,
             level=self._level,
             link="fisher",
@@ -312,8 +312,8 @@ class Reviewers:
         return rate(per_bucket(table.bucket, right, table.n), count, level=self._level)
 
 
-def _group(reviewer: NDArray[np.int64], chosen: NDArray[np.bool_]) -> dict[int, Rows]:
-    rows = np.flatnonzero(chosen)
+def _group(reviewer: NDArray[np.int64], mask: NDArray[np.bool_]) -> dict[int, Rows]:
+    rows = np.flatnonzero(mask)
     return {code: rows[at] for code, at in rows_by(reviewer[rows]).items()}
 
 

@@ -245,10 +245,11 @@ def conclusion(board: Leaderboard) -> str:
         few = f"fewer than {needed} scored session{'' if needed == 1 else 's'}"
         return f"No model has a rank: each has {few}, or nothing to be ordered by."
     if len(groups) == 1:
-        sentence = _who_leads(board, groups[0])
+        sentence = _describe_leaders(board, groups[0])
     else:
         clauses = [
-            f"in group {lines[0].group}, {_who_leads(board, lines)}" for lines in groups[:TOLD]
+            f"in group {lines[0].group}, {_describe_leaders(board, lines)}"
+            for lines in groups[:TOLD]
         ]
         if len(groups) > TOLD:
             more = len(groups) - TOLD
@@ -260,7 +261,7 @@ def conclusion(board: Leaderboard) -> str:
     return f"{sentence}."
 
 
-def _who_leads(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) -> str:
+def _describe_leaders(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) -> str:
     first = [line.model for line in lines if line.rank == 1]
     if len(lines) == 1:
         return f"{first[0]} is the only model with a rank"
@@ -268,10 +269,10 @@ def _who_leads(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) -> str:
     lead = f"{_join_models(first)} {'share' if len(first) > 1 else 'has'} the best {number}"
     if board.terms.order_by == "elo":
         return lead
-    return f"{lead}, {_how_surely(board, lines, f'{board.terms.level * 100:g}%')}"
+    return f"{lead}, {_describe_certainty(board, lines, f'{board.terms.level * 100:g}%')}"
 
 
-def _how_surely(board: Leaderboard, lines: tuple[LeaderboardLine, ...], level: str) -> str:
+def _describe_certainty(board: Leaderboard, lines: tuple[LeaderboardLine, ...], level: str) -> str:
     shared = sum(line.rank == 1 for line in lines) > 1
     if all(line.rank_low == 1 and line.rank_high == len(lines) for line in lines):
         return f"but all models are too close to call at {level}"

@@ -107,7 +107,7 @@ class MeanScores:
         squares = shared + apart + apart.T
         own = (scaled**2).sum(axis=0)
         exact = squares <= DUST * np.maximum(gap**2, own[:, np.newaxis] + own)
-        lent = self._lent(own)
+        lent = self._constant_squares(own)
         parts = [
             (shared, both), (apart, n[:, np.newaxis] - both), (apart.T, n - both),
             (lent, n[:, np.newaxis] + 0 * both), (lent.T, n + 0 * both),
@@ -123,7 +123,7 @@ class MeanScores:
         enough = n >= MIN_BUCKETS
         return np.asarray(beyond & (gap > 0) & enough & enough[:, np.newaxis])
 
-    def _lent(self, own: Array) -> Array:
+    def _constant_squares(self, own: Array) -> Array:
         """Squares from model i for a j of constant scores, (M, M)."""
         varies = ~self.constant & (own > 0)
         spread = np.where(varies, own * self.sessions, 0.0)
@@ -131,11 +131,11 @@ class MeanScores:
         return np.where(self.constant, rate, 0.0)
 
 
-def _squares_in_buckets(scaled: Array, holds: Array) -> tuple[Array, Array]:
+def _squares_in_buckets(values: Array, holds: Array) -> tuple[Array, Array]:
     """Sums of (v_i − v_j)² over shared buckets, and v_i² over the others."""
-    squares = scaled**2
+    squares = values**2
     together = squares.T @ holds
-    shared = together + together.T - 2 * (scaled.T @ scaled)
+    shared = together + together.T - 2 * (values.T @ values)
     apart = squares.sum(axis=0)[:, np.newaxis] - together
     return np.maximum(shared, 0.0), np.maximum(apart, 0.0)
 
@@ -329,7 +329,7 @@ def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[
     if answers is None:
         return (Effort(),) * n_models
 
-    def added(column: NDArray[Any]) -> list[float]:
+    def add_up(column: NDArray[Any]) -> list[float]:
         total: list[float] = np.bincount(place, column, minlength=n_models).tolist()
         return total
 
@@ -346,7 +346,9 @@ def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[
             seconds=seconds / timed if timed else None,
             timed=round(timed),
         )
-        for attempts, failed, cost, costed, seconds, timed in zip(*map(added, columns), strict=True)
+        for attempts, failed, cost, costed, seconds, timed in zip(
+            *map(add_up, columns), strict=True
+        )
     )
 
 
@@ -462,7 +464,9 @@ def leaderboard(
         before, company = previous.by_model, _models_in_same_company(lines, previous.lines)
         lines, apart = (
             tuple(
-                _add_change(line, before.get(line.model), terms.level, ranked=line.model in company)
+                _add_change(
+                    line, before.get(line.model), terms.level, has_ranks=line.model in company
+                )
                 for line in group
             )
             for group in (lines, apart)
@@ -631,13 +635,13 @@ def _models_in_same_company(
 
 
 def _add_change(
-    line: LeaderboardLine, before: LeaderboardLine | None, level: float, *, ranked: bool
+    line: LeaderboardLine, before: LeaderboardLine | None, level: float, *, has_ranks: bool
 ) -> LeaderboardLine:
-    """The line with its change; `ranked`: ranks are comparable."""
+    """The line with its change; `has_ranks`: ranks are comparable."""
     if before is None or line.score is None or before.score is None:
         return line
     moved = None
-    if ranked and line.rank is not None and before.rank is not None:
+    if has_ranks and line.rank is not None and before.rank is not None:
         moved = before.rank - line.rank
     gap = line.score - before.score
     return replace(line, change=Change(gap, moved, _is_beyond_noise(line, before, level)))

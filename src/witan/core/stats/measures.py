@@ -175,12 +175,12 @@ def _buckets_with_data(sums: Array, shape: tuple[int, ...]) -> NDArray[np.bool_]
     return np.ones((len(sums), *shape), dtype=np.bool_)
 
 
-def _conclude(estimate: Array, left_out: Array, filled: NDArray[np.bool_]) -> JackknifeEstimate:
+def _conclude(estimate: Array, left_out: Array, has_data: NDArray[np.bool_]) -> JackknifeEstimate:
     """Spread of the delete-one estimates."""
-    n = filled.sum(axis=0)
+    n = has_data.sum(axis=0)
     divisor = np.maximum(n, 1)
-    centre = np.where(filled, left_out, 0.0).sum(axis=0) / divisor
-    squares = (np.where(filled, left_out - centre, 0.0) ** 2).sum(axis=0)
+    centre = np.where(has_data, left_out, 0.0).sum(axis=0) / divisor
+    squares = (np.where(has_data, left_out - centre, 0.0) ** 2).sum(axis=0)
     variance = squares * (n - 1) / divisor
     std_error = np.where(n < MIN_BUCKETS, np.nan, np.sqrt(np.maximum(variance, 0.0)))
     std_error = np.where(np.isnan(estimate), np.nan, std_error)
@@ -331,7 +331,7 @@ _LINKS: dict[str, tuple[Statistic, Statistic]] = {
 }
 
 
-def rate(sums: Array, count: Count, *, level: float, opposed: bool = False) -> Measure:
+def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False) -> Measure:
     r"""Estimate the share of hits, with an interval clustered by session.
 
     With h hits of n cases, p = h/n, and v the jackknife variance of p over B buckets,
@@ -352,7 +352,7 @@ def rate(sums: Array, count: Count, *, level: float, opposed: bool = False) -> M
         What the measure rests on.
     level : float
         Of the interval.
-    opposed : bool
+    opposed_pairs : bool
         Cases come in pairs of which one tends to hit where the other misses, as a pair shown in
         both orders does, so that their sum may vary less than that of independent ones.
 
@@ -372,20 +372,24 @@ def rate(sums: Array, count: Count, *, level: float, opposed: bool = False) -> M
     interval = None
     buckets = int((sums[:, 1] > 0).sum())
     if buckets >= MIN_BUCKETS and np.isfinite(result.std_error):
-        cases = _independent(p, n, float(result.std_error) ** 2, buckets, opposed=opposed)
+        cases = _independent(
+            p, n, float(result.std_error) ** 2, buckets, opposed_pairs=opposed_pairs
+        )
         quantile = 0.5 + level / 2
         cases *= (t_quantile(quantile, inf) / t_quantile(quantile, buckets - 1)) ** 2
         interval = _jeffreys(p, cases, level)
     return Measure(p, interval, round(count.n), count.of, count.needed, "share")
 
 
-def _independent(p: float, n: float, variance: float, buckets: int, *, opposed: bool) -> float:
+def _independent(
+    p: float, n: float, variance: float, buckets: int, *, opposed_pairs: bool
+) -> float:
     """Independent equivalent of n clustered cases, as in `rate`."""
     spread = p * (1 - p)
     if spread <= NO_VARIANCE:
         return min(n, float(buckets))
     effect = variance * n / spread
-    return n / effect if opposed and variance > NO_VARIANCE else n / max(1.0, effect)
+    return n / effect if opposed_pairs and variance > NO_VARIANCE else n / max(1.0, effect)
 
 
 def _jeffreys(p: float, n: float, level: float) -> Interval:

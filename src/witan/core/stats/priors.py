@@ -45,7 +45,7 @@ def public_prior(unit: Unit, n_candidates: int) -> Prior:
 
 
 def prior_of(
-    prior: Prior | str | None, unit: Unit, n_candidates: int, *, paired: bool = False
+    prior: Prior | str | None, unit: Unit, n_candidates: int, *, is_paired: bool = False
 ) -> Prior | None:
     """The prior that a setting means for a fit: its own of the unit, else the public one.
 
@@ -56,7 +56,7 @@ def prior_of(
     known = public_prior(unit, n_candidates)
     if isinstance(prior, Prior) and prior.unit == unit:
         known = prior
-    return None if paired and known.source == "public" else known
+    return None if is_paired and known.source == "public" else known
 
 
 def rho_of(rho: float | str | None, unit: Unit) -> float:

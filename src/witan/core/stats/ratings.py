@@ -168,16 +168,16 @@ class Fit:
         return _list_few(names, "")
 
     @property
-    def centring(self) -> Array:
+    def centring_matrix(self) -> Array:
         """Projection to strengths less their group's mean, shape (M, M)."""
         same = (self.group[:, np.newaxis] == self.group).astype(np.float64)
         return np.asarray(np.eye(len(self.group)) - same / same.sum(axis=1))
 
     def centre_covariance(self, squares: Array | None) -> Array:
         """Covariance of centred strengths given Σ g gᵀ; None: model-based."""
-        projection = self.centring @ np.linalg.inv(self.information)
+        projection = self.centring_matrix @ np.linalg.inv(self.information)
         if squares is None:
-            return projection @ self.centring
+            return projection @ self.centring_matrix
         ghost = self.ghost_wins / 2 / np.cosh(self.strength / 2) ** 2
         covariance: Array = projection @ (squares + np.diag(ghost)) @ projection.T
         return covariance
@@ -254,7 +254,7 @@ def conclude(
     errors: Errors = "robust" if clusters is None else "clustered"
     degrees, critical = _student(clusters, level)
     covariances = _covariances(fit, clusters)
-    rating = np.where(counts.present, fit.centring @ fit.strength, np.nan)
+    rating = np.where(counts.present, fit.centring_matrix @ fit.strength, np.nan)
     own = {name: _root(np.diag(matrix), counts.present) for name, matrix in covariances.items()}
     n_comparisons = (counts.wins.sum() + counts.tie.sum()).item()
     widened = (n_comparisons if clusters is None else clusters.n) < FEW
@@ -310,8 +310,8 @@ def _covariances(fit: Fit, clusters: Clusters | None) -> dict[str, Array]:
     return covariances
 
 
-def _root(variance: Array, known: NDArray[np.bool_]) -> Array:
-    return np.where(known, np.sqrt(np.maximum(variance, 0.0)), np.nan)
+def _root(variance: Array, is_known: NDArray[np.bool_]) -> Array:
+    return np.where(is_known, np.sqrt(np.maximum(variance, 0.0)), np.nan)
 
 
 def _contrasts(covariance: Array, fit: Fit) -> Array:

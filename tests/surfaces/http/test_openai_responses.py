@@ -16,6 +16,8 @@ from witan.service.config.serve import ServeSettings
 
 ASKED = {"model": "witan", "input": "Is it so?"}
 
+ASKED_TURNS = [{"role": "user", "content": "Is it so?"}]
+
 TOOL = {"type": "function", "name": "f", "parameters": {}}
 
 
@@ -212,7 +214,6 @@ class TestQuestion:
             ({"input": 5}, "input", "text, or a list"),
             ({"input": " "}, "question", "something to ask"),
             ({"input": [{"role": "system", "content": "x"}]}, "input", "user"),
-            ({"input": [{"type": "item_reference", "id": "x"}]}, "input", "by its id"),
             ({"input": [{"type": "web_search_call"}]}, "input", "'web_search_call'"),
             (
                 {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
@@ -392,6 +393,18 @@ class TestStored:
         ]
         assert texts[:2] == ["Be long.", "Is it so?"]
         assert history.session(name_of(same.id)).opening.conversation[0].text == "Be brief."
+
+    def test_its_message_can_be_referred_to(self, council, history):
+        """By its id, as clients do that send every message again; what it did is passed over."""
+        first = ask(council, **plain(narration=True))
+        turns = [{"type": "item_reference", "id": item.id} for item in first.output]
+        reply = ask(council, input=[*turns, {"role": "user", "content": "And why?"}])
+        opened = history.session(name_of(reply.id)).opening
+
+        assert opened.conversation == (Message("assistant", "All told: so, as [A] has it."),)
+        with pytest.raises(openai.NotFoundError, match="no item 'msg_1'") as caught:
+            ask(council, input=[{"type": "item_reference", "id": "msg_1"}, *ASKED_TURNS])
+        assert caught.value.code == "item_not_found"
 
     def test_it_can_be_deleted(self, council):
         """Then it can be neither retrieved nor followed up."""

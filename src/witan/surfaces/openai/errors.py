@@ -100,9 +100,9 @@ def openai_error(
     """Respond to one of our errors with a status of the protocol."""
     if isinstance(error, UnknownName) and error.kind == "model":
         return openai_problem(404, words, headers, "model_not_found", "model")
-    if isinstance(error, UnknownName) and error.kind == "response":
-        words = f"there is no response {error.name!r}: it was deleted, or never stored"
-        return openai_problem(404, words, headers, "response_not_found")
+    if isinstance(error, UnknownName) and error.kind in ("response", "item"):
+        words = f"there is no {error.kind} {error.name!r}: it was deleted, or never stored"
+        return openai_problem(404, words, headers, f"{error.kind}_not_found")
     if isinstance(error, UnknownName | InvalidParameter):
         param = error.kind if isinstance(error, UnknownName) else error.name
         return openai_problem(_status(status), words, headers, "invalid_value", param)

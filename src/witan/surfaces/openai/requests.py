@@ -270,7 +270,7 @@ class CouncilCallBody(BaseModel):
         return _check(tools, not tools or info.data.get("tool_choice") == "none", CALLS_NOTHING)
 
     @property
-    def turns(self) -> list[MessageBody]:
+    def turns(self) -> Sequence[MessageBody]:
         """The conversation, the question within it."""
         raise NotImplementedError
 
@@ -347,7 +347,7 @@ class CouncilCallBody(BaseModel):
         """
         turns = self.turns
         last = max(i for i, message in enumerate(turns) if message.role == "user")
-        before = turns[:last] + turns[last + 1 :]
+        before = [*turns[:last], *turns[last + 1 :]]
         return turns[last].content, tuple(_turns(before))
 
 
@@ -418,10 +418,11 @@ class ChatBody(CouncilCallBody):
     @field_validator("messages")
     @classmethod
     def _holding_a_question(cls, messages: list[MessageBody]) -> list[MessageBody]:
-        return _check_question(messages)
+        _check_question(messages)
+        return messages
 
     @property
-    def turns(self) -> list[MessageBody]:
+    def turns(self) -> Sequence[MessageBody]:
         """The conversation, the question within it."""
         return self.messages
 
@@ -480,9 +481,14 @@ class InputItem(TypedDict):
         Of a message.
     call_id, name, arguments, output
         Of a call, and of its result.
+    id
+        Of a reference: the message of an earlier response.
     """
 
-    type: NotRequired[Literal["message", "function_call", "function_call_output", "reasoning"]]
+    type: NotRequired[
+        Literal["message", "function_call", "function_call_output", "reasoning", "item_reference"]
+    ]
+    id: NotRequired[str]
     role: NotRequired[Literal["system", "developer", "user", "assistant"]]
     content: NotRequired[str | list[ContentPart] | None]
     call_id: NotRequired[str]
@@ -491,13 +497,26 @@ class InputItem(TypedDict):
     output: NotRequired[str | list[ContentPart]]
 
 
+class InputBody(MessageBody):
+    """One message of the input of a response, or a reference to one."""
+
+    item_id: str | None = None
+
+
 def _read_items(value: object) -> object:
     """Read the items of an input as messages; a text is one of the user."""
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
     if not isinstance(value, list):
         raise PydanticCustomError("not_taken", "is to be text, or a list of messages")
-    return [_read_item(item) for item in value if _kind_of(item) != "reasoning"]
+    return [_read_item(item) for item in value if not _is_reasoning(item)]
+
+
+def _is_reasoning(item: object) -> bool:
+    """Return true for what a council did, or a reference to that."""
+    kind = _kind_of(item)
+    own = isinstance(item, dict) and str(item.get("id")).startswith(REASONING_ID)
+    return kind == "reasoning" or (kind == "item_reference" and own)
 
 
 def _kind_of(item: object) -> object:
@@ -506,7 +525,9 @@ def _kind_of(item: object) -> object:
 
 def _read_item(item: Any) -> object:
     match _kind_of(item):
-        case None | "message":
+        case "message":
+            return {key: item[key] for key in ("role", "content") if key in item}
+        case None:
             return item
         case "function_call":
             function = {key: item[key] for key in ("name", "arguments") if key in item}
@@ -516,15 +537,14 @@ def _read_item(item: Any) -> object:
             call_id = item.get("call_id")
             return {"role": "tool", "tool_call_id": call_id, "content": item.get("output")}
         case "item_reference":
-            words = "refers to an item by its id; send the item, or previous_response_id"
-            raise PydanticCustomError("not_taken", words)
+            return {"role": "assistant", "item_id": item.get("id")}
         case kind:
             words = "holds an item of the type {kind}; the council reads messages"
             raise PydanticCustomError("not_taken", words, {"kind": repr(kind)})
 
 
-RESPONSE_ID = "resp_"
-"""What the name of a session has before it as the id of a response."""
+RESPONSE_ID, MESSAGE_ID, REASONING_ID = "resp_", "msg_", "rs_"
+"""Beginnings of the ids of a response and of its items; the name of the session follows."""
 
 REFUSALS: Mapping[str, str] = MappingProxyType(
     {
@@ -558,7 +578,7 @@ class ResponseBody(CouncilCallBody):
     )
 
     input: Annotated[
-        list[MessageBody],
+        list[InputBody],
         Field(min_length=1, max_length=1_000),
         BeforeValidator(_read_items, json_schema_input_type=str | list[InputItem]),
     ]
@@ -589,8 +609,9 @@ class ResponseBody(CouncilCallBody):
 
     @field_validator("input")
     @classmethod
-    def _holding_a_question(cls, messages: list[MessageBody]) -> list[MessageBody]:
-        return _check_question(messages)
+    def _holding_a_question(cls, messages: list[InputBody]) -> list[InputBody]:
+        _check_question(messages)
+        return messages
 
     @field_validator("text")
     @classmethod
@@ -599,7 +620,7 @@ class ResponseBody(CouncilCallBody):
         return text
 
     @property
-    def turns(self) -> list[MessageBody]:
+    def turns(self) -> Sequence[MessageBody]:
         """The conversation, the question within it."""
         if not self.instructions:
             return self.input
@@ -659,13 +680,12 @@ def _check_schema(schema: str | None) -> None:
         raise PydanticCustomError("no_schema", words, {"expected": error.expected}) from None
 
 
-def _check_question(messages: list[MessageBody]) -> list[MessageBody]:
+def _check_question(messages: Sequence[MessageBody]) -> None:
     if all(message.role != "user" for message in messages):
         raise PydanticCustomError("no_question", "hold no message of the user: ask something")
     if messages[-1].role == "assistant":
         words = "end with a text of the assistant; the last one is to be the user's"
         raise PydanticCustomError("no_question", words)
-    return messages
 
 
 def _extra(body: BaseModel) -> set[str]:
@@ -714,7 +734,7 @@ def _check(value: object, is_valid: bool, words: str) -> object:
     return value
 
 
-def _turns(messages: list[MessageBody]) -> Iterator[Message]:
+def _turns(messages: Sequence[MessageBody]) -> Iterator[Message]:
     """Convert the conversation; calls of tools become text."""
     tool_names: dict[str, str] = {}
     for message in messages:

@@ -17,7 +17,7 @@ from witan.surfaces.openai.replies import (
     council_reply,
     refusal,
 )
-from witan.surfaces.openai.requests import ANY_OBJECT, RESPONSE_ID
+from witan.surfaces.openai.requests import ANY_OBJECT, MESSAGE_ID, REASONING_ID, RESPONSE_ID
 
 ResponseStatus = Literal["completed", "incomplete", "failed", "cancelled", "in_progress"]
 
@@ -434,7 +434,12 @@ def _usage(session: Session) -> ResponseUsage | None:
 
 def _reasoning(session: str, text: str, status: ItemStatus = "completed") -> OutputItem:
     summary: list[OutputPart] = [{"type": "summary_text", "text": text}] if text else []
-    return {"id": f"rs_{session}", "type": "reasoning", "summary": summary, "status": status}
+    return {
+        "id": f"{REASONING_ID}{session}",
+        "type": "reasoning",
+        "summary": summary,
+        "status": status,
+    }
 
 
 def _message(session: Session, text: str) -> OutputItem:
@@ -444,7 +449,7 @@ def _message(session: Session, text: str) -> OutputItem:
 
 def _message_item(session: str, content: list[OutputPart], status: ItemStatus) -> OutputItem:
     return {
-        "id": f"msg_{session}",
+        "id": f"{MESSAGE_ID}{session}",
         "type": "message",
         "role": "assistant",
         "content": content,
@@ -512,7 +517,7 @@ class ResponseFrames:
         return b"".join([*events, self._event(ENDS[response["status"]], response=response)])
 
     def _narrate(self, line: str) -> list[bytes]:
-        place: Any = {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
+        place: Any = {"item_id": f"{REASONING_ID}{self._id}", "output_index": 0, "summary_index": 0}
         events = []
         if not self._lines:
             item, part = _reasoning(self._id, "", "in_progress"), _summary_part("")
@@ -528,7 +533,7 @@ class ResponseFrames:
         """End the item of the narration, if it has begun and not ended."""
         if not self._lines or self._items:
             return []
-        place: Any = {"item_id": f"rs_{self._id}", "output_index": 0, "summary_index": 0}
+        place: Any = {"item_id": f"{REASONING_ID}{self._id}", "output_index": 0, "summary_index": 0}
         text = "".join(self._lines)
         item, part = _reasoning(self._id, text), _summary_part(text)
         self._items.append(item)
@@ -566,7 +571,7 @@ class ResponseFrames:
 
     def _place_of_text(self) -> Any:
         index = len(self._items)
-        return {"item_id": f"msg_{self._id}", "output_index": index, "content_index": 0}
+        return {"item_id": f"{MESSAGE_ID}{self._id}", "output_index": index, "content_index": 0}
 
     def _event(self, kind: EventType, **fields: Any) -> bytes:
         event = {"type": kind, "sequence_number": self._n_events, **fields}

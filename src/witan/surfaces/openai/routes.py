@@ -23,6 +23,7 @@ from witan.surfaces.openai.chat import ChatFrames, Completion, completion
 from witan.surfaces.openai.errors import openai_problem
 from witan.surfaces.openai.replies import ReplyForm, refusal, trust_headers
 from witan.surfaces.openai.requests import (
+    MESSAGE_ID,
     RESPONSE_ID,
     ChatBody,
     CouncilCallBody,
@@ -197,12 +198,15 @@ async def respond(
     Streamed, what the council does comes as the summary of a reasoning item, then the final answer
     as it is written. Who goes away before the end breaks the session off.
     """
-    question = body.question_for(find_model(service, body.model), service.profiles)
+    model = find_model(service, body.model)
+    for message in body.input:
+        if message.item_id is not None:
+            message.content = await _read_reference(service, message.item_id)
+    question = body.question_for(model, service.profiles)
     parent = None
     if body.previous_response_id is not None:
-        parent = await _find_session(service, body.previous_response_id)
-        before = await service.record_at_rest(parent)
-        check_continued(body.previous_response_id, before)
+        before = await _load_answer(service, body.previous_response_id, RESPONSE_ID)
+        parent = before.id
         question = body.continue_conversation(before.conversation, question)
     if body.stream:
         check_room(request)
@@ -265,19 +269,31 @@ async def delete_response(response_id: ResponseName, service: ServiceOf) -> Resp
     return reply(ResponseDeletion(id=response_id, object="response", deleted=True))
 
 
-async def _find_session(service: Service, response_id: str) -> str:
-    """Find the session of a response, by its whole name.
+async def _find_session(service: Service, public_id: str, prefix: str = RESPONSE_ID) -> str:
+    """Find the session of a response, or of an item of it, by its whole name.
 
     Raises
     ------
     UnknownName
         If there is none.
     """
-    name = response_id.removeprefix(RESPONSE_ID)
+    name = public_id.removeprefix(prefix)
     with suppress(UnknownName):
-        if name != response_id and await service.resolve_session(name) == name:
+        if name != public_id and await service.resolve_session(name) == name:
             return name
-    raise UnknownName("response", response_id, ())
+    raise UnknownName("response" if prefix == RESPONSE_ID else "item", public_id, ())
+
+
+async def _load_answer(service: Service, public_id: str, prefix: str) -> Session:
+    """Load a session that is over and came to a final answer; others are refused."""
+    session = await service.record_at_rest(await _find_session(service, public_id, prefix))
+    check_continued(public_id, session)
+    return session
+
+
+async def _read_reference(service: Service, item_id: str) -> str:
+    """Read the final answer that an item refers to."""
+    return (await _load_answer(service, item_id, MESSAGE_ID)).text or ""
 
 
 async def _load_response(request: Request, service: Service, response_id: str) -> ResponseObject:

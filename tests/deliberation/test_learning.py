@@ -31,8 +31,8 @@ class Taught:
         self.said = learned
         self.asked = []
 
-    def learn(self, reviewers=(), *, without=None):
-        self.asked.append((list(reviewers), without))
+    def learn(self, reviewers=(), *, exclude=None):
+        self.asked.append((list(reviewers), exclude))
         return self.said
 
 

@@ -1,7 +1,7 @@
 """A ballot as a record: field to value, read strictly, written exactly."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -11,6 +11,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from witan.core.ballot import Ballot, Groups
+from witan.core.ballot_table import BallotTable
 from witan.core.scale import NUMBER_TYPES, Scale
 from witan.errors import InvalidParameter, Remedy, UnknownName
 
@@ -379,9 +380,28 @@ def to_json(ballot: Ballot) -> str:
     whole = {int} == set(map(type, grades.values())) and {str} == set(map(type, grades))
     if not (only_grades and whole and (scale is None or scale.is_plain)):
         return json.dumps(to_record(ballot))
-    session = f'"session": {_quote(ballot.session)}, ' if ballot.session else ""
-    cells = ", ".join([f"{_quote(candidate)}: {grade}" for candidate, grade in grades.items()])
-    return f'{{{session}"reviewer": {_quote(ballot.reviewer)}, "grades": {{{cells}}}}}'
+    return _graded_json(ballot.session, ballot.reviewer, grades)
+
+
+def bodies(ballots: Sequence[Ballot]) -> Iterator[str]:
+    """`to_json` of each ballot; those of a table without making them."""
+    if isinstance(ballots, BallotTable) and (ballots.scale is None or ballots.scale.is_plain):
+        return map(_graded_json, ballots.sessions, ballots.reviewers, ballots.grades)
+    return map(to_json, ballots)
+
+
+def _graded_json(session: str, reviewer: str, grades: Mapping[str, Any]) -> str:
+    start = f'"session": {_quote(session)}, ' if session else ""
+    cells = _cell_template(tuple(grades)) % tuple(grades.values())
+    return f'{{{start}"reviewer": {_quote(reviewer)}, "grades": {{{cells}}}}}'
+
+
+@lru_cache(maxsize=4096)
+def _cell_template(candidates: tuple[str, ...]) -> str:
+    """Format of the grades of these candidates: Python's repr of a finite number is JSON."""
+    return ", ".join(
+        [f"{_quote(candidate)}: ".replace("%", "%%") + "%r" for candidate in candidates]
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 from numpy.typing import NDArray
 
-from witan.core.ballot import Groups
+from witan.core.ballot import Groups, Kind
 from witan.core.profile import Floats
 from witan.core.scale import Scale
 from witan.core.slots import set_by_slots
@@ -66,7 +66,7 @@ class VoteBlock:
 
     candidates: Sequence[tuple[str, ...]]
     reviewers: Sequence[tuple[str, ...]]
-    kinds: Sequence[tuple[str, ...]]
+    kinds: Sequence[tuple[Kind, ...]]
     places: NDArray[Any]
     grades: Floats
     eligible: NDArray[Any]

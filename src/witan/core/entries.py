@@ -6,6 +6,7 @@ ballot again. Models are named by name; a model that holds several seats has one
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from witan.core.ballot import Kind
 from witan.core.outcome import Unit
@@ -186,8 +187,13 @@ class BallotEntry:
     @property
     def flat(self) -> bool:
         """It ranks two candidates or more and tells none of them apart."""
-        n_ranked = len(self.shares) - self.shares.count(None)
-        return n_ranked > 1 and len({*self.shares} - {None}) == 1
+        return _is_flat(self.shares)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_flat(shares: tuple[float | None, ...]) -> bool:
+    n_ranked = len(shares) - shares.count(None)
+    return n_ranked > 1 and len({*shares} - {None}) == 1
 
 
 @dataclass(frozen=True, slots=True)

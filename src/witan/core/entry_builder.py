@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Kind
+from witan.core.ballot_table import BallotTable
 from witan.core.counting import Fitted, fits_of, group_by_shape, score, stack
 from witan.core.electorate import Electorate, Vote
 from witan.core.entries import (
@@ -118,30 +119,25 @@ def _graded_entries(
     ballots: SessionBallots, reading: GradedReading, lengths: Mapping[str, int], named: ModelNames
 ) -> list[BallotEntry]:
     """`ballot_entries` of ballots that only grade."""
-    names = reading.electorate.candidates
+    electorate = reading.electorate
+    names = electorate.candidates
     models, unplaced = tuple(map(named.candidate, names)), (0,) * len(names)
     chars = tuple(map(lengths.get, names))
+    agreements, repaired = ballots.order_agreement, ballots.repaired_reviewers
     entries = []
-    lines = reading.block.lines[reading.row]
-    for ballot, (own, shares, grades) in zip(reading.ballots, lines, strict=True):
-        lists: Any = (models, tuple(own), tuple(shares), tuple(grades), unplaced, chars)
+    cast = zip(reading.reviewers, reading.kinds, reading.block.lines[reading.row], strict=True)
+    for reviewer, kind, (own, shares, grades) in cast:
+        lists: Any = (models, own, shares, grades, unplaced, chars)
         if True in own and grades[seat := own.index(True)] is None:
             lists = [column[:seat] + column[seat + 1 :] for column in lists]
-        on_models, on_own, on_shares, on_grades, on_positions, on_chars = lists
-        reviewer, kind = ballot.reviewer, ballot.kind
         model = kind == "model"
-        same, compared = ballots.order_agreement.get(reviewer, (0, 0)) if model else (0, 0)
+        same, compared = agreements.get(reviewer, (0, 0)) if model and agreements else (0, 0)
         entries.append(
             BallotEntry(
-                reviewer=named.reviewer(reviewer) if model else reviewer,
-                kind=kind,
-                models=on_models,
-                own=on_own,
-                shares=on_shares,
-                grades=on_grades,
-                positions=on_positions,
-                chars=on_chars,
-                repaired=model and reviewer in ballots.repaired_reviewers,
+                named.reviewer(reviewer) if model else reviewer,
+                kind,
+                *lists,  # type: ignore[misc]
+                repaired=model and reviewer in repaired,
                 kept=same,
                 compared=compared,
             )
@@ -625,7 +621,9 @@ def _in_order(
     return tuple([next(sources[ballot.kind]) for ballot in ballots])
 
 
-def _ballots_by_kind(ballots: SessionBallots) -> dict[Kind, list[Ballot]]:
+def _ballots_by_kind(ballots: SessionBallots) -> Mapping[Kind, Sequence[Ballot]]:
+    if isinstance(ballots.ballots, BallotTable):
+        return {"model": ballots.ballots}
     by_kind: dict[Kind, list[Ballot]] = {}
     for ballot in ballots.ballots:
         by_kind.setdefault(ballot.kind, []).append(ballot)

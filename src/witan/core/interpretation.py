@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.ballot import Ballot, Groups, one_opinion_each
+from witan.core.ballot import Ballot, Groups, Kind, one_opinion_each
 from witan.core.ballot_table import BallotTable
 from witan.core.electorate import BlockVotes, Electorate, Vote, VoteBlock
 from witan.core.gate import Gate
@@ -215,7 +215,7 @@ class _PlainSession:
     session: str
     candidates: tuple[str, ...]
     reviewers: tuple[str, ...]
-    kinds: tuple[str, ...]
+    kinds: tuple[Kind, ...]
     grades: Sequence[Mapping[str, float]]
     scale: Scale | None
     at: datetime | None
@@ -254,7 +254,7 @@ class _PlainSession:
         return [seats.get(reviewer, -1) for reviewer in self.reviewers]
 
 
-_MODELS = ("model",)
+_MODELS: tuple[Kind, ...] = ("model",)
 
 
 def _only_grades(ballot: Ballot, scale: Scale | None) -> bool:

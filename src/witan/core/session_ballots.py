@@ -8,13 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from math import isnan, nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.ballot import Ballot, are_battles, shown_pair
+from witan.core.ballot import Ballot, Kind, are_battles, shown_pair
+from witan.core.ballot_table import BallotTable
 from witan.core.electorate import Electorate, Vote, VoteBlock
 from witan.core.entries import AnswerEntry
 from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret, plain_blocks
@@ -65,7 +67,9 @@ class ModelNames:
 
     def __init__(self, ballots: SessionBallots) -> None:
         self._models = ballots.models
-        self._authors = authors_of(ballots.ballots, [])
+        # A table names no authors.
+        is_table = isinstance(ballots.ballots, BallotTable)
+        self._authors = {} if is_table else authors_of(ballots.ballots, [])
 
     def reviewer(self, name: str) -> str:
         """The model behind a reviewer."""
@@ -162,7 +166,9 @@ class GradedBlock:
         shares = np.full(place.shape, np.nan)
         np.divide(2 * ranked - place, 2 * ranked - 2, out=shares, where=known)
         columns = (own.tolist(), _none_for_nan(shares), _none_for_nan(grades))
-        return [list(zip(*rows, strict=True)) for rows in zip(*columns, strict=True)]
+        flat = [map(tuple, chain.from_iterable(column)) for column in columns]
+        lines, n_ballots = list(zip(*flat, strict=True)), own.shape[1]
+        return [lines[start : start + n_ballots] for start in range(0, len(lines), n_ballots)]
 
 
 def _none_for_nan(values: Floats) -> list[Any]:
@@ -180,13 +186,16 @@ class GradedReading:
 
     Parameters
     ----------
+    reviewers, kinds
+        Of each ballot, in the order given.
     block, row
         Where they stand as cast.
     electorate
         What counts, after recusal.
     """
 
-    ballots: Sequence[Ballot]
+    reviewers: Sequence[str]
+    kinds: Sequence[Kind]
     block: GradedBlock
     row: int
     electorate: Electorate
@@ -213,7 +222,8 @@ def read_graded_ballots(
             if weighed is not electorate:  # a row of weight 0 is no abstention
                 weighed = replace(weighed, abstentions=electorate.abstentions)
             name = electorate.session
-            readings[name] = GradedReading(sessions[name], block, row, weighed)
+            cast = as_cast.reviewers[row], as_cast.kinds[row]
+            readings[name] = GradedReading(*cast, block, row, weighed)
     return readings
 
 

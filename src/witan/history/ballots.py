@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from witan.core.ballot import PEOPLE, Ballot, Groups, is_unnamed
-from witan.core.ballot_records import to_json
+from witan.core.ballot_records import bodies
 from witan.core.blind_vote import (
     Agreement,
     agreement,
@@ -519,16 +518,12 @@ def _is_stored(database: Database, one: SessionImport) -> bool:
         events = list(one.session_record.events)
         # An earlier state of the session adds nothing.
         return read_events(database, one.session)[: len(events)] == events
-    return Counter(_bodies(one.ballots)) <= _stored_bodies(database, one.session)
+    return Counter(bodies(one.ballots)) <= _stored_bodies(database, one.session)
 
 
 def _stored_bodies(database: Database, session: str) -> Counter[str]:
     sql = "SELECT body FROM ballots WHERE session = :session"
     return Counter(body for (body,) in database.rows(sql, {"session": session}))
-
-
-def _bodies(ballots: Iterable[Ballot]) -> Iterator[str]:
-    return map(to_json, ballots)
 
 
 def _vote(
@@ -538,12 +533,14 @@ def _vote(
     unknown = {one.session for one in new}
     cast = Counter[str]()
     for session, one in block.items():
+        if session in unknown or one.session_record is None:
+            continue
         votes = [ballot for ballot in one.ballots if ballot.kind == "human"]
-        if session in unknown or one.session_record is None or not votes:
+        if not votes:
             continue
         stored = _stored_bodies(database, session)
         missing = [
-            ballot for body, ballot in zip(_bodies(votes), votes, strict=True) if body not in stored
+            ballot for body, ballot in zip(bodies(votes), votes, strict=True) if body not in stored
         ]
         if missing:
             vote(database, session, missing)
@@ -565,8 +562,11 @@ def _write(
         if one.session_record is not None:
             insert_events(database, event_rows(one.session, one.session_record.events))
     rows.write(database)
-    counted = (own.ballots for own in all_rows if own.entries is not None)
-    return Counter(map(_KIND, chain.from_iterable(counted)))
+    cast = Counter[str]()
+    for own in all_rows:
+        if own.entries is not None:
+            cast.update(map(_KIND, own.entries.ballots))
+    return cast
 
 
 _KIND = attrgetter("kind")

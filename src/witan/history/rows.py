@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_records import to_json
+from witan.core.ballot_records import bodies
 from witan.core.entries import AnswerEntry, BallotEntry, Entries, SessionEntry, StandingEntry
 from witan.core.slots import set_by_slots
 from witan.deliberation.events import Event, SessionOpened
@@ -99,8 +99,8 @@ def _json_list(values: Sequence[float | None]) -> str:
 
 
 # In each of these columns equal numbers are of one kind, and the same few lists come again.
-_SHARES, _POSITIONS, _CHARS, _WINS, _P_BEATS = (
-    lru_cache(maxsize=1 << 14)(_json_list) for _ in range(5)
+_OWN, _SHARES, _POSITIONS, _CHARS, _WINS, _P_BEATS = (
+    lru_cache(maxsize=1 << 14)(_json_list) for _ in range(6)
 )
 
 # Of grades the same few numbers come again, in ever new lists.
@@ -123,9 +123,9 @@ class Rows:
         self, session: str, entries: Entries, ballots: Sequence[Ballot], answers: Mapping[str, str]
     ) -> None:
         """Collect the rows of one session."""
-        pairs = zip(entries.ballots, ballots, strict=True)
-        for number, (entry, ballot) in enumerate(pairs, start=1):
-            self._ballots.append(self._ballot(session, number, entry, ballot))
+        numbered = zip(entries.ballots, bodies(ballots), strict=True)
+        for number, (entry, body) in enumerate(numbered, start=1):
+            self._ballots.append(self._ballot(session, number, entry, body))
         seats = {entry.seat for entry in entries.answers}
         loose = [
             AnswerEntry(seat, seat, chars=len(text))
@@ -194,20 +194,32 @@ class Rows:
             known = self._code_lists[names] = _json_list([self._code(name) for name in names])
         return known
 
-    def _ballot(
-        self, session: str, place: int, entry: BallotEntry, ballot: Ballot
-    ) -> tuple[Any, ...]:
+    def _ballot(self, session: str, place: int, entry: BallotEntry, body: str) -> tuple[Any, ...]:
+        criteria = by_criterion = "[]"
+        if entry.criteria:
+            criteria = self._codes_of(entry.criteria)
+            by_criterion = f"[{','.join([_json_list(row) for row in entry.criterion_grades])}]"
         return (
-            *(session, place, self._code(entry.reviewer), int(entry.kind == "human")),
-            *(int(entry.paired), int(entry.abstained), int(entry.repaired), int(entry.flat)),
-            *(entry.kept, entry.compared, float(entry.weight)),
+            session,
+            place,
+            self._code(entry.reviewer),
+            int(entry.kind == "human"),
+            int(entry.paired),
+            int(entry.abstained),
+            int(entry.repaired),
+            int(entry.flat),
+            entry.kept,
+            entry.compared,
+            float(entry.weight),
             self._codes_of(entry.models),
-            _POSITIONS(tuple(map(int, entry.own))),
-            *(_SHARES(entry.shares), f"[{','.join(map(_GRADE, entry.grades))}]"),
-            *(_POSITIONS(entry.positions), _CHARS(entry.chars)),
-            self._codes_of(entry.criteria),
-            "[" + ",".join([_json_list(row) for row in entry.criterion_grades]) + "]",
-            to_json(ballot),
+            _OWN(entry.own),
+            _SHARES(entry.shares),
+            f"[{','.join(map(_GRADE, entry.grades))}]",
+            _POSITIONS(entry.positions),
+            _CHARS(entry.chars),
+            criteria,
+            by_criterion,
+            body,
         )
 
     def _answer(self, session: str, entry: AnswerEntry, text: str | None) -> tuple[Any, ...]:

@@ -58,12 +58,12 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
     if format is not None:
         check_format(format)
     check_columns(columns or {})
-    telling = partial(
+    make_report = partial(
         ProblemReport, on_problem=on_problem, reports_doubts=reports_doubts, on_note=on_note
     )
     declared = Scale.parse(scale) if isinstance(scale, str) else scale
     scales = declared, None if rubric is None else rubric.scale
-    parts = read_parts(path, (format, columns or {}), telling, scales, bounds)
+    parts = read_parts(path, (format, columns or {}), make_report, scales, bounds)
     tables = ((part,) if isinstance(part, Ballot) else part for part in parts)
     return chain.from_iterable(tables)
 

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from witan.core.ballot_table import BallotTable
 from witan.core.scale import Scale
 from witan.deliberation.record import ImportCounts, SessionImport
 from witan.files.ballots.problems import LineProblem
@@ -140,9 +141,11 @@ class _LineProblems:
     ) -> Iterator[SessionImport]:
         """Yield the sessions of the file; at its end refuse unread lines."""
         for one in chain([first], others):
-            for ballot in one.ballots:
-                if ballot.scale is not None and not ballot.scale.is_plain:
-                    self.scales[ballot.scale] = None
+            ballots = one.ballots
+            parts = [ballots] if isinstance(ballots, BallotTable) else ballots
+            for scale in [part.scale for part in parts]:
+                if scale is not None and not scale.is_plain:
+                    self.scales[scale] = None
             yield one
         if self._strict and self.problems:
             raise _Refusal

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
+from histories import record_sessions
 from services import councils, until, write_config, write_priced
 from witan.deliberation.ports import Message
 from witan.errors import (
@@ -23,6 +24,9 @@ from witan.errors import (
 )
 from witan.history import History
 from witan.service.council_settings import CouncilSettings
+from witan.service.dispatch import dispatch, keep_typed
+from witan.service.json_output import to_json
+from witan.service.operations.reports import LeaderboardParameters, leaderboard
 from witan.service.parameters import validate_parameters
 from witan.service.redaction import redact_session
 from witan.service.requests import CouncilRequest, QuestionRequest
@@ -46,6 +50,24 @@ async def service(tmp_path, history):
     """A service with a history, in which the configured council and the demonstration sit."""
     async with Service.open(councils(write_config(tmp_path), history)) as opened:
         yield opened
+
+
+async def test_clients_that_wait_for_a_leaderboard_have_it_counted_once(service):
+    """Two counts serve six clients: the one under way, and one for all who asked meanwhile."""
+    record_sessions(service.history, *"vwxyz")
+    boards = []
+
+    async def ask(name):
+        parameters = LeaderboardParameters(min_sessions=1)
+        boards.append(await dispatch(leaderboard, service, Client(name), parameters, keep_typed))
+
+    async with anyio.create_task_group() as group:
+        for name in "abcdef":
+            group.start_soon(ask, name)
+
+    assert len(boards) == 6
+    assert len({id(board) for board in boards}) == 2
+    assert len({to_json(board) for board in boards}) == 1
 
 
 class TestAsking:

@@ -133,27 +133,27 @@ class TestOnce:
     """What several want at the same time."""
 
     async def test_it_is_counted_once_for_all_of_them(self):
-        """Each gets what came of it; whoever asks afterwards has it counted anew."""
+        """Whoever asks while it is counted waits for the next count, which is one for all."""
         over, counting, came = Event(), [], []
 
-        def count():
-            counting.append(1)
+        def count(key):
+            counting.append(key)
             over.wait(5)
-            return len(counting)
+            return counting.count(key)
 
         async def ask(key):
-            came.append((key, await count_once(key, count)))
+            came.append((key, await count_once(key, lambda: count(key))))
 
         async with anyio.create_task_group() as group:
             for key in ("a", "b") * 5:
                 group.start_soon(ask, key)
             await anyio.wait_all_tasks_blocked()
             over.set()
-        assert len(counting) == 2
-        assert sorted(key for key, _ in came) == ["a"] * 5 + ["b"] * 5
+        assert sorted(counting) == ["a", "a", "b", "b"]
+        assert sorted(came) == [("a", 1)] + [("a", 2)] * 4 + [("b", 1)] + [("b", 2)] * 4
 
         await ask("a")
-        assert len(counting) == 3
+        assert counting.count("a") == 3
 
     async def test_all_of_them_hear_what_went_wrong(self):
         """And the next one may fare better."""

@@ -552,7 +552,6 @@ class HistorySource(Source):
     @contextmanager
     def on_own_connection(cls, history: History) -> Iterator[Self]:
         """Open the history on another connection, so long sums delay nobody."""
-        history.database.rows("SELECT 1")  # raises if it was closed
         with history.database.reopen(WAIT_SECONDS) as database:
             copy = History(database, SystemClock())
             copy.aliases = history.aliases

@@ -2,10 +2,10 @@
 
 A history caches sums: the result of a query over the sessions of a cell is stored beside the state
 of these sessions: how many are closed, their revisions, when they came in, and which are
-superseded. A reader takes a result if the state is the one it sees, and sums the rows of all other
-cells and of the parts of cells at the ends of its window. So no writer has to do anything, sums are
-defined by the queries alone, and a history that may only be read, or is locked, gives the same
-numbers.
+superseded. A reader takes a result if the state is the one it sees. In a cell that changed it takes
+the rows of the buckets that did not, and sums the sessions of all other buckets, and of the parts
+of cells at the ends of its window. So no writer has to do anything, sums are defined by the queries
+alone, and a history that may only be read, or is locked, gives the same numbers.
 """
 
 import json
@@ -14,7 +14,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import cache
 from hashlib import blake2b
@@ -351,35 +351,64 @@ _CELL = (
     f" s.bucket % {CACHE_SHARDS} AS shard"
 )
 
+_COUNTS = "COUNT(*), SUM(s.revision), CAST(SUM(s.added_us % 1000000007) AS BIGINT)"
+
 _STATES = f"""
-SELECT {_CELL}, COUNT(*), SUM(s.revision), CAST(SUM(s.added_us % 1000000007) AS BIGINT)
-FROM sessions s WHERE s.holder = '' GROUP BY 1, 2
+SELECT {_CELL}, {_COUNTS} FROM sessions s
+WHERE s.holder = '' AND s.day >= :since AND s.day < :until GROUP BY 1, 2
+"""  # noqa: S608 - texts of our own
+
+_BUCKET_STATES = f"""
+SELECT s.bucket, {_COUNTS} FROM sessions s
+WHERE s.holder = '' AND s.day >= :since AND s.day < :until GROUP BY s.bucket
 """  # noqa: S608 - texts of our own
 
 _REPLACED = f"""
-SELECT {_CELL}, s.session FROM sessions s WHERE s.session IN ({SUPERSEDED_SESSIONS})
+SELECT {_CELL}, s.bucket, s.session FROM sessions s WHERE s.session IN ({SUPERSEDED_SESSIONS})
 ORDER BY s.session
 """  # noqa: S608 - texts of our own
 
 
-def states_of(database: Database) -> States:
-    """Return the state of the closed sessions of each cell."""
-    states = {
-        CacheCell(span, shard): repr(counts) for span, shard, *counts in database.rows(_STATES)
-    }
-    for span, shard, session in database.rows(_REPLACED):
-        states[CacheCell(span, shard)] += f" {session}"
-    return {
-        cell: blake2b(state.encode(), digest_size=12).hexdigest() for cell, state in states.items()
-    }
+def _days(first: int, last: int) -> dict[str, int]:
+    """Return the days of spans, the first of them and the one after the last."""
+    return {"since": first * CACHE_DAYS, "until": (last + 1) * CACHE_DAYS}
 
 
-@dataclass(slots=True)
 class _Moment:
     """The states of a snapshot, and the results to store."""
 
-    states: States
-    new_results: list[tuple[CacheCell, str, bytes]] = field(default_factory=list)
+    def __init__(self, database: Database, first: int = -_FAR, last: int = _FAR) -> None:
+        self._database = database
+        self.new_results: list[tuple[CacheCell, str, bytes]] = []
+        self._replaced = defaultdict[int, list[tuple[int, str]]](list)
+        self._bucket_states: dict[int, Mapping[int, int]] = {}
+        states = {
+            CacheCell(span, shard): repr(counts)
+            for span, shard, *counts in database.rows(_STATES, _days(first, last))
+        }
+        for span, shard, bucket, session in database.rows(_REPLACED):
+            self._replaced[span].append((bucket, session))
+            if first <= span <= last:
+                states[CacheCell(span, shard)] += f" {session}"
+        self.states: States = {
+            cell: blake2b(state.encode(), digest_size=12).hexdigest()
+            for cell, state in states.items()
+        }
+
+    def bucket_states(self, span: int) -> Mapping[int, int]:
+        """Return the state of the closed sessions of each bucket in a span."""
+        if span not in self._bucket_states:
+            rows = self._database.rows(_BUCKET_STATES, _days(span, span))
+            states = {bucket: repr(counts) for bucket, *counts in rows}
+            for bucket, session in self._replaced[span]:
+                states[bucket] += f" {session}"
+            self._bucket_states[span] = {
+                bucket: int.from_bytes(
+                    blake2b(state.encode(), digest_size=8).digest(), "little", signed=True
+                )
+                for bucket, state in states.items()
+            }
+        return self._bucket_states[span]
 
 
 class CachedEngine(SqlEngine):
@@ -397,7 +426,7 @@ class CachedEngine(SqlEngine):
             return
         try:
             with self._database.snapshot():
-                self._moment = moment = _Moment(states_of(self._database))
+                self._moment = moment = _Moment(self._database)
                 yield
         finally:
             self._moment = None
@@ -418,34 +447,65 @@ class CachedEngine(SqlEngine):
     def _of_cells(
         self, query: SumQuery, category: str | None, cells: Sequence[CacheCell]
     ) -> Sequence[Columns]:
-        assert self._moment is not None  # noqa: S101 - as its caller
-        states, digest = self._moment.states, self._digest(query, category)
-        bodies = _read_stored(self._database, digest, cells, states)
-        parts = {cell: part for cell in bodies if (part := _decompress(bodies[cell])) is not None}
-        missing = defaultdict[int, list[int]](list)
+        moment = self._moment
+        assert moment is not None  # noqa: S101 - as its caller
+        digest = self._digest(query, category)
+        parts: dict[CacheCell, _Packed] = {}
+        changed = defaultdict[int, dict[CacheCell, _Packed | None]](dict)
+        stored = _read_stored(self._database, digest, cells)
         for cell in cells:
-            if cell not in parts:
-                missing[cell.span].append(cell.shard)
-        for span, shards in missing.items():
-            condition = ""
-            if len(shards) < CACHE_SHARDS:
-                condition = f" AND bucket % {CACHE_SHARDS} IN ({', '.join(map(str, shards))})"
-            whole = Window(_begin(span), _begin(span + 1), category)
-            result = self.columns(*query.restrict(whole, condition))
-            shard_of = np.asarray(result["bucket"]) % CACHE_SHARDS
-            for shard in shards:
-                rows = shard_of == shard
-                part = _pack({name: column[rows] for name, column in result.items()})
-                parts[CacheCell(span, shard)] = part
-                body = part.compress()
-                self._moment.new_results.append((CacheCell(span, shard), digest, body))
+            state, part = stored.get(cell, ("", None))
+            if part is not None and state == moment.states[cell]:
+                parts[cell] = part
+            else:
+                changed[cell.span][cell] = part
+        for span, of_span in changed.items():
+            parts.update(self._update(query, category, span, of_span))
+            for cell in of_span:
+                moment.new_results.append((cell, digest, parts[cell].compress()))
         # In one order, so that sums are the same to the last bit whatever was stored.
         return [_unpack([parts[cell] for cell in cells])] if cells else []
+
+    def _update(
+        self,
+        query: SumQuery,
+        category: str | None,
+        span: int,
+        cells: Mapping[CacheCell, "_Packed | None"],
+    ) -> Iterator[tuple[CacheCell, "_Packed"]]:
+        """Sum the buckets that changed in cells of a span."""
+        assert self._moment is not None  # noqa: S101 - as its caller
+        everywhere = self._moment.bucket_states(span)
+        now: dict[CacheCell, dict[int, int]] = {cell: {} for cell in cells}
+        for bucket, state in everywhere.items():
+            cell = CacheCell(span, bucket % CACHE_SHARDS)
+            if cell in now:
+                now[cell][bucket] = state
+        same = {cell: part and part.select(now[cell]) for cell, part in cells.items()}
+        missing = sorted(
+            bucket
+            for cell, part in same.items()
+            for bucket in now[cell]
+            if part is None or bucket not in part.states
+        )
+        condition = ""
+        if len(missing) < len(everywhere):
+            # By no index: rows are added up in the same order whichever buckets are summed.
+            condition = f" AND +bucket IN ({', '.join(map(str, missing))})"
+        whole = Window(_begin(span), _begin(span + 1), category)
+        result = self.columns(*query.restrict(whole, condition))
+        shard_of = np.asarray(result["bucket"]) % CACHE_SHARDS
+        for cell, part in same.items():
+            rows = shard_of == cell.shard
+            columns = {name: column[rows] for name, column in result.items()}
+            if part is not None:
+                columns = _join([part.columns(), columns])
+            yield cell, _pack(columns, now[cell])
 
     def _digest(self, query: SumQuery, category: str | None) -> str:
         """Return a digest of the query, its views and Witan's version."""
         sql = with_views(query.sql, self._database.dialect)
-        parts = json.dumps([__version__, sql, sorted(query.params.items()), category])
+        parts = json.dumps([__version__, _FORMAT, sql, sorted(query.params.items()), category])
         return blake2b(parts.encode(), digest_size=12).hexdigest()
 
 
@@ -470,9 +530,9 @@ def _split_window(window: Window, states: States) -> tuple[list[CacheCell], list
 
 
 def _read_stored(
-    database: Database, digest: str, cells: Sequence[CacheCell], states: States
-) -> dict[CacheCell, bytes]:
-    """Read the stored results of unchanged cells."""
+    database: Database, digest: str, cells: Sequence[CacheCell]
+) -> dict[CacheCell, tuple[str, "_Packed | None"]]:
+    """Read the stored results of cells, and of which state they are."""
     if not cells:
         return {}
     rows = database.rows(
@@ -482,9 +542,9 @@ def _read_stored(
     )
     chosen = {*cells}
     return {
-        cell: body
+        cell: (state, _decompress(body))
         for span, shard, state, body in rows
-        if (cell := CacheCell(span, shard)) in chosen and states[cell] == state
+        if (cell := CacheCell(span, shard)) in chosen
     }
 
 
@@ -494,7 +554,8 @@ def _store(database: Database, moment: _Moment) -> None:
     sql = "DELETE FROM cached_sums WHERE query = :query AND span = :span AND shard = :shard"
     with suppress(HistoryError), database.transaction(wait=WAIT_SECONDS):
         lock_cached_sums(database)
-        now = states_of(database)
+        spans = [cell.span for cell, *_ in moment.new_results]
+        now = _Moment(database, min(spans), max(spans)).states
         rows = [
             (*cell, query, moment.states[cell], body)
             for cell, query, body in moment.new_results
@@ -506,18 +567,30 @@ def _store(database: Database, moment: _Moment) -> None:
 
 
 _KINDS: Mapping[str, np.dtype[Any]] = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
-_LENGTH = struct.Struct("<I")
+_LENGTHS = struct.Struct("<II")
+
+_FORMAT = 2
+"""The form of stored results; those of another are not read."""
 
 
 class _Packed(NamedTuple):
-    """Columns as rows of eight bytes a number, under their names and kinds as JSON."""
+    """Columns as rows of eight bytes a number, under their names and kinds as JSON.
+
+    Parameters
+    ----------
+    states
+        Bucket to the state of its sessions; a bucket may have no rows.
+    """
 
     head: bytes
+    states: Mapping[int, int]
     numbers: NDArray[np.int64]
 
     def compress(self) -> bytes:
         """Return the bytes to store."""
-        return zlib.compress(_LENGTH.pack(len(self.head)) + self.head + self.numbers.tobytes(), 1)
+        states = np.array([*self.states.items()], _KINDS["i"]).tobytes()
+        lengths = _LENGTHS.pack(len(self.head), len(states))
+        return zlib.compress(lengths + self.head + states + self.numbers.tobytes(), 1)
 
     def columns(self) -> Columns:
         """Return the columns by name."""
@@ -527,21 +600,34 @@ class _Packed(NamedTuple):
             for (name, kind), row in zip(kinds.items(), self.numbers, strict=True)
         }
 
+    def select(self, states: Mapping[int, int]) -> "_Packed":
+        """Return the buckets that are in these states."""
+        same = dict(self.states.items() & states.items())
+        rows = np.isin(self.columns()["bucket"], [*same])
+        return _Packed(self.head, same, self.numbers[:, rows])
 
-def _pack(columns: Columns) -> _Packed:
+
+def _pack(columns: Columns, states: Mapping[int, int]) -> _Packed:
+    """Pack columns, their rows in the order of buckets."""
     kinds = {name: "i" if column.dtype.kind == "i" else "f" for name, column in columns.items()}
-    rows = (np.asarray(column, _KINDS[kinds[name]]) for name, column in columns.items())
-    return _Packed(json.dumps(kinds).encode(), np.array([row.view(_KINDS["i"]) for row in rows]))
+    order = np.argsort(columns["bucket"], kind="stable")
+    rows = (np.asarray(column, _KINDS[kinds[name]])[order] for name, column in columns.items())
+    numbers = np.array([row.view(_KINDS["i"]) for row in rows])
+    return _Packed(json.dumps(kinds).encode(), states, numbers)
 
 
 def _decompress(body: bytes) -> _Packed | None:
     """Return what was compressed; None if the bytes are damaged."""
     with suppress(zlib.error, ValueError, struct.error, KeyError):
         raw = zlib.decompress(body)
-        start = _LENGTH.size + _LENGTH.unpack_from(raw)[0]
-        head = raw[_LENGTH.size : start]
-        numbers = np.frombuffer(raw, _KINDS["i"], offset=start)
-        return _Packed(head, numbers.reshape(len(_read_head(head)), -1))
+        lengths = _LENGTHS.unpack_from(raw)
+        middle = _LENGTHS.size + lengths[0]
+        end = middle + lengths[1]
+        head = raw[_LENGTHS.size : middle]
+        states = np.frombuffer(raw[middle:end], _KINDS["i"]).reshape(-1, 2).tolist()
+        numbers = np.frombuffer(raw, _KINDS["i"], offset=end)
+        shape = numbers.reshape(len(_read_head(head)), -1)
+        return _Packed(head, dict(states), shape)
     return None
 
 
@@ -556,7 +642,8 @@ def _unpack(parts: Sequence[_Packed]) -> Columns:
     head = parts[0].head
     if any(part.head != head for part in parts):
         return _join([part.columns() for part in parts])
-    return _Packed(head, np.concatenate([part.numbers for part in parts], axis=1)).columns()
+    numbers = np.concatenate([part.numbers for part in parts], axis=1)
+    return _Packed(head, {}, numbers).columns()
 
 
 def _join(parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:

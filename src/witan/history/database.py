@@ -80,7 +80,10 @@ class Database(ABC):
 
     @abstractmethod
     def reopen(self, wait: float) -> "Database":
-        """Open another connection with `wait` seconds of patience for locks."""
+        """Open another connection with `wait` seconds of patience for locks.
+
+        It waits for nobody who uses this one, and fails if this one was closed.
+        """
 
     @abstractmethod
     def _run(self, sql: str, params: Params) -> Any:

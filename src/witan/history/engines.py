@@ -4,7 +4,6 @@ The journal of a file is a write-ahead log where the library is new enough: up t
 of two connections could damage it. Elsewhere it is a rollback journal, truncated at every commit.
 """
 
-import json
 import os
 import sqlite3
 import subprocess
@@ -66,19 +65,22 @@ def _or_null(function: Function) -> Callable[[object], float | None]:
 def list_pairs(models: str, *counts: str) -> str:
     """List the pairs of a session as rows: first model, second model, counts.
 
-    A function of the queries: SQLite has none that reads several JSON lists side by side.
+    A function of the queries: SQLite has none that reads several JSON lists side by side. The lists
+    are of numbers, so that commas part their items.
     """
-    pairs = combinations(json.loads(models), 2)
-    lists = map(json.loads, counts)
-    return json.dumps([(*pair, *row) for pair, *row in zip(pairs, *lists, strict=True)])
+    pairs = [*combinations(models[1:-1].split(","), 2)]
+    if not pairs:
+        return "[]"
+    rows = zip(map(",".join, pairs), *(text[1:-1].split(",") for text in counts), strict=True)
+    return f"[[{'],['.join(map(','.join, rows))}]]"
 
 
 @lru_cache(maxsize=4)
 def list_rows(*lists: str) -> str:
     """List the items of several lists side by side, as rows.
 
-    A function of the queries, which call it again for every candidate of a ballot. The lists are
-    of numbers, so that commas part their items.
+    A function of the queries, which call it again for every candidate of a ballot; of numbers as
+    those of `list_pairs`.
     """
     if lists[0] == "[]":
         return "[]"
@@ -199,6 +201,7 @@ class SqliteDatabase(Database):
 
     def reopen(self, wait: float) -> "SqliteDatabase":
         """Open another connection with `wait` seconds of patience for locks."""
+        self._require_open()
         return SqliteDatabase(self.path, self.location, busy_seconds=wait, mode=self._mode)
 
     def restore_busy_timeout(self) -> None:
@@ -471,6 +474,7 @@ class PostgresDatabase(Database):
 
     def reopen(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - each transaction sets it
         """Open another connection."""
+        self._require_open()
         return PostgresDatabase(self._url)
 
     def truncate_log(self, wait: float) -> bool:  # noqa: ARG002 - nobody blocks it

@@ -22,7 +22,7 @@ from witan.service.redaction import redact_import
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, Service
 from witan.service.stored_sessions import ClientService, SessionStore, describe_session
-from witan.service.worker_pool import run_counting
+from witan.service.worker_pool import count_once, run_counting
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,9 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
 )
 """Provides what an operation works on, by the type that its handler asks for."""
 
+SAME_FOR_ALL: frozenset[Any] = frozenset({ReportService})
+"""Types of `SUBJECTS` that are the same whoever asks, as are the results for equal parameters."""
+
 
 def perform(
     operation: Operation[Any, Any], service: Service, client: Client, parameters: Parameters
@@ -123,7 +126,7 @@ async def dispatch(
     """Do an operation for a client; redact its result, then render it.
 
     A handler that is no coroutine runs in a thread, and so does `render`: a long result does not
-    hold up the event loop.
+    hold up the event loop. Clients that wait for the same result have it counted once.
     """
     if iscoroutinefunction(operation.handler):
         subject = SUBJECTS[operation.needs](service, client)
@@ -135,4 +138,10 @@ async def dispatch(
 
     if operation.pool is None:
         return await anyio.to_thread.run_sync(work)
+    if operation.needs in SAME_FOR_ALL:
+        key = (operation.name, service, parameters)
+        result = await count_once(
+            key, lambda: perform(operation, service, client, parameters), operation.pool
+        )
+        return await anyio.to_thread.run_sync(lambda: render(result))
     return await run_counting(work, operation.pool)

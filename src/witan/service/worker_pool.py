@@ -18,7 +18,7 @@ BROUGHT_AT_ONCE = 2
 
 T = TypeVar("T")
 
-_shared: RunVar[dict[Hashable, "_SharedCount"]] = RunVar("witan_counting_wanted")
+_shared: RunVar["_SharedCounts"] = RunVar("witan_counting_wanted")
 
 _limiter_pools: RunVar[dict[Pool, anyio.CapacityLimiter]] = RunVar("witan_counting_places")
 
@@ -100,30 +100,47 @@ def _get_pool(variable: RunVar[T], make: Callable[[], T]) -> T:
         return made
 
 
-async def count_once(key: Hashable, work: Callable[[], T]) -> T:
-    """Count once for all who want the same at the same time, and return the result.
+async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "kept") -> T:
+    """Count once for all who wait for the same, and return the result.
+
+    Who asks while it is counted waits for the next count, together with all who do: what was there
+    when somebody asked is in the result.
 
     Parameters
     ----------
     key
         The same for the same counting.
     """
-    pools = _get_pool(_shared, dict)
-    while (others := pools.get(key)) is not None:
-        await others.over.wait()
-        if others.failure is not None:
-            raise others.failure
-        if others.done:
-            result: T = others.result
+    counts = _get_pool(_shared, _SharedCounts)
+    while (next_one := counts.next.get(key)) is not None:
+        await next_one.over.wait()
+        if next_one.failure is not None:
+            raise next_one.failure
+        if next_one.done:
+            result: T = next_one.result
             return result
-    pools[key] = mine = _SharedCount()
+    counts.next[key] = mine = _SharedCount()
     with mine:
         try:
-            mine.result = await run_counting(work)
+            while (current := counts.current.get(key)) is not None:
+                await current.over.wait()
         finally:
-            del pools[key]
+            del counts.next[key]
+        counts.current[key] = mine
+        try:
+            mine.result = await run_counting(work, pool)
+        finally:
+            del counts.current[key]
     answer: T = mine.result
     return answer
+
+
+class _SharedCounts:
+    """By key, the count that goes on and the one that begins after it."""
+
+    def __init__(self) -> None:
+        self.current: dict[Hashable, _SharedCount] = {}
+        self.next: dict[Hashable, _SharedCount] = {}
 
 
 class _SharedCount:

@@ -1,6 +1,8 @@
-"""Data sets through a council, row by row."""
+"""Data sets through a council, row by row, by itself or against its best member."""
 
+from witan.core.arms import ArmAnswer, ArmComparison, ArmCost, ArmDifference
 from witan.files.rows import read_rows
+from witan.service.arms import ArmBatch, ArmBatchReport, ArmBill, ArmOptions, ArmRowResult
 from witan.service.batch import (
     Batch,
     BatchBill,
@@ -13,6 +15,15 @@ from witan.service.batch import (
 )
 
 __all__ = [
+    "ArmAnswer",
+    "ArmBatch",
+    "ArmBatchReport",
+    "ArmBill",
+    "ArmComparison",
+    "ArmCost",
+    "ArmDifference",
+    "ArmOptions",
+    "ArmRowResult",
     "Batch",
     "BatchBill",
     "BatchOptions",

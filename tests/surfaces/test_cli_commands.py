@@ -302,7 +302,7 @@ def test_the_options_of_ask_follow_the_course_of_a_session(witan):
 
     assert headings == [
         "Question", "Seats", "Deliberation", "Counting", "Ties and intervals", "Time and money",
-        "History", "Output", "Other",
+        "Arms", "History", "Output", "Other",
     ]  # fmt: skip
 
 

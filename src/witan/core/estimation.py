@@ -156,7 +156,7 @@ def estimate(
     everyone, chosen = prepare(ballots, chosen)
     if not everyone:
         raise NothingToCount("there is no ballot to count")
-    is_graded = _are_graded(everyone)
+    is_graded = are_graded(everyone)
     if pass_mark is not None and not is_graded:
         expected = "none: the jury, or people, gave no grades to compare with it"
         raise InvalidParameter("pass_mark", pass_mark, expected)
@@ -180,7 +180,7 @@ def estimate(
     )
 
 
-def _are_graded(everyone: Sequence[Electorate]) -> bool:
+def are_graded(everyone: Sequence[Electorate]) -> bool:
     """Tell whether every kind of reviewer that voted gave grades."""
     voted: set[str] = set()
     graded: set[str] = set()
@@ -222,8 +222,8 @@ class _Table:
             values = _values(one, quantity, pass_mark)
             weights = np.array(one.weights, dtype=np.float64)[:, np.newaxis]
             kinds = np.array(one.kinds)
-            jury.append(_weighted_means(values, weights * (kinds == "model")[:, np.newaxis]))
-            people.append(_weighted_means(values, weights * (kinds == "human")[:, np.newaxis]))
+            jury.append(weighted_means(values, weights * (kinds == "model")[:, np.newaxis]))
+            people.append(weighted_means(values, weights * (kinds == "human")[:, np.newaxis]))
         sizes = [len(one.candidates) for one in everyone]
         return cls(
             quantity,
@@ -242,12 +242,12 @@ class _Table:
     ) -> tuple[list[SystemEstimate], list[DifferenceEstimate]]:
         """Estimate every system, and the difference of every two."""
         people, jury = self._matrices(systems)
-        alone = _conclude(people, jury, None, self.kind, level)
+        alone = conclude_means(people, jury, None, self.kind, level)
         order = sorted(range(len(systems)), key=lambda at: -_best_value(alone[at]))
         lines = [SystemEstimate(systems[at], self.quantity, alone[at]) for at in order]
         if self.quantity != "share of rivals beaten" and len(systems) > 1:
             of_people, of_jury = self.people[:, np.newaxis], self.jury[:, np.newaxis]
-            [whole] = _conclude(of_people, of_jury, self.session, self.kind, level)
+            [whole] = conclude_means(of_people, of_jury, self.session, self.kind, level)
             lines.insert(0, SystemEstimate(None, self.quantity, whole))
         people, jury = people[:, order], jury[:, order]
         names = [systems[at] for at in order]
@@ -255,7 +255,7 @@ class _Table:
         differences = []
         for first in range(len(names) - 1):
             of_people, of_jury = (e[:, [first]] - e[:, first + 1 :] for e in (people, jury))
-            means = _conclude(of_people, of_jury, None, kind, level, is_paired=True)
+            means = conclude_means(of_people, of_jury, None, kind, level, is_paired=True)
             for second, mean in zip(names[first + 1 :], means, strict=True):
                 differences.append(DifferenceEstimate(names[first], second, self.quantity, mean))
         return lines, differences
@@ -289,7 +289,8 @@ def _values(electorate: Electorate, quantity: Quantity, pass_mark: float | None)
     return np.where(np.isnan(grades), np.nan, grades >= pass_mark)
 
 
-def _weighted_means(values: Floats, weights: Floats) -> Floats:
+def weighted_means(values: Floats, weights: Floats) -> Floats:
+    """Average over votes, (R, C) → (C,), leaving NaN out; NaN: nobody has a value."""
     counted = np.where(np.isnan(values), 0.0, weights)
     total = counted.sum(axis=0)
     sums = (counted * np.nan_to_num(values)).sum(axis=0)
@@ -303,7 +304,7 @@ def _best_value(mean: CorrectedMean) -> float:
     return -np.inf
 
 
-def _conclude(
+def conclude_means(
     people: Floats,
     jury: Floats,
     clusters: NDArray[np.intp] | None,

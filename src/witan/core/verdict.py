@@ -217,8 +217,8 @@ def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, Fl
 
 
 @dataclass(frozen=True, slots=True)
-class _Mean:
-    """A weighted mean, its standard error and degrees of freedom."""
+class PanelMean:
+    """A weighted mean over reviewers, its standard error and degrees of freedom."""
 
     mean: float
     std_error: float
@@ -227,20 +227,52 @@ class _Mean:
     level: float
 
     @property
-    def is_sure(self) -> bool:
-        return self.df >= MIN_DF and self.std_error > 0
+    def interval(self) -> Interval | None:
+        """The interval of the mean; None: too few reviewers."""
+        if self.df < MIN_DF or self.std_error <= 0:
+            return None
+        reach = t_quantile((1 + self.level) / 2, self.df) * self.std_error
+        return Interval(self.mean - reach, self.mean + reach, self.level)
 
     def grade(self) -> MeanGrade:
-        if not self.is_sure:
-            return MeanGrade(self.mean, None, self.n)
-        reach = t_quantile((1 + self.level) / 2, self.df) * self.std_error
-        low, high = max(self.mean - reach, NATIVE.low), min(self.mean + reach, NATIVE.high)
-        return MeanGrade(self.mean, Interval(low, high, self.level), self.n)
+        """The mean of grades, whose interval ends with the scale."""
+        interval = self.interval
+        if interval is not None:
+            low, high = max(interval.low, NATIVE.low), min(interval.high, NATIVE.high)
+            interval = Interval(low, high, self.level)
+        return MeanGrade(self.mean, interval, self.n)
 
     def p_above(self, pass_mark: float) -> float | None:
-        if not self.is_sure:
+        """Probability that reviewers like these agree on the mark or above."""
+        if self.interval is None:
             return None
         return float(t_cdf(np.array([(self.mean - pass_mark) / self.std_error]), self.df)[0])
+
+
+def panel_mean(
+    values: Floats, weights: Floats, *, noise: float, df: float, rho: float, level: float
+) -> PanelMean | None:
+    """Mean of one value per reviewer, NaN for none, as `judge_texts` has it; None: no value.
+
+    Parameters
+    ----------
+    noise, df
+        Variance of a value around the panel's as known beforehand, and its degrees of freedom.
+    rho
+        Share of an error that all reviewers have in common.
+    """
+    present = ~np.isnan(values) & (weights > 0)
+    if not present.any():
+        return None
+    values, shares = values[present], weights[present] / weights[present].sum()
+    mean = float(shares @ values)
+    n_effective = 1 / float(shares @ shares)
+    own = n_effective - 1
+    variance = float(shares @ (values - mean) ** 2) * n_effective / own if own > 0 else 0.0
+    freedom = own + df
+    moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
+    error = sqrt(moderated * (1 / n_effective + rho / (1 - rho)))
+    return PanelMean(mean, error, freedom if own > 0 else 0.0, len(values), level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,24 +283,13 @@ class _Panel:
     settings: Settings
     level: float
 
-    def mean(self, grades: Floats) -> _Mean | None:
+    def mean(self, grades: Floats) -> PanelMean | None:
         """The mean of grades, one per reviewer; NaN: none. None: nobody graded."""
-        given = ~np.isnan(grades) & (self.weights > 0)
-        if not given.any():
-            return None
-        values, shares = grades[given], self.weights[given] / self.weights[given].sum()
-        mean = float(shares @ values)
-        n_effective = 1 / float(shares @ shares)
-        own = n_effective - 1
-        variance = float(shares @ (values - mean) ** 2) * n_effective / own if own > 0 else 0.0
         prior = prior_of(self.settings.prior, "grades", 1)
         # However well a history knows the noise, severity is known no better than publicly.
         noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
-        freedom = own + df
-        moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
         shared = rho_of(self.settings.rho, "grades")
-        error = sqrt(moderated * (1 / n_effective + shared / (1 - shared)))
-        return _Mean(mean, error, freedom if own > 0 else 0.0, len(values), self.level)
+        return panel_mean(grades, self.weights, noise=noise, df=df, rho=shared, level=self.level)
 
     def decide(self, grades: Floats, pass_mark: float) -> Decision:
         """Decide on the grades of a text."""

@@ -30,7 +30,7 @@ from witan.deliberation.trace_context import TraceContext
 
 Status = Literal["complete", "degraded", "failed"]
 
-Relation = Literal["continued", "rejudged", "retried"]
+Relation = Literal["continued", "rejudged", "retried", "compared"]
 """To its parent: it goes on from its final answer, judges its answers, asks who failed again."""
 
 ReadBy = Literal["schema", "tolerant"]

@@ -308,13 +308,13 @@ class SessionRow:
 
     @property
     def is_rejudged(self) -> bool:
-        """True for a judgment of another session's answers, counted there."""
-        return self.judges_only or self.relation == "rejudged"
+        """True where another session counts its answers, or they are compared with that one's."""
+        return self.judges_only or self.relation in ("rejudged", "compared")
 
     @property
     def shares_answers(self) -> bool:
         """It contains answers of its parent."""
-        return self.relation in ("rejudged", "retried")
+        return self.relation in ("rejudged", "retried", "compared")
 
     @property
     def at_us(self) -> int:

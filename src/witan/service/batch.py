@@ -69,7 +69,11 @@ class BatchRow:
     texts
         Text by name; empty: the question is put to the council.
     reference
-        A right answer, to judge by; only with texts.
+        A right answer, to judge by.
+    sources
+        Files that come with the question, by name.
+    parent
+        The session that this row's is compared with; None: it stands by itself.
     """
 
     number: int
@@ -78,11 +82,14 @@ class BatchRow:
     texts: Mapping[str, str] = field(default_factory=dict)
     reference: str | None = None
     category: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    parent: str | None = None
 
     @property
     def files(self) -> Mapping[str, str]:
-        """The files that come with the question."""
-        return {} if self.reference is None else {REFERENCE: self.reference}
+        """What a jury reads with the question: its files, and the right answer."""
+        right = {} if self.reference is None else {REFERENCE: self.reference}
+        return {**self.sources, **right}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +211,8 @@ class Progress:
         Of all rows, by what those done cost; None: none was done in this run.
     seconds_left, rows_per_minute
         At the rate of this run; None: nothing was done in it yet.
+    stage
+        Which of several batches it is of; empty: there is one.
     """
 
     n_done: int
@@ -213,6 +222,7 @@ class Progress:
     expected_usd: float | None
     seconds_left: float | None
     rows_per_minute: float | None
+    stage: str = ""
 
 
 def read_batch_rows(
@@ -250,11 +260,7 @@ def read_batch_rows(
         if tasks and bool(tasks[0].texts) != bool(found):
             raise BallotFileError(path, "has no text to judge, or only some rows have one", line)
         more = {key: _text(row, of[key], path, line) for key in (ID, CATEGORY, RIGHT)}
-        tasks.append(
-            BatchRow(
-                line, more[ID], question, found, more[RIGHT] if found else None, more[CATEGORY]
-            )
-        )
+        tasks.append(BatchRow(line, more[ID], question, found, more[RIGHT], more[CATEGORY]))
     for name in (*columns.values(), *texts):
         if name not in seen:
             remedy = f"it has {list_text([*seen])}"
@@ -294,7 +300,9 @@ def session_names(tasks: Sequence[BatchRow], procedure: object) -> list[str]:
     seen: Counter[str] = Counter()
     names = []
     for task in tasks:
-        asked = [task.question, dict(task.texts), task.reference, task.category, task.id]
+        reference = task.reference if task.texts else None  # nobody who answers sees it
+        asked = [task.question, dict(task.texts), reference, task.category, task.id]
+        asked += [dict(task.sources)] if task.sources else []
         words = json.dumps([asked, repr(procedure)], sort_keys=True)
         key = blake2s(words.encode(errors="replace"), digest_size=10).hexdigest()
         seen[key] += 1
@@ -309,6 +317,7 @@ class Allowance:
         self.most = inf if most is None else most
         self.spent = 0.0
         self._reserved: dict[str, float] = {}
+        self._earlier: set[str] = set()
         self._changed = anyio.Condition()
 
     async def reserve(self, session: str, usd: float) -> bool:
@@ -320,6 +329,12 @@ class Allowance:
                 await self._changed.wait()
             self._reserved[session] = usd
             return True
+
+    async def count_earlier(self, session: str, usd: float) -> None:
+        """Count what an earlier run spent on a session, once."""
+        if session not in self._earlier:
+            self._earlier.add(session)
+            await self.settle(session, usd)
 
     async def settle(self, session: str, usd: float) -> None:
         """Put what a session cost in the place of what was reserved for it."""
@@ -358,10 +373,18 @@ class Batch:
         Open, and without a history of its own.
     history
         Where sessions are recorded, and found again.
+    allowance
+        Money that it shares with other batches; None: its own, by the options.
     """
 
     def __init__(
-        self, council: Council, history: History, tasks: Sequence[BatchRow], options: BatchOptions
+        self,
+        council: Council,
+        history: History,
+        tasks: Sequence[BatchRow],
+        options: BatchOptions,
+        *,
+        allowance: Allowance | None = None,
     ) -> None:
         self.council, self.history, self.options = council, history, options
         self.tasks = tuple(tasks)
@@ -370,7 +393,7 @@ class Batch:
         # Limits say how long and at what price is asked, not what.
         how = replace(council.procedure, limits=type(council.procedure.limits)())
         self.names = session_names(tasks, (how, seats, options.pass_mark, options.expected))
-        self._allowance = Allowance(options.max_cost_usd)
+        self._allowance = allowance or Allowance(options.max_cost_usd)
         self._results: list[RowResult] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
         self._slots = anyio.Semaphore(options.concurrency)
@@ -381,7 +404,7 @@ class Batch:
         """Plan one row."""
         if task.texts:
             return self.council.plan_judge(task.texts, task.question, files=task.files)
-        return self.council.plan(task.question or "")
+        return self.council.plan(task.question or "", files=task.sources)
 
     def bill(self) -> BatchBill:
         """Say what is still to be asked, and what it costs."""
@@ -415,7 +438,7 @@ class Batch:
         for block in blocks([*zip(self.tasks, self.names, strict=True)], AT_ONCE):
             for task, name, stored in await anyio.to_thread.run_sync(self._find_all, block):
                 if stored is not None:
-                    await self._allowance.settle(name, stored.cost.committed_usd)
+                    await self._allowance.count_earlier(name, stored.cost.committed_usd)
                 if stored is None or stored.status == "interrupted":
                     waiting.append((task, name, stored is None))
                 else:
@@ -575,19 +598,23 @@ class Batch:
                 self._n_running -= 1
 
     async def _open(self, council: Council, task: BatchRow, name: str) -> SessionOpened:
-        if not task.texts:
-            return await council.open_question(
-                task.question or "", category=task.category, name=name
+        if task.texts:
+            opening = await council.open_judgment(
+                task.texts,
+                task.question,
+                pass_mark=self.options.pass_mark,
+                expected=self.options.expected,
+                files=task.files,
+                category=task.category,
+                name=name,
             )
-        return await council.open_judgment(
-            task.texts,
-            task.question,
-            pass_mark=self.options.pass_mark,
-            expected=self.options.expected,
-            files=task.files,
-            category=task.category,
-            name=name,
-        )
+        else:
+            opening = await council.open_question(
+                task.question or "", files=task.sources, category=task.category, name=name
+            )
+        if task.parent is None:
+            return opening
+        return replace(opening, parent=task.parent, relation="compared")
 
     def _finish(self, result: RowResult, on_result: Callable[[RowResult], None]) -> None:
         # A report needs neither answers nor grades of rows.

@@ -89,6 +89,8 @@ class LocalCouncils:
         given = configured_settings(request)
         if jurors := request.jury or request.members:
             given |= {"members": jurors, "jury": ()}
+        if not isinstance(request, CouncilRequest):  # nobody writes a final answer
+            given |= {"chairmen": ()}
         return self._seat_request(given, request)
 
     def council_of(

@@ -21,6 +21,13 @@ from witan.service.requests import (
     RetryRequest,
 )
 from witan.service.text import clean
+from witan.surfaces.cli.arms import (
+    arms_options,
+    batch_of_one,
+    compare_answer,
+    council_prices,
+    wants_arms,
+)
 from witan.surfaces.cli.commands import command, parameter_options, print_result, take_parameters
 from witan.surfaces.cli.options import (
     ParamType,
@@ -228,27 +235,39 @@ STATUSES = "Exit status: as for witan ask."
     'ask "Is a hash map always faster than a sorted array?"',
     'git diff | witan ask "Is this change safe?" -f - --mode verdict',
     'ask "Which?" --member openai:gpt-5 --member ollama:qwen3 --save session.json',
+    'ask "Why?" --arms council,best,self --judge openai:gpt-5 --judge anthropic:claude-opus-4',
     notes="""Without QUESTION, or with -, the question is read from standard input. Ctrl-C keeps
 what came in, and says how to go on. Exit status: 0 answered, 1 not approved (--mode verdict),
 2 misuse, 3 no quorum, 4 over budget, 5 tied under --require-winner, 6 not kept by the history,
 7 not written to standard output, 130 interrupted, 141 the reader of standard output has left.""",
 )
 @council_options
+@arms_options
 @session_options
 def ask_command(**options: Any) -> int:
     """Ask a question before the eyes of the user."""
     output = SessionOutput.of(options)
+    has_arms = wants_arms(options)
     read = _question_reader(options)
+    followed: list[tuple[LiveSession, QuestionRequest]] = []
 
     def prepare(live: "LiveSession") -> SessionStart:
         request, before = read()
-        councils = live.councils(options["config"], dict(options["prices"]))
+        councils = live.councils(options["config"], council_prices(options))
         council = councils.council(request)
+        if has_arms:  # what cannot be compared is refused before anybody is asked
+            history = None if live.place is None else live.place.history
+            batch_of_one(request, council, options, history)
+            followed.append((live, request))
         if not output.quiet:
             say_separation(council, live.say, live.place)
         return SessionStart(find_operation("ask"), request, councils, before)
 
-    return run_session(output, partial(open_record, options), prepare)
+    status = run_session(output, partial(open_record, options), prepare)
+    for live, request in followed:
+        if live.session is not None:
+            compare_answer(live.session, request, options)
+    return status
 
 
 def _question_reader(

@@ -2,18 +2,25 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import anyio
 import click
 
 from witan.errors import NothingToCount
 from witan.service.parameters import Parameters, parameters_of
 from witan.service.requests import JudgeRequest, QuestionRequest
 from witan.service.text import clean, count_noun
+from witan.surfaces.cli.arms import (
+    arms_options,
+    council_prices,
+    fill,
+    make_arm_batch,
+    run_batch,
+    wants_arms,
+)
 from witan.surfaces.cli.ask import price_option
 from witan.surfaces.cli.commands import (
     command,
@@ -33,7 +40,8 @@ from witan.surfaces.cli.options import (
 from witan.surfaces.terminal import console, echo, style_line
 
 if TYPE_CHECKING:
-    from witan.service.batch import Batch, BatchReport, BatchRow, Progress, RowResult
+    from witan.service.arms import ArmBatch
+    from witan.service.batch import Batch, BatchRow, Progress, RowResult
     from witan.service.council import Council
     from witan.service.local_councils import LocalCouncils
 
@@ -75,6 +83,7 @@ class ColumnType(ParamType):
     "batch questions.jsonl -o answers.jsonl --max-cost 5",
     "batch replies.csv --column text=reply --pass-mark 7 --dry-run",
     "batch pairs.parquet --text new --text old --expected new -o verdicts.jsonl",
+    "batch questions.csv --arms council,best,self --judge openai:gpt-5 --judge ollama:qwen3",
     notes="""FILE is JSON Lines, a JSON list, CSV or Parquet, plain or packed. A row with a text, in
 the columns text or texts or those of --text, is judged; any other is a question. Each row is a
 session of the history: called again, the command asks only for what is missing. Exit status: 0 all
@@ -122,6 +131,7 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
     ),
 )
 @parameter_options(QuestionRequest, exclude=OF_A_ROW)
+@arms_options
 @section("Seats", config_option)
 @price_option
 @history_option
@@ -156,17 +166,7 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
         raise click.UsageError("history.enabled is false; a batch needs one, name it by --history")
     with ExitStack() as stack:
         stack.callback(place.history.close)
-        from witan.service.local_councils import LocalCouncils
-
-        councils = LocalCouncils(
-            options["config"],
-            dict(options["prices"]),
-            history=place.history,
-            say=say,
-            planning=options["dry_run"],
-        )
-        council = _seat(councils, tasks, options)
-        batch = _make_batch(council, place.history, tasks, options)
+        batch = _make_batch(place.history, tasks, options, say)
         if options["dry_run"]:
             print_result(batch.bill(), as_json=as_json)
             return 0
@@ -195,33 +195,37 @@ def _seat(
                 option = f"--{name.replace('_', '-')}"
                 raise click.UsageError(f"{option} is for texts, and these rows are questions")
         given = {**options, "question": first.question}
-        return councils.council(take_parameters(QuestionRequest, _fill(QuestionRequest, given)))
+        return councils.council(take_parameters(QuestionRequest, fill(QuestionRequest, given)))
     own = {each.name for each in parameters_of(JudgeRequest)}
     for each in parameters_of(QuestionRequest):
         if each.name not in own and options.get(each.name) not in (None, ()):
             raise click.UsageError(f"{each.option} is for questions, and these rows are texts")
     given = {**options, "texts": first.texts, "question": first.question}
-    return councils.council_of_jurors(take_parameters(JudgeRequest, _fill(JudgeRequest, given)))
-
-
-def _fill(declaration: type[Parameters], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give parameters that are a row's, or the whole batch's, their defaults."""
-    defaults = {each.name: each.default for each in parameters_of(declaration)}
-    files: dict[str, Any] = {"files": {}} if "files" in defaults else {}
-    whole = {"max_cost_usd": None, **files}
-    return {**defaults, **{n: v for n, v in values.items() if n in defaults}, **whole}
+    return councils.council_of_jurors(take_parameters(JudgeRequest, fill(JudgeRequest, given)))
 
 
 def _make_batch(
-    council: "Council", history: Any, tasks: "list[BatchRow]", options: Mapping[str, Any]
-) -> "Batch":
+    history: Any, tasks: "list[BatchRow]", options: Mapping[str, Any], say: Callable[[str], None]
+) -> "Batch | ArmBatch":
+    """Seat the council, and with arms their jury; make the batch."""
     from witan.service.batch import Batch, BatchOptions
+    from witan.service.local_councils import LocalCouncils
 
+    has_arms = wants_arms(options)
+    if has_arms and tasks[0].texts:
+        raise click.UsageError("--arms is for questions, and these rows are texts")
+    prices = council_prices(options)
+    planning = options["dry_run"]
+    councils = LocalCouncils(options["config"], prices, history=history, say=say, planning=planning)
+    council = _seat(councils, tasks, options)
     names = ("concurrency", "max_cost_usd", *OF_TEXTS)
-    return Batch(council, history, tasks, BatchOptions(**{name: options[name] for name in names}))
+    chosen = BatchOptions(**{name: options[name] for name in names})
+    if has_arms:
+        return make_arm_batch(council, history, tasks, chosen, options, say)
+    return Batch(council, history, tasks, chosen)
 
 
-def _run(batch: "Batch", stream: TextIO | None, *, as_json: bool) -> int:
+def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> int:
     """Run the batch; write rows as they end, and the report.
 
     Parameters
@@ -240,13 +244,8 @@ def _run(batch: "Batch", stream: TextIO | None, *, as_json: bool) -> int:
             stream.flush()
 
     with _ProgressView(len(batch.tasks)) as view:
-
-        async def run() -> "BatchReport":
-            async with batch.council:
-                return await batch.run(write, view.show)
-
         try:
-            report = anyio.run(run)
+            report = run_batch(batch, write, view.show)
         except KeyboardInterrupt:
             rows = f"{view.n_done:,} of {count_noun(len(batch.tasks), 'row')}"
             echo(f"interrupted; {rows} done: the same command goes on", err=True)
@@ -305,9 +304,11 @@ def _describe(progress: "Progress") -> str:
     """Write a bar, the rows that are done, what they cost, and when the rest should be done."""
     from witan.service.trust import cost_sum_text, duration_text
 
-    filled = BAR_WIDTH * progress.n_done // progress.rows
+    filled = BAR_WIDTH * progress.n_done // max(1, progress.rows)
+    stage = f"{progress.stage} · " if progress.stage else ""
     parts = [
-        f"{'█' * filled}{'░' * (BAR_WIDTH - filled)} {progress.n_done:,} of {progress.rows:,} rows",
+        f"{stage}{'█' * filled}{'░' * (BAR_WIDTH - filled)} "
+        f"{progress.n_done:,} of {progress.rows:,} rows",
         f"{progress.n_running} under way",
         f"{cost_sum_text(progress.spent_usd)} so far",
     ]

@@ -7,6 +7,9 @@ from witan.surfaces.report.document import Report
 __all__ = ["Report", "has_report", "report_of"]
 
 _WRITERS = {
+    "ArmBatchReport": "batch.batch_report",
+    "ArmBill": "batch.bill_report",
+    "ArmComparison": "arms.arms_report",
     "AuditReport": "audit.audit_report",
     "BatchBill": "batch.bill_report",
     "BatchReport": "batch.batch_report",

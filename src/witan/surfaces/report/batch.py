@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from witan.service.arms import ArmBatchReport, ArmBill
 from witan.service.batch import BatchBill, BatchReport
 from witan.service.text import count_noun, number
 from witan.service.trust import cost_sum_text, duration_text
+from witan.surfaces.report.arms import comparison_blocks
 from witan.surfaces.report.document import Block, Cell, Column, Note, Report, Sentence, table_of
 
 
@@ -44,6 +46,11 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
                 f"Rows by {name}",
                 [(Column(name, "left", heads=True), words), (Column("rows"), numbers)],
             )
+    if isinstance(result, ArmBatchReport):
+        if result.comparison is None:
+            yield Note("no two arms answered one question: nothing is compared", "warning")
+        else:
+            yield from comparison_blocks(result.comparison)
 
 
 def bill_report(result: BatchBill) -> Report:
@@ -54,6 +61,9 @@ def bill_report(result: BatchBill) -> Report:
     if result.earlier:
         spent = f"{count_noun(result.earlier, 'row')} done before, for"
         blocks.append(Sentence(f"{spent} {cost_sum_text(result.spent_usd)}."))
+    if isinstance(result, ArmBill):
+        parts = ", ".join(f"{name} {n:,}" for name, n in result.parts.items() if n)
+        blocks.append(Sentence(f"Calls of {parts}." if parts else "Nothing is left to call."))
     expected, worst = (cost_sum_text(usd) for usd in (result.expected_usd, result.worst_usd))
     blocks.append(Sentence(f"Expected when nothing fails: {expected}; at the very most: {worst}."))
     blocks.append(

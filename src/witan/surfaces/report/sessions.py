@@ -14,6 +14,7 @@ AS_CHILD: Mapping[str | None, str] = {
     "rejudged": "rejudges the answers of",
     "retried": "retries",
     "continued": "goes on from",
+    "compared": "is compared with",
     None: "came of",
 }
 """The sentence that leads to a session's parent, by their relation."""

@@ -1,0 +1,563 @@
+"""Was a council worth it: its answers against its best member's, paired by question."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from witan.core.ballot import Ballot
+from witan.core.display import FrameSource, NotebookDisplay
+from witan.core.electorate import Electorate
+from witan.core.estimation import CorrectedMean, are_graded, conclude_means, weighted_means
+from witan.core.outcome import Interval
+from witan.core.profile import Floats
+from witan.core.settings import Settings
+from witan.core.stats.distributions import t_quantile
+from witan.core.stats.measures import Measure
+from witan.core.stats.prediction_powered import MIN_CLUSTERS, MeanKind
+from witan.core.stats.priors import prior_of, rho_of
+from witan.core.tally import prepare
+from witan.core.verdict import panel_mean
+from witan.errors import InvalidParameter, NothingToCount
+
+Arm = Literal["council", "best", "self"]
+"""The council's final answer, its best member's one answer, the best of several by that member."""
+
+ARMS: tuple[Arm, ...] = ("council", "best", "self")
+
+PAIRS: tuple[tuple[Arm, Arm], ...] = (("council", "best"), ("council", "self"), ("self", "best"))
+
+GRADE_MARGIN, SHARE_MARGIN = 0.5, 0.1
+"""Arms this close are equal: in grade points of 1 to 10, and as a net share of votes."""
+
+Choice = Literal["name", "other questions", "history", "these questions"]
+"""How the best member was chosen: by its name, by the other questions, by earlier sessions, or by
+the very questions that it is measured on, which flatters it."""
+
+Conclusion = Literal[
+    "ahead", "behind", "no difference", "too close to call", "same answers", "unknown"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmAnswer:
+    """The answer of one arm to one question.
+
+    Parameters
+    ----------
+    session
+        Where it was given.
+    member
+        Whose it is; None: the council's.
+    text
+        None: there is none.
+    calls
+        Made for it, repeated attempts included.
+    cost_usd
+        Of these calls; None: unknown.
+    """
+
+    session: str
+    member: str | None
+    text: str | None
+    calls: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmQuestion:
+    """One question with the answers of all arms, and the ballots on them.
+
+    Parameters
+    ----------
+    answers
+        Those that there are.
+    same
+        Pairs of arms with one and the same text.
+    ballots
+        Of one session, with arms as candidates; empty: all texts are the same.
+    """
+
+    answers: Mapping[Arm, ArmAnswer]
+    same: frozenset[tuple[Arm, Arm]] = frozenset()
+    ballots: tuple[Ballot, ...] = ()
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmCost:
+    """The price of one arm over all questions that it answered.
+
+    Parameters
+    ----------
+    questions
+        How many these are.
+    calls
+        For all of them.
+    priced
+        Those whose cost is known; of a call that was cut off it is not.
+    cost_usd
+        Of these; None: there is none.
+    """
+
+    arm: Arm
+    questions: int
+    calls: int
+    priced: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmDifference:
+    """How far the first arm is above the second.
+
+    Parameters
+    ----------
+    category
+        Of the questions; None: all questions.
+    questions
+        With both answers judged.
+    same
+        Those of them where both texts are the same.
+    mean
+        Of the differences by question, first minus second.
+    conclusion
+        ``ahead`` and ``behind``: the interval excludes 0; ``no difference``: it lies within the
+        margin; ``too close to call``: neither; ``unknown``: there is no interval.
+    cost_ratio, calls_ratio
+        First to second over these questions, costs where both are known; None: nowhere, or the
+        second costs nothing.
+    sentence
+        All of that in words.
+    """
+
+    first: Arm
+    second: Arm
+    category: str | None
+    questions: int
+    same: int
+    mean: CorrectedMean
+    conclusion: Conclusion
+    cost_ratio: float | None
+    calls_ratio: float | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArmComparison(NotebookDisplay, FrameSource):
+    """The verdict on whether a council was worth its price.
+
+    Parameters
+    ----------
+    questions, people_questions
+        Those compared, and those of them with people's votes.
+    level
+        Of each interval over all questions.
+    category_level
+        Of each interval of a category, so that those of one pair hold together at `level`; None:
+        there is no category.
+    margin
+        Arms within it do not differ.
+    unit
+        Of differences and margin: ``grade points`` of 1 to 10, or ``difference of shares``: votes
+        for the first less votes for the second.
+    basis
+        What intervals infer to: ``questions`` like these, or of one question ``reviewers`` like
+        these.
+    best
+        Member to the questions on which it stood for the best.
+    choice
+        How it was chosen.
+    arms
+        Their prices.
+    differences
+        By pair; over all questions first, then by category.
+    """
+
+    questions: int
+    people_questions: int
+    level: float
+    category_level: float | None
+    margin: float
+    unit: str
+    basis: Literal["questions", "reviewers"]
+    best: Mapping[str, int]
+    choice: Choice
+    arms: tuple[ArmCost, ...]
+    differences: tuple[ArmDifference, ...]
+
+    def __repr__(self) -> str:
+        return f"<ArmComparison of {len(self.arms)} arms over {self.questions} questions>"
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the differences as rows of a data frame."""
+        for each in self.differences:
+            measure = measure_of(each.mean)
+            yield {
+                "first": each.first,
+                "second": each.second,
+                "category": each.category,
+                "questions": each.questions,
+                "difference": measure.value,
+                "low": None if measure.interval is None else measure.interval.low,
+                "high": None if measure.interval is None else measure.interval.high,
+                "conclusion": each.conclusion,
+                "cost_ratio": each.cost_ratio,
+                "calls_ratio": each.calls_ratio,
+            }
+
+
+def measure_of(mean: CorrectedMean) -> Measure:
+    """The measure that decides: corrected by people where there is such a one."""
+    return mean.jury if mean.corrected.value is None else mean.corrected
+
+
+def choose_best(shares: Floats) -> NDArray[np.intp]:
+    """Choose for each question the member that did best on all others.
+
+    Choosing by the question itself would favour whoever was lucky there.
+
+    Parameters
+    ----------
+    shares : float array, shape (questions, members)
+        Share of rivals that each member beat, 0 for one without an answer; NaN: not counted.
+
+    Returns
+    -------
+    int array, shape (questions,)
+        Of members that did equally well the first.
+    """
+    counted = np.where(np.isnan(shares), 0.0, shares)
+    others = counted.sum(axis=0) - counted
+    # Sums of the same numbers in another order differ in their last bits.
+    return np.asarray(np.round(others, 9).argmax(axis=1), dtype=np.intp)
+
+
+def compare_arms(
+    questions: Sequence[ArmQuestion],
+    settings: Settings | None = None,
+    *,
+    margin: float | None = None,
+    choice: Choice = "name",
+) -> ArmComparison:
+    r"""Compare arms by a jury's ballots on their answers, paired by question.
+
+    With d_qr the difference of the grades that reviewer r gives the two answers to question q, or
+    without grades 1, 0 or −1 by their order, and d_q its mean over the jury,
+
+        d = mean_q(d_q),        s.e. = √(Σ_q (d_q − d)² / (Q − 1)) / √Q,
+
+    on Student's t with Q − 1 degrees of freedom. Equal texts differ by 0. Where people voted on
+    some of the questions, they correct the jury (`estimate_powered_means`). Of one question the
+    interval is over reviewers, as `judge_texts` has it; what a reviewer adds to both answers
+    cancels.
+
+    The intervals of K categories are at 1 − (1 − level)/K each, so that all K hold together at
+    `level` at least (Bonferroni): none of them is a lucky find.
+
+    Parameters
+    ----------
+    settings
+        Rubric, weights and level; None: the usual ones. The rule decides nothing.
+    margin
+        Arms within it do not differ, in the unit of the result; None: the usual one.
+    choice
+        How the best member was chosen.
+
+    Raises
+    ------
+    NothingToCount
+        If no question has two answers that were judged, or are the same.
+    InvalidParameter
+        If the margin is no number above 0.
+    """
+    if margin is not None and not 0 < margin < float("inf"):
+        raise InvalidParameter("margin", margin, "a number above 0")
+    chosen = replace(settings or Settings(), rho=None, prior=None, kind="all")
+    people = sum(any(b.kind == "human" for b in each.ballots) for each in questions)
+    if people < MIN_CLUSTERS:  # too few to correct the jury: what they ranked tells nothing
+        questions = [_without_people(each) for each in questions]
+    table = _Table.of([each for each in questions if each.ballots or each.same], chosen)
+    n_questions = len(table.questions)
+    if not n_questions:
+        raise NothingToCount("no question has two answers that were judged")
+    usual = GRADE_MARGIN if table.is_graded else SHARE_MARGIN
+    limit = usual if margin is None else margin
+    if not any(table.compare(pair, range(n_questions), 0.5, limit, chosen) for pair in PAIRS):
+        raise NothingToCount("no question has two answers that were judged")
+    categories = [*dict.fromkeys(each.category for each in table.questions if each.category)]
+    category_level = 1 - (1 - chosen.level) / len(categories) if categories else None
+    differences = []
+    for first, second in PAIRS:
+        for category in (None, *categories):
+            level = chosen.level if category is None else (category_level or chosen.level)
+            within = table.within(category)
+            line = table.compare((first, second), within, level, limit, settings or Settings())
+            if line is not None:
+                differences.append(replace(line, category=category))
+    return ArmComparison(
+        n_questions,
+        people,
+        chosen.level,
+        category_level,
+        limit,
+        "grade points" if table.is_graded else "difference of shares",
+        "reviewers" if n_questions == 1 else "questions",
+        table.count_best(),
+        choice,
+        tuple(table.costs()),
+        tuple(replace(each, sentence=_sentence(each, limit, table)) for each in differences),
+    )
+
+
+def _without_people(question: ArmQuestion) -> ArmQuestion:
+    models = tuple(ballot for ballot in question.ballots if ballot.kind != "human")
+    return replace(question, ballots=models)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Questions, and how each was judged; None: its texts are the same."""
+
+    questions: tuple[ArmQuestion, ...]
+    electorates: tuple[Electorate | None, ...]
+    is_graded: bool
+
+    @classmethod
+    def of(cls, questions: Sequence[ArmQuestion], settings: Settings) -> "_Table":
+        """Interpret all ballots at once, as they are on one scale."""
+        ballots = [
+            replace(ballot, session=str(number))
+            for number, each in enumerate(questions)
+            for ballot in each.ballots
+        ]
+        everyone, _ = prepare(ballots, settings) if ballots else ([], settings)
+        found = {each.session: each for each in everyone}
+        electorates = [found.get(str(number)) for number in range(len(questions))]
+        pairs = [
+            (question, electorate)
+            for question, electorate in zip(questions, electorates, strict=True)
+            if question.same or (electorate is not None and electorate.votes)
+        ]
+        return cls(
+            tuple(question for question, _ in pairs),
+            tuple(electorate for _, electorate in pairs),
+            are_graded(everyone),
+        )
+
+    def within(self, category: str | None) -> list[int]:
+        """Numbers of the questions of a category; None: of all."""
+        return [
+            number
+            for number, each in enumerate(self.questions)
+            if category is None or each.category == category
+        ]
+
+    def compare(
+        self,
+        pair: tuple[Arm, Arm],
+        numbers: Sequence[int],
+        level: float,
+        margin: float,
+        settings: Settings,
+    ) -> ArmDifference | None:
+        """Compare two arms over questions; None: none has both answers."""
+        judged = [(n, *self._difference(n, pair)) for n in numbers]
+        judged = [each for each in judged if not np.isnan(each[1:]).all()]
+        if not judged:
+            return None
+        at = [number for number, *_ in judged]
+        people, jury = np.array([values for _, *values in judged]).T[:, :, np.newaxis]
+        kind: MeanKind = "grades" if self.is_graded else "differences of shares"
+        [mean] = conclude_means(people, jury, None, kind, level, is_paired=True)
+        unseen = np.array([self.electorates[number] is None for number in at])
+        if mean.corrected.value is not None and unseen.any():
+            [seen] = conclude_means(
+                people[~unseen], jury[~unseen], None, kind, level, is_paired=True
+            )
+            mean = replace(
+                mean,
+                corrected=_dilute(seen.corrected, 1 - unseen.mean(), len(at)),
+                people=_dilute(seen.people, 1 - unseen.mean(), len(at)),
+                slope=seen.slope,
+            )
+        if len(self.questions) == 1:
+            mean = replace(mean, jury=self._measure_one(pair, level, settings))
+        same = sum(pair in self.questions[number].same for number in at)
+        cost, calls = self._ratios(pair, at)
+        conclusion = _conclude(measure_of(mean), margin)
+        if same == len(at):
+            conclusion = "same answers"
+        return ArmDifference(*pair, None, len(at), same, mean, conclusion, cost, calls, "")
+
+    def _difference(self, number: int, pair: tuple[Arm, Arm]) -> tuple[float, float]:
+        """Mean difference of one question by people and by the jury; NaN: not judged."""
+        question, electorate = self.questions[number], self.electorates[number]
+        people = jury = float("nan")
+        if electorate is not None and {*pair} <= {*electorate.candidates}:
+            values = _vote_differences(electorate, pair, is_graded=self.is_graded)[:, np.newaxis]
+            weights = np.array(electorate.weights, dtype=np.float64)[:, np.newaxis]
+            kinds = np.array(electorate.kinds)[:, np.newaxis]
+            people, jury = (
+                float(weighted_means(values, weights * (kinds == kind))[0])
+                for kind in ("human", "model")
+            )
+        return people, 0.0 if pair in question.same else jury
+
+    def _measure_one(self, pair: tuple[Arm, Arm], level: float, settings: Settings) -> Measure:
+        """Measure the difference on the only question, with an interval over reviewers."""
+        electorate, [question] = self.electorates[0], self.questions
+        if pair in question.same or electorate is None:
+            return Measure(0.0, None, 0, "reviewers", 2, "grade points", "the texts are the same")
+        values = _vote_differences(electorate, pair, is_graded=self.is_graded)
+        weights = np.array(electorate.weights, dtype=np.float64)
+        weights *= np.array(electorate.kinds) == "model"
+        prior = prior_of(settings.prior, "grades", 2)
+        noise, df = (0.0, 0.0) if prior is None else (2 * prior.noise_variance, prior.noise_df)
+        rho = rho_of(settings.rho, "grades")
+        mean = panel_mean(values, weights, noise=noise, df=df, rho=rho, level=level)
+        if mean is None or not self.is_graded:
+            why = "one question has an interval only where reviewers grade"
+            value = None if mean is None else mean.mean
+            return Measure(value, None, len(values), "reviewers", 2, "difference of shares", why)
+        return Measure(mean.mean, mean.interval, mean.n, "reviewers", 2, "grade points")
+
+    def _ratios(
+        self, pair: tuple[Arm, Arm], numbers: Sequence[int]
+    ) -> tuple[float | None, float | None]:
+        """Cost and calls of the first to those of the second."""
+        pairs = [tuple(self.questions[n].answers[arm] for arm in pair) for n in numbers]
+        priced = [each for each in pairs if None not in [answer.cost_usd for answer in each]]
+        cost, calls = (
+            [[answers[at] for answers in chosen] for at in (0, 1)] for chosen in (priced, pairs)
+        )
+        return _ratio(*map(_cost, cost)), _ratio(*map(_calls, calls))
+
+    def costs(self) -> Iterator[ArmCost]:
+        """The price of each arm."""
+        for arm in ARMS:
+            answers = [each.answers[arm] for each in self.questions if arm in each.answers]
+            if answers:
+                priced = sum(each.cost_usd is not None for each in answers)
+                yield ArmCost(arm, len(answers), _calls(answers), priced, _cost(answers))
+
+    def count_best(self) -> dict[str, int]:
+        """Questions by the member that stood for the best; the most frequent first."""
+        counts: dict[str, int] = {}
+        for each in self.questions:
+            answer = each.answers.get("best") or each.answers.get("self")
+            if answer is not None and answer.member is not None:
+                counts[answer.member] = counts.get(answer.member, 0) + 1
+        return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+    def name(self, arm: Arm) -> str:
+        """Name an arm in a sentence."""
+        if arm == "council":
+            return "the council"
+        if arm == "best":
+            return "its best member"
+        answers = [each.answers[arm] for each in self.questions if arm in each.answers]
+        return f"its best member asked {_calls(answers) / len(answers):.0f} times"
+
+
+def _dilute(measure: Measure, share: float, n: int) -> Measure:
+    """Count questions as 0 that people saw nothing of, as their texts are the same.
+
+    With the mean m over the share w of n questions that they could see, w·m has the variance
+    w²·V(m) + m²·w·(1 − w)/n.
+    """
+    if measure.value is None or measure.interval is None:
+        return measure
+    level, value = measure.interval.level, measure.value
+    reach = (measure.interval.high - measure.interval.low) / 2
+    chance = t_quantile(0.5 + level / 2, n - 1) ** 2 * value**2 * share * (1 - share) / n
+    reach = sqrt((share * reach) ** 2 + chance)
+    middle = share * (measure.interval.high + measure.interval.low) / 2
+    return replace(
+        measure,
+        value=share * value,
+        interval=Interval(middle - reach, middle + reach, level),
+    )
+
+
+def _vote_differences(electorate: Electorate, pair: tuple[Arm, Arm], *, is_graded: bool) -> Floats:
+    """First minus second by each vote, shape (R,); NaN: it judges one of them at most."""
+    first, second = (electorate.candidates.index(arm) for arm in pair)
+    if is_graded:
+        return np.array([v.grades[first] - v.grades[second] for v in electorate.votes], np.float64)
+    places = np.array([(v.places[first], v.places[second]) for v in electorate.votes], np.float64)
+    ranked = (places > 0).all(axis=1)
+    return np.where(ranked, np.sign(places[:, 1] - places[:, 0]), np.nan)
+
+
+def _cost(answers: Sequence[ArmAnswer]) -> float | None:
+    known = [each.cost_usd for each in answers if each.cost_usd is not None]
+    return fsum(known) if known else None
+
+
+def _calls(answers: Sequence[ArmAnswer]) -> int:
+    return sum(each.calls for each in answers)
+
+
+def _ratio(first: float | None, second: float | None) -> float | None:
+    return None if first is None or not second else first / second
+
+
+def _conclude(measure: Measure, margin: float) -> Conclusion:
+    if measure.interval is None:
+        return "unknown"
+    low, high = measure.interval.low, measure.interval.high
+    if low > 0 or high < 0:
+        return "ahead" if low > 0 else "behind"
+    return "no difference" if -margin < low and high < margin else "too close to call"
+
+
+def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
+    """Say what is known of a difference, its price and on what."""
+    first, second = table.name(line.first), table.name(line.second)
+    if line.first == "self":
+        second = "its one answer"
+    on = f" on {line.category}" if line.category else ""
+    questions = f"{line.questions:,} question{'' if line.questions == 1 else 's'}"
+    if line.conclusion == "same answers":
+        every = "" if line.questions == 1 else f" at all {questions}"
+        return f"{first} and {second} gave the same text{on}{every}"
+    measure = measure_of(line.mean)
+    if measure.interval is None or measure.value is None:
+        return f"{first} against {second}{on}: {_unknown(line, measure, questions)}"
+    reach = (measure.interval.high - measure.interval.low) / 2
+    unit = "" if table.is_graded else " of the votes, net"
+    size = f"{abs(measure.value):.2f} ± {reach:.2f}{unit}"
+    price = _price(line)
+    if line.conclusion == "ahead":
+        return f"{first} beats {second} by {size}{on}{price}"
+    if line.conclusion == "behind":
+        return f"{first} falls short of {second} by {size}{on}{price}"
+    size = f"{measure.value:+.2f} ± {reach:.2f}{unit}"
+    if line.conclusion == "no difference":
+        within = f"within ±{margin:g}{',' if price else ''}{price}"
+        return f"no difference between {first} and {second}{on}: {size}, {within}"
+    many = "" if len(table.questions) == 1 else f" at {questions}"
+    return f"{first} and {second} are too close to call{on}{many}: {size}{price}"
+
+
+def _unknown(line: ArmDifference, measure: Measure, questions: str) -> str:
+    """Say why a difference has no interval."""
+    if measure.value is None:
+        return f"{questions} are too few"
+    if line.questions == 1:
+        return f"{measure.value:+.2f}, of which the error is unknown: {measure.why}"
+    return f"{measure.value:+.2f} at each of {questions}, so its error is unknown"
+
+
+def _price(line: ArmDifference) -> str:
+    if line.cost_ratio is not None:
+        return f" at {_factor(line.cost_ratio)} × the cost"
+    return "" if line.calls_ratio is None else f" at {_factor(line.calls_ratio)} × the calls"
+
+
+def _factor(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"

@@ -1,0 +1,592 @@
+"""Run a data set through a council and its controls, and have a jury judge them blind.
+
+The council answers each row, and its best member's answer is taken from the same session. Then that
+member answers, and judges its own answers, in as many calls as the council makes, and the best is
+taken. At last a jury judges the answers of a row side by side. These are three batches, each found
+again by the names of its sessions.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from math import fsum, inf, nan
+from typing import Any
+
+import anyio
+import numpy as np
+
+from witan.analytics.leaderboards import leaderboard
+from witan.core.arms import (
+    ARMS,
+    PAIRS,
+    Arm,
+    ArmAnswer,
+    ArmComparison,
+    ArmQuestion,
+    Choice,
+    choose_best,
+    compare_arms,
+)
+from witan.core.outcome import Outcome
+from witan.core.stats.leaderboard import Terms
+from witan.core.stats.prediction_powered import MIN_CLUSTERS
+from witan.core.window import Window
+from witan.deliberation import events as e
+from witan.deliberation.learning import model_of
+from witan.deliberation.money import sum_known
+from witan.deliberation.openings import judging_procedure, make_seat
+from witan.deliberation.plan import Plan
+from witan.deliberation.planner import make_plan, sum_lines
+from witan.deliberation.ports import MOST_TEXTS, Expense, Member, free_name
+from witan.deliberation.session import Session, is_author
+from witan.deliberation.texts import are_identical
+from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
+from witan.history import History
+from witan.service.batch import (
+    Allowance,
+    Batch,
+    BatchBill,
+    BatchOptions,
+    BatchReport,
+    BatchRow,
+    Progress,
+    RowResult,
+    Status,
+)
+from witan.service.council import Council
+
+FEWEST_OTHERS = MIN_CLUSTERS
+"""Questions below which the best member is not chosen by the others."""
+
+WORST: tuple[Status, ...] = ("complete", "degraded", "failed", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class ArmOptions:
+    """Options of a comparison of arms.
+
+    Parameters
+    ----------
+    arms
+        Which are compared; the council always is.
+    best
+        The best member; None: chosen by the other questions, or earlier sessions.
+    margin
+        Arms within it do not differ; None: the usual one.
+    """
+
+    arms: tuple[Arm, ...] = ARMS
+    best: str | None = None
+    margin: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRowResult(RowResult):
+    """The result of one row: the council's, with the other arms and their judgment.
+
+    Parameters
+    ----------
+    arms
+        Arm to its answer.
+    judgment
+        The session in which the arms were judged; None: they were not, or all texts are the same.
+    """
+
+    arms: Mapping[Arm, ArmAnswer] = field(default_factory=dict)
+    judgment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmBatchReport(BatchReport):
+    """The sum of a batch with arms.
+
+    Parameters
+    ----------
+    comparison
+        The verdict on the arms; None: nothing was judged.
+    """
+
+    comparison: ArmComparison | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmBill(BatchBill):
+    """The calls and the cost of a batch with arms, before any call.
+
+    Parameters
+    ----------
+    parts
+        The calls of the council, of its best member by itself, and of the jury.
+    """
+
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Row:
+    """A row with an answer of the council, and all that is known of it so far.
+
+    Parameters
+    ----------
+    members
+        Member to its first answer in the council's session.
+    shares
+        Member to the share of rivals that it beat there; empty: there is no outcome.
+    results
+        Of the sessions of this row.
+    """
+
+    task: BatchRow
+    at: datetime
+    answers: dict[Arm, ArmAnswer]
+    members: dict[str, ArmAnswer]
+    shares: dict[str, float]
+    best: str = ""
+    judgment: str | None = None
+    results: list[RowResult] = field(default_factory=list)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The answers to be judged."""
+        return {arm: each.text for arm, each in self.answers.items() if each.text is not None}
+
+    @property
+    def same(self) -> frozenset[tuple[Arm, Arm]]:
+        """The pairs of arms with one text."""
+        texts = self.texts
+        return frozenset(
+            pair
+            for pair in PAIRS
+            if {*pair} <= texts.keys() and are_identical({arm: texts[arm] for arm in pair})
+        )
+
+    @property
+    def is_alike(self) -> bool:
+        """True if there is nothing to judge: one text, however often."""
+        return len(self.texts) < 2 or are_identical(self.texts)
+
+    @property
+    def control_task(self) -> BatchRow:
+        """The row as its best member is asked it."""
+        return replace(self.task, reference=None, parent=self.answers["council"].session)
+
+    @property
+    def judging_task(self) -> BatchRow:
+        """The row as the jury judges its answers."""
+        return replace(self.task, texts=self.texts, parent=self.answers["council"].session)
+
+    def take_control(self, session: Session) -> None:
+        """Take the best member's best answer from its own session."""
+        if session.status != "interrupted":
+            self.answers["self"] = ArmAnswer(
+                session.id,
+                self.best,
+                _take_best_text(session),
+                _count_calls(session),
+                session.cost.total_usd,
+            )
+
+
+class ArmBatch:
+    """A data set, the council that it runs through, and the jury that judges it and its controls.
+
+    Parameters
+    ----------
+    council
+        Without a history of its own; open while the batch runs.
+    jury
+        Likewise: its jury, or else its members, judge. None of them has a seat in the council.
+    history
+        Where sessions are recorded, and found again.
+    sessions
+        In which the council answers the rows, by name; None: the batch's own.
+
+    Raises
+    ------
+    NoCouncil
+        If a judge has a seat in the council.
+    InvalidParameter, UnknownName
+        If fewer than two arms are compared, a row has texts, or there is no such member.
+    """
+
+    def __init__(
+        self,
+        council: Council,
+        jury: Council,
+        history: History,
+        tasks: Sequence[BatchRow],
+        options: BatchOptions,
+        *,
+        arms: ArmOptions | None = None,
+        sessions: Sequence[str] | None = None,
+    ) -> None:
+        self.council, self.jury, self.history = council, jury, history
+        self.tasks, self.options = tuple(tasks), options
+        self.arms = arms or ArmOptions()
+        self._check()
+        plain = Batch(council, history, self.tasks, options)
+        self.names = plain.names if sessions is None else [*sessions]
+        self._allowance = Allowance(options.max_cost_usd)
+        self._choice: Choice = "name"
+        self._n_unaffordable = 0
+        self._costs: list[float | None] = []
+
+    def _check(self) -> None:
+        chosen = self.arms.arms
+        if len({*chosen}) < 2 or "council" not in chosen or not {*chosen} <= {*ARMS}:
+            raise InvalidParameter("arms", list(chosen), "council, with best or self or both")
+        names = [member.name for member in self.council.members]
+        written = {member.source: member.name for member in self.council.members if member.source}
+        best = self.arms.best
+        if best is not None and best not in names:
+            if best not in written:
+                raise UnknownName("member", best, names)
+            self.arms = replace(self.arms, best=written[best])
+        if any(task.texts for task in self.tasks):
+            raise InvalidParameter("arms", list(chosen), "none for texts: nobody answers them")
+        procedure = self.council.procedure
+        if not procedure.synthesis or procedure.json_schema is not None:
+            expected = "a final answer in prose, as members answer, to compare theirs with"
+            raise InvalidParameter("the final answer of the council", None, expected)
+        if procedure.mode == "verdict" and "self" in chosen:
+            expected = "consensus or best with the arm self, whose answers end with no verdict"
+            raise InvalidParameter("mode", "verdict", expected)
+        seats = (*self.council.members, *self.council.jury, *self.council.chairmen)
+        for judge in self.jury.reviewers:
+            if own := next((s for s in seats if s == judge or is_author(judge, s)), None):
+                raise NoCouncil(
+                    f"{judge.source or judge.name} has a seat in the council, as {own.name}, and "
+                    "would judge its own work",
+                    "have others judge the arms",
+                )
+
+    def bill(self) -> ArmBill:
+        """Say what is still to be asked, and what it costs.
+
+        Where the best member is not known yet, the dearest stands for it.
+        """
+        plain = Batch(self.council, self.history, self.tasks, self.options)
+        plain.names = self.names
+        council = plain.bill()
+        earlier = self._list_earlier()
+        done: dict[str, set[int]] = {"self": set(), "jury": set()}
+        for number, session in earlier:
+            if session.status != "interrupted":
+                done["self" if session.opening.judging is None else "jury"].add(number)
+        plans: dict[str, list[Plan]] = {"self": [], "jury": []}
+        for task in self.tasks:
+            if "self" in self.arms.arms and task.number not in done["self"] | done["jury"]:
+                plans["self"].append(self._plan_control(task))
+            if task.number not in done["jury"]:
+                plans["jury"].append(self._plan_judgment(task))
+        more = [plan for part in plans.values() for plan in part]
+        calls = {name: sum(plan.calls for plan in part) for name, part in plans.items()}
+        spent = fsum(session.cost.committed_usd for _, session in earlier)
+        return ArmBill(
+            rows=len(self.tasks),
+            earlier=len(done["jury"]),
+            calls=council.calls + sum(calls.values()),
+            expected_usd=sum_known([council.expected_usd, *(each.expected_usd for each in more)]),
+            worst_usd=sum_known([council.worst_usd, *(each.worst_usd for each in more)]),
+            spent_usd=council.spent_usd + spent,
+            max_cost_usd=self.options.max_cost_usd,
+            parts={"council": council.calls, **calls},
+        )
+
+    def _plan_control(self, task: BatchRow) -> Plan:
+        """Plan the control of one row by the member whose calls could cost most."""
+        names = [self.arms.best] if self.arms.best else [m.name for m in self.council.members]
+        plans = [
+            self._control(name).plan(task.question or "", files=task.sources) for name in names
+        ]
+        return max(plans, key=lambda plan: inf if plan.worst_usd is None else plan.worst_usd)
+
+    def _plan_judgment(self, task: BatchRow) -> Plan:
+        """Plan the judgment of one row, whose texts are still to be written."""
+        authors = [replace(self.council.members[0], name=arm) for arm in self.arms.arms]
+        whole = make_plan(
+            authors,
+            (),
+            judging_procedure(self.jury.procedure),
+            task.question or "",
+            jury=self.jury.reviewers,
+            files=task.files,
+        )
+        return sum_lines([line for line in whole.lines if line.stage in ("review", "repair")])
+
+    async def run(
+        self,
+        on_result: Callable[[ArmRowResult], None],
+        on_progress: Callable[[Progress], None] = lambda _: None,
+    ) -> ArmBatchReport:
+        """Run every row that is not done; hand over each once, as soon as it is judged."""
+        began = anyio.current_time()
+        if self.options.max_cost_usd is not None:
+            for _, session in await anyio.to_thread.run_sync(self._list_earlier):
+                await self._allowance.count_earlier(session.id, session.cost.committed_usd)
+        results: list[ArmRowResult] = []
+
+        def finish(result: ArmRowResult) -> None:
+            results.append(result)
+            on_result(result)
+
+        council: dict[int, RowResult] = {}
+        await self._run_batch("council", self.council, self.tasks, council, on_progress)
+        rows = await anyio.to_thread.run_sync(self._read_rows)
+        for number, result in council.items():
+            if number in rows:
+                rows[number].results.append(result)
+            else:  # it has no answer to compare
+                finish(_extend(result))
+        answered = [row for row in rows.values() if row.results]
+        await anyio.to_thread.run_sync(self._choose, answered)
+        controlled = await self._run_controls(answered, on_progress)
+        n_earlier = await self._run_judgments(controlled, finish, on_progress)
+        return ArmBatchReport(
+            rows=len(self.tasks),
+            earlier=n_earlier,
+            statuses=dict(Counter(each.status for each in results)),
+            decisions={},
+            passed=None,
+            cost_usd=sum_known(self._costs),
+            seconds=anyio.current_time() - began,
+            unaffordable=self._n_unaffordable,
+            comparison=await anyio.to_thread.run_sync(self._compare, controlled),
+        )
+
+    async def _run_batch(  # noqa: PLR0917 - as each of the three has them
+        self,
+        stage: str,
+        council: Council,
+        tasks: Sequence[BatchRow],
+        results: dict[int, RowResult],
+        on_progress: Callable[[Progress], None],
+        on_result: Callable[[RowResult], None] = lambda _: None,
+    ) -> BatchReport:
+        """Run one batch under the common ceiling, and collect its results by row."""
+
+        def take(result: RowResult) -> None:
+            results[result.row] = result
+            on_result(result)
+
+        batch = Batch(council, self.history, tasks, self.options, allowance=self._allowance)
+        if council is self.council:
+            batch.names = self.names
+        report = await batch.run(take, lambda each: on_progress(replace(each, stage=stage)))
+        self._n_unaffordable += report.unaffordable
+        self._costs.append(report.cost_usd)
+        return report
+
+    def _read_rows(self) -> dict[int, _Row]:
+        """Read the rows that the council has answered, by number."""
+        rows = {}
+        for task, name in zip(self.tasks, self.names, strict=True):
+            session = self._find(name)
+            if session is not None and session.status != "interrupted" and session.text:
+                rows[task.number] = _read_row(task, session)
+        return rows
+
+    def _find(self, name: str) -> Session | None:
+        return self.history.session(name) if self.history.has_record(name) else None
+
+    def _list_earlier(self) -> list[tuple[int, Session]]:
+        """List controls and judgments of earlier runs, whoever was the best member then."""
+        rows = [*self._read_rows().values()]
+        everyone = [member.name for member in self.council.members]
+        found: list[tuple[int, Session]] = []
+        for name in everyone if self.arms.best is None else [self.arms.best]:
+            chosen = [replace(row, answers={**row.answers}) for row in rows]
+            for row in chosen:
+                self._take_best(row, name)
+            if "self" in self.arms.arms:
+                tasks = [row.control_task for row in chosen]
+                names = Batch(self._control(name), self.history, tasks, self.options).names
+                for row, session in self._find_all(chosen, names):
+                    found.append((row.task.number, session))
+                    row.take_control(session)
+            tasks = [row.judging_task for row in chosen]
+            names = Batch(self.jury, self.history, tasks, self.options).names
+            found += [(row.task.number, each) for row, each in self._find_all(chosen, names)]
+        return [*{session.id: (number, session) for number, session in found}.values()]
+
+    def _find_all(
+        self, rows: Sequence[_Row], names: Sequence[str]
+    ) -> Iterator[tuple[_Row, Session]]:
+        for row, name in zip(rows, names, strict=True):
+            if (session := self._find(name)) is not None:
+                yield row, session
+
+    def _choose(self, rows: Sequence[_Row]) -> None:
+        """Choose the best member of each row."""
+        names = [member.name for member in self.council.members]
+        shares = np.array([[row.shares.get(name, nan) for name in names] for row in rows])
+        n_counted = sum(bool(row.shares) for row in rows)
+        chosen = [self.arms.best or ""] * len(rows)
+        if self.arms.best is None and n_counted > FEWEST_OTHERS:
+            self._choice = "other questions"
+            chosen = [names[at] for at in choose_best(shares)]
+        elif self.arms.best is None and rows:
+            self._choice = "history"
+            name = _best_before(self.history, self.council.members, min(row.at for row in rows))
+            if name is None:
+                self._choice = "these questions"
+                name = names[int(np.nan_to_num(shares).sum(axis=0).argmax())]
+            chosen = [name] * len(rows)
+        for row, name in zip(rows, chosen, strict=True):
+            self._take_best(row, name)
+
+    def _take_best(self, row: _Row, name: str) -> None:
+        row.best = name
+        if "best" in self.arms.arms and name in row.members:
+            row.answers["best"] = row.members[name]
+
+    async def _run_controls(
+        self, rows: Sequence[_Row], on_progress: Callable[[Progress], None]
+    ) -> list[_Row]:
+        """Ask the best members by themselves; return the rows for which that is done."""
+        if "self" not in self.arms.arms:
+            return [*rows]
+        results: dict[int, RowResult] = {}
+        for name in dict.fromkeys(row.best for row in rows):
+            tasks = [row.control_task for row in rows if row.best == name]
+            async with self._control(name) as control:
+                await self._run_batch("self", control, tasks, results, on_progress)
+        done = [row for row in rows if row.task.number in results]
+        for row in done:
+            result = results[row.task.number]
+            row.results.append(result)
+            session = await anyio.to_thread.run_sync(self._find, result.session)
+            if session is not None:
+                row.take_control(session)
+        return done
+
+    def _control(self, name: str) -> Council:
+        """Seat one member so often that its answers and its reviews are as many as the calls."""
+        [member] = [each for each in self.council.members if each.name == name]
+        n_calls = self.council.plan("?").calls
+        seats: dict[str, Member] = {}
+        for _ in range(min(max(2, n_calls // 2), MOST_TEXTS)):
+            seat = replace(member, name=free_name(name, seats))
+            seats[seat.name] = seat
+        before = self.council.procedure
+        procedure = replace(
+            judging_procedure(before),
+            counting=replace(before.counting, weights={}),
+            debate_rounds=0,
+            review_rounds=1,
+            mirrored=False,
+            self_review=False,
+            stop_when_decided=False,
+            enough=None,
+            quorum=min(before.quorum, len(seats)),
+        )
+        return Council([*seats.values()], procedure=procedure)
+
+    async def _run_judgments(
+        self,
+        rows: Sequence[_Row],
+        finish: Callable[[ArmRowResult], None],
+        on_progress: Callable[[Progress], None],
+    ) -> int:
+        """Have the jury judge the rows; return how many need nothing more."""
+        waiting = {row.task.number: row for row in rows if not row.is_alike}
+
+        def take(result: RowResult) -> None:
+            row = waiting[result.row]
+            row.results.append(result)
+            row.judgment = None if result.status == "error" else result.session
+            finish(_join(row))
+
+        for row in rows:
+            if row.is_alike:
+                finish(_join(row))
+        tasks = [row.judging_task for row in waiting.values()]
+        report = await self._run_batch("jury", self.jury, tasks, {}, on_progress, take)
+        return report.earlier
+
+    def _compare(self, rows: Sequence[_Row]) -> ArmComparison | None:
+        """Compare the arms over the rows that have a judgment, or texts that are the same."""
+        questions = [
+            ArmQuestion(
+                {arm: each for arm, each in row.answers.items() if each.text is not None},
+                row.same,
+                () if row.judgment is None else tuple(self.history.ballots(row.judgment)),
+                row.task.category,
+            )
+            for row in rows
+        ]
+        counting = self.jury.procedure.counting
+        try:
+            return compare_arms(questions, counting, margin=self.arms.margin, choice=self._choice)
+        except NothingToCount:
+            return None
+
+
+def _read_row(task: BatchRow, session: Session) -> _Row:
+    """Read what a council's session says of its members."""
+    members = {
+        event.seat: ArmAnswer(
+            session.id, event.seat, event.text, event.spent.calls, event.spent.cost_usd
+        )
+        for event in session.events
+        if isinstance(event, e.AnswerDone) and event.round == 1
+    }
+    council = ArmAnswer(
+        session.id, None, session.text, _count_calls(session), session.cost.total_usd
+    )
+    shares = {} if session.outcome is None else _shares(session.outcome, session.answers)
+    return _Row(task, session.opening.at, {"council": council}, members, shares)
+
+
+def _count_calls(session: Session) -> int:
+    spent = [getattr(event, "spent", None) for event in session.events]
+    return sum(each.calls for each in spent if isinstance(each, Expense))
+
+
+def _shares(outcome: Outcome, seats: Collection[str]) -> dict[str, float]:
+    """The share of its rivals that each seat stands above; a tie counts half."""
+    shares = dict.fromkeys(seats, 0.0)
+    below = len(shares)
+    for group in outcome.ranking:
+        below -= len(group)
+        for name in group:
+            shares[name] = (below + (len(group) - 1) / 2) / max(1, len(shares) - 1)
+    return shares
+
+
+def _take_best_text(session: Session) -> str | None:
+    """The best-ranked answer, of several the first; without an outcome the first."""
+    leaders = () if session.outcome is None else session.outcome.leaders
+    names = [name for name in session.answers if name in leaders] or [*session.answers]
+    return session.answers[names[0]].text if names else None
+
+
+def _best_before(history: History, members: Sequence[Member], until: datetime) -> str | None:
+    """The member that leads the leaderboard of all sessions before; None: it ranks none."""
+    try:
+        board = leaderboard(history, Terms(window=Window(until=until)))
+    except NothingToCount:
+        return None
+    names = {model_of(make_seat(member)): member.name for member in reversed(members)}
+    ranked = [line.model for line in board.lines if not line.provisional]
+    return next((names[model] for model in ranked if model in names), None)
+
+
+def _extend(result: RowResult, **more: Any) -> ArmRowResult:
+    own = {each.name: getattr(result, each.name) for each in fields(RowResult)}
+    return ArmRowResult(**{**own, **more})
+
+
+def _join(row: _Row) -> ArmRowResult:
+    """Join the results of one row: the council's, at the worst status of all."""
+    council, *others = row.results
+    return _extend(
+        council,
+        status=max((each.status for each in row.results), key=WORST.index),
+        missing=tuple(missing for each in row.results for missing in each.missing),
+        cost_usd=sum_known([each.cost_usd for each in row.results]),
+        error=next((each.error for each in others if each.error is not None), None),
+        arms={arm: row.answers[arm] for arm in ARMS if arm in row.answers},
+        judgment=row.judgment,
+    )

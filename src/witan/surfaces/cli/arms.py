@@ -1,0 +1,207 @@
+"""Arms on the command line: their options, their jury, and what comes of them."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import click
+
+from witan.service.local_councils import LocalCouncils, ignore_note
+from witan.service.parameters import Parameters, parameters_of
+from witan.service.requests import JudgeRequest
+from witan.service.text import clean
+from witan.surfaces.cli.commands import render_report, take_parameters
+from witan.surfaces.cli.options import open_record, section
+from witan.surfaces.terminal import echo
+
+if TYPE_CHECKING:
+    from witan.deliberation.session import Session
+    from witan.history import History
+    from witan.service.arms import ArmBatch
+    from witan.service.batch import Batch, BatchOptions, BatchReport, BatchRow, Progress, RowResult
+    from witan.service.council import Council
+    from witan.service.requests import QuestionRequest
+
+OF_ARMS = {"judges": "--judge", "best": "--best", "margin": "--margin"}
+"""Options that say how arms are compared."""
+
+
+class ArmsType(click.ParamType[tuple[str, ...]]):
+    """Arms to be compared, by comma."""
+
+    name = "arms"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Split the list; refuse what is no arm."""
+        from witan.core.arms import ARMS
+
+        if isinstance(value, tuple):
+            return value
+        names = tuple(dict.fromkeys(name.strip() for name in str(value).split(",")))
+        if "council" not in names or len(names) < 2 or not {*names} <= {*ARMS}:
+            self.fail(f"{value!r}: write council with best or self or both", param, ctx)
+        return names
+
+
+arms_options = section(
+    "Arms",
+    click.option(
+        "--arms",
+        type=ArmsType(),
+        metavar="LIST",
+        help="Compare the council with its best member's one answer, and with that member asked as "
+        "often: council,best,self.",
+    ),
+    click.option(
+        "--judge",
+        "judges",
+        multiple=True,
+        metavar="SEAT",
+        help="Have this seat judge the arms blind; at least two, none of which has another seat.",
+    ),
+    click.option(
+        "--best",
+        metavar="NAME",
+        help="Take this member for the best; by default the one that did best on the other "
+        "questions.",
+    ),
+    click.option(
+        "--margin",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="NUMBER",
+        help="Call arms equal whose difference is surely less; by default half a grade point.",
+    ),
+)
+"""Options of a comparison of arms."""
+
+
+def wants_arms(options: Mapping[str, Any]) -> bool:
+    """Check the options of arms; return whether any are compared."""
+    if options["arms"] is None:
+        for name, option in OF_ARMS.items():
+            if options[name]:
+                raise click.UsageError(f"{option} is for arms; name them by --arms")
+        return False
+    if len({*options["judges"]}) < 2:
+        raise click.UsageError("--arms needs a jury: name at least two seats by --judge")
+    return True
+
+
+def fill(declaration: type[Parameters], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Give parameters that are a row's, or the whole batch's, their defaults."""
+    defaults = {each.name: each.default for each in parameters_of(declaration)}
+    files: dict[str, Any] = {"files": {}} if "files" in defaults else {}
+    whole = {"max_cost_usd": None, **files}
+    return {**defaults, **{n: v for n, v in values.items() if n in defaults}, **whole}
+
+
+def council_prices(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The prices of all seats but the judges of the arms."""
+    names = _judge_names(options["judges"])
+    return {name: price for name, price in options["prices"] if name not in names}
+
+
+def _judge_names(judges: Sequence[str]) -> set[str]:
+    from witan.models.seats import names_of, parse_seat
+
+    specs = [parse_seat(judge, key="--judge", base=Path.cwd()) for judge in judges]
+    return {name for spec in specs for name in names_of(spec)}
+
+
+def make_arm_batch(  # noqa: PLR0917 - the last by name
+    council: "Council",
+    history: Any,
+    tasks: "Sequence[BatchRow]",
+    chosen: "BatchOptions",
+    options: Mapping[str, Any],
+    say: Callable[[str], None] = ignore_note,
+    *,
+    sessions: Sequence[str] | None = None,
+) -> "ArmBatch":
+    """Seat the jury of the arms, and make their batch."""
+    from witan.service.arms import ArmBatch, ArmOptions
+
+    names = _judge_names(options["judges"])
+    prices = {name: price for name, price in options["prices"] if name in names}
+    councils = LocalCouncils(
+        options["config"], prices, history=history, say=say, planning=options.get("dry_run", False)
+    )
+    own = {"jury": options["judges"], "texts": {"council": "?"}, "question": None}
+    given = fill(JudgeRequest, {**options, **own})
+    jury = councils.council_of_jurors(take_parameters(JudgeRequest, given))
+    arms = ArmOptions(options["arms"], options["best"], options["margin"])
+    return ArmBatch(council, jury, history, tasks, chosen, arms=arms, sessions=sessions)
+
+
+def run_batch(
+    batch: "Batch | ArmBatch",
+    on_result: "Callable[[RowResult], None]",
+    on_progress: "Callable[[Progress], None]" = lambda _: None,
+) -> "BatchReport":
+    """Run a batch with its council, and its jury if it has one, open."""
+
+    async def run() -> "BatchReport":
+        async with AsyncExitStack() as stack:
+            for council in (batch.council, getattr(batch, "jury", None)):
+                if council is not None:
+                    await stack.enter_async_context(council)
+            return await batch.run(on_result, on_progress)
+
+    return anyio.run(run)
+
+
+def batch_of_one(
+    request: "QuestionRequest",
+    council: "Council",
+    options: Mapping[str, Any],
+    history: "History | None",
+    session: str = "",
+) -> "ArmBatch":
+    """Make the arms of one question, which the council answers in a session of that name."""
+    from witan.service.batch import BatchOptions, BatchRow
+
+    if request.parent is not None or request.conversation:
+        raise click.UsageError("--arms is for a question by itself, without what was said before")
+    if history is None:
+        raise click.UsageError("--arms needs a history; name it by --history")
+    task = BatchRow(1, None, request.question, category=request.category, sources=request.files)
+    chosen = BatchOptions(max_cost_usd=options["max_cost_usd"])
+    return make_arm_batch(council, history, [task], chosen, options, sessions=[session])
+
+
+def compare_answer(
+    session: "Session", request: "QuestionRequest", options: Mapping[str, Any]
+) -> None:
+    """Compare the final answer of a session with its controls; print what comes of it."""
+    if session.text is None or session.status == "interrupted":
+        echo("there is no final answer to compare with others", err=True)
+        return
+    with ExitStack() as stack:
+        place = open_record(options, ignore_note)
+        history = None if place is None else stack.enter_context(place.history)
+        councils = LocalCouncils(options["config"], council_prices(options), history=history)
+        batch = batch_of_one(request, councils.council(request), options, history, session.id)
+        if not options["quiet"]:
+            echo(f"comparing arms: {batch.bill().calls:,} calls when nothing fails", err=True)
+        problems: list[str] = []
+        report = run_batch(batch, lambda row: problems.extend(filter(None, [row.error])))
+    if report.unaffordable:
+        problems.append("the ceiling cannot hold the other arms; raise --max-cost")
+    for problem in problems:
+        echo(clean(problem), err=True)
+    comparison = getattr(report, "comparison", None)
+    if comparison is None:
+        echo("no two arms are judged: nothing is compared", err=True)
+    elif options["as_json"]:
+        from witan.service.json_output import to_json
+
+        echo(to_json(comparison), err=True)
+    else:
+        from witan.service.text import Page
+
+        echo("\n".join(render_report(Page.of(sys.stderr), comparison)), err=True)

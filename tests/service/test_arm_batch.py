@@ -1,0 +1,181 @@
+"""Arms in Python: who is best, what that member takes of its own answers, and who may judge."""
+
+import itertools
+import json
+import re
+
+import anyio
+import pytest
+
+from witan.batches import ArmBatch, ArmOptions, BatchOptions, BatchRow
+from witan.deliberation.ports import Price, Reply, Usage
+from witan.errors import InvalidParameter, NoCouncil, UnknownName
+from witan.history import History
+from witan.models.scripted import Line, ScriptedModel
+from witan.service.council import Council, Member
+
+ROWS = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 8)]
+
+SIZE = re.compile(r"<<<ANSWER (\w+) \w+>>>\n.*?size (\d+)", re.DOTALL)
+
+
+class Writer:
+    """A model whose every answer has another size; it ranks answers by their size."""
+
+    def __init__(self, sizes):
+        self.sizes = itertools.cycle(sizes)
+
+    async def complete(self, call, hear, /):
+        """Answer, or grade each answer by its size."""
+        if call.stage == "answer":
+            text = f"An answer of size {next(self.sizes)}."
+        elif call.stage == "synthesis":
+            text = "All of size 50."
+        else:
+            found = SIZE.findall(call.messages[-1].text)
+            grades = {label: {"overall": min(10, 1 + int(size) / 6)} for label, size in found}
+            ranking = [[label] for label, _ in sorted(found, key=lambda pair: -int(pair[1]))]
+            text = json.dumps({"notes": "By size.", "grades": grades, "ranking": ranking})
+        hear(text)
+        return Reply(text, Usage(10, 10))
+
+
+def member(name, *sizes):
+    """A member that writes answers of these sizes in turn."""
+    return Member(name, Writer(sizes), price=Price(1, 1))
+
+
+OPTIONS = {"rubric_scoring": False, "holistic": True}
+
+
+def council(**more):
+    """Three members: the first writes well as a rule, and badly once in seven times."""
+    members = [member("ada", 30, 31, 32, 2, 33, 34, 35), member("bob", 20), member("cyd", 10)]
+    return Council(members, "bob", **OPTIONS, **more)
+
+
+def jury():
+    """Two judges with no other seat."""
+    return Council([member("xan", 1), member("yma", 1)], **OPTIONS)
+
+
+def run(history, tasks=ROWS, arms=None, seated=None, judges=None):
+    """Run a batch with arms; return its report and its results by row."""
+    results = {}
+
+    async def go():
+        async with seated or council() as answering, judges or jury() as judging:
+            batch = ArmBatch(answering, judging, history, tasks, BatchOptions(), arms=arms)
+            return await batch.run(lambda result: results.update({result.row: result}))
+
+    return anyio.run(go), results
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A history of this test's own."""
+    with History.open(tmp_path / "history.sqlite") as opened:
+        yield opened
+
+
+class TestSelf:
+    """The best member answers and reviews in as many calls as the council, and takes the best."""
+
+    def test_it_takes_the_best_of_its_own(self, history):
+        """By its own reviews, which count among its calls."""
+        report, results = run(history)
+        own = [result.arms["self"] for result in results.values()]
+
+        assert report.statuses == {"complete": 7}
+        assert {each.member for each in own} == {"ada"}
+        assert {each.calls for each in own} == {6}
+        assert all(int(each.text.split()[-1].rstrip(".")) >= 30 for each in own)
+        assert {result.arms["council"].calls for result in results.values()} == {7}
+
+    def test_each_arm_has_its_own_price(self, history):
+        """That of the best member is its one answer's; the jury is nobody's."""
+        report, results = run(history)
+        costs = {each.arm: each.cost_usd for each in report.comparison.arms}
+        of_all = sum(result.cost_usd for result in results.values())
+
+        assert costs["best"] == pytest.approx(7 * 20e-6)
+        assert costs["council"] > costs["self"] > costs["best"]
+        assert of_all == pytest.approx(report.cost_usd)
+        assert of_all > costs["council"] + costs["self"]
+
+    def test_without_it_nobody_is_asked_again(self, history):
+        """The best member's answer is that of the council's session."""
+        _, results = run(history, arms=ArmOptions(("council", "best")))
+
+        assert all(r.arms["best"].session == r.arms["council"].session for r in results.values())
+        assert len([*history.sessions()]) == 14
+
+
+class TestBest:
+    """Who is best is not decided by the question that it is measured on."""
+
+    def test_the_other_questions_choose(self, history):
+        """Also on the question where it did badly."""
+        report, results = run(history, arms=ArmOptions(("council", "best")))
+        bad = [r for r in results.values() if r.arms["best"].text.endswith(" 2.")]
+
+        assert (report.comparison.choice, report.comparison.best) == ("other questions", {"ada": 7})
+        assert len(bad) == 1
+
+    def test_a_few_questions_ask_the_history(self, history):
+        """Of sessions before them; with none it is said that they chose themselves."""
+        chosen = ArmOptions(("council", "best"))
+        alone, _ = run(history, ROWS[:3], chosen)
+
+        async def teach():
+            seats = [member("ada", 10), member("bob", 20), member("cyd", 30)]
+            async with Council(seats, "bob", history=history, **OPTIONS) as teaching:
+                for number in range(10):
+                    await teaching.ask(f"Before {number}?")
+
+        anyio.run(teach)
+        later, _ = run(history, [BatchRow(1, "1", "Why later?")], chosen)
+
+        assert (alone.comparison, alone.statuses) != (None, {})
+        assert (alone.comparison.choice, alone.comparison.best) == ("these questions", {"ada": 3})
+        assert (later.comparison.choice, later.comparison.best) == ("history", {"cyd": 1})
+
+    def test_a_name_wins(self, history):
+        """Whoever did best."""
+        report, _ = run(history, arms=ArmOptions(("council", "best"), best="cyd"))
+
+        assert (report.comparison.choice, report.comparison.best) == ("name", {"cyd": 7})
+
+
+class TestRefusals:
+    """What cannot be compared fairly is refused at once."""
+
+    @pytest.mark.parametrize(
+        ("arms", "error"),
+        [
+            (ArmOptions(("council",)), InvalidParameter),
+            (ArmOptions(("best", "self")), InvalidParameter),
+            (ArmOptions(best="eve"), UnknownName),
+        ],
+    )
+    def test_arms_are_checked(self, history, arms, error):
+        """Before anybody is asked."""
+        with pytest.raises(error):
+            ArmBatch(council(), jury(), history, ROWS, BatchOptions(), arms=arms)
+
+    def test_texts_have_no_arms(self, history):
+        """Nobody answers them."""
+        with pytest.raises(InvalidParameter):
+            ArmBatch(council(), jury(), history, [BatchRow(1, texts={"a": "b"})], BatchOptions())
+
+    def test_nobody_judges_its_own_work(self, history):
+        """Neither members nor chairmen, nor the council's own jury."""
+        script = ScriptedModel("x", answers=["a"], reviews=[Line(prefers=("a",))])
+        seats = [Member(name, script, price=Price(0, 0)) for name in ("xan", "zoe")]
+        for seated in (
+            Council([seats[0], member("bob", 1)]),
+            Council([member("ada", 1), member("bob", 1)], [seats[0]]),
+            Council([member("ada", 1), member("bob", 1)], jury=seats),
+        ):
+            with pytest.raises(NoCouncil, match="would judge its own work"):
+                ArmBatch(seated, Council(seats), history, ROWS, BatchOptions())

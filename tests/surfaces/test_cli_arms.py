@@ -1,0 +1,278 @@
+"""``--arms``, black box: the council against its best member, judged blind, asked for once."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+from pages import ROOT
+from scripts import grade_words, write_council, write_script
+from witan.core.ballot import Ballot
+from witan.history import History
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The address of a server whose model-N answers with a text of worth 9 − N."""
+    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own file
+        [sys.executable, str(ROOT / "benchmarks/council_server.py"), "0.02"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+        process.terminate()
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A history of this test's own."""
+    return tmp_path / "history.sqlite"
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """Six questions of two kinds, with right answers."""
+    path = tmp_path / "questions.jsonl"
+    lines = [
+        {"id": f"q{n}", "question": f"Why {n}?", "category": "ab"[n % 2], "reference": f"As {n}."}
+        for n in range(6)
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def seats(server, place):
+    """Three members, a chairman better than each, and three judges."""
+    seat = lambda number: f"m{number}={server}#model-{number}"  # noqa: E731
+    options = [part for n in (3, 4, 5) for part in ("--member", seat(n))]
+    options += ["--chairman", seat(0), "--history", place, "--arms", "council,best,self"]
+    return [*options, *(part for n in (6, 7, 8) for part in ("--judge", seat(n)))]
+
+
+def lines(text):
+    """JSON Lines as objects."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def stored(place):
+    """The sessions of a history."""
+    with History.open(place, reading=True) as history:
+        return [*history.sessions()]
+
+
+def prices(seats):
+    """A dollar for a million tokens of every seat."""
+    named = [str(each).partition("=")[0] for each in seats if "#model" in str(each)]
+    return [part for name in named for part in ("--price", f"{name}=1,1")]
+
+
+class TestBatch:
+    """Each row has its arms, and the report says whether the council was worth it."""
+
+    def test_a_better_council_is_said_to_be_better(self, witan, rows, seats):
+        """With interval, price, the answers, and the best member by the other questions."""
+        said = witan("batch", rows, *seats, "--json")
+        results, report = lines(said.out), json.loads(said.err.splitlines()[-1])
+        found = report["comparison"]
+        [line] = [
+            e for e in found["differences"]
+            if (e["first"], e["second"], e["category"]) == ("council", "best", None)
+        ]  # fmt: skip
+
+        assert said.status == 0
+        assert [*results[0]["arms"]] == ["council", "best", "self"]
+        assert "of answer 0" in results[0]["arms"]["council"]["text"]
+        assert "of answer 3" in results[0]["arms"]["best"]["text"]
+        assert (found["best"], found["choice"]) == ({"m3": 6}, "other questions")
+        assert (line["questions"], line["calls_ratio"]) == (6, 7)
+        assert line["conclusion"] == "ahead"
+        assert line["sentence"].startswith("the council beats its best member by ")
+        assert found["category_level"] == pytest.approx(0.975)
+
+    def test_nothing_is_asked_twice(self, witan, rows, seats, place):
+        """The same report comes from the history; `best` alone needs no call but the jury's."""
+        first = witan("batch", rows, *seats, "--json")
+        n_first = len(stored(place))
+        again = witan("batch", rows, *seats, "--json")
+        reports = [json.loads(said.err.splitlines()[-1]) for said in (first, again)]
+
+        assert len(stored(place)) == n_first
+        assert reports[1]["earlier"] == 6
+        assert reports[0]["comparison"] == reports[1]["comparison"]
+
+    def test_only_the_jury_sees_the_right_answer(self, witan, rows, seats, place):
+        """Whoever answers does not; arms hang on the council's session."""
+        witan("batch", rows, *seats)
+        openings = [session.opening for session in stored(place)]
+        judged = [opening for opening in openings if opening.judging is not None]
+        councils = {opening.session for opening in openings if opening.parent is None}
+
+        assert len(judged) == 6
+        assert all("reference answer" in opening.files for opening in judged)
+        assert all(not o.files for o in openings if o.judging is None)
+        assert {o.parent for o in openings if o.parent} == councils
+        assert {o.relation for o in openings if o.parent} == {"compared"}
+
+    def test_a_leaderboard_counts_the_council_alone(self, witan, rows, seats, place):
+        """Its members, and neither arms nor a member against itself."""
+        witan("batch", rows, *seats)
+        board = witan("leaderboard", "--history", place, "--min-sessions", 1, "--json").json
+
+        counted = {line["model"].rpartition("#")[2]: line["sessions"] for line in board["lines"]}
+
+        assert counted == dict.fromkeys(("model-3", "model-4", "model-5"), 6)
+
+    def test_what_was_killed_goes_on(self, rows, seats, place, witan):
+        """Nobody answers or reviews the same a second time but for calls that were under way."""
+        command = [sys.executable, "-m", "witan", "batch", *map(str, (rows, *seats))]
+        for seconds in (1.2, 1.6):
+            with subprocess.Popen(  # noqa: S603 - our own interpreter
+                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            ) as process:
+                time.sleep(seconds)
+                process.send_signal(signal.SIGKILL)
+        said = witan("batch", rows, *seats, "--json")
+        sessions = stored(place)
+        ends = Counter(
+            (event.kind, session.id, event.seat)
+            for session in sessions
+            for event in session.events
+            if event.kind in ("answer_done", "ballot_cast")
+        )
+
+        assert said.status == 0
+        assert len(lines(said.out)) == 6
+        assert len(sessions) == 18
+        assert not any(session.status == "interrupted" for session in sessions)
+        assert {*ends.values()} == {1}
+
+    def test_people_correct_the_jury(self, witan, rows, seats, place):
+        """Their votes on the judgments, drawn at random, come in with the same command."""
+        first = witan("batch", rows, *seats)
+        with History.open(place) as history:
+            for session in [s for s in history.sessions() if s.opening.judging is not None]:
+                groups = (("best", "self"), ("council",))
+                history.vote(session.id, [Ballot("ann", groups, kind="human", session=session.id)])
+        again = witan("batch", rows, *seats)
+
+        assert "the jury may prefer a style" in " ".join(first.err.split())
+        assert "Corrected by people's votes on 6 questions" in again.err
+        assert "The council falls short of its best member" in again.err or "too close" in again.err
+
+
+class TestMoney:
+    """One ceiling holds over all arms and runs."""
+
+    def test_a_dry_run_has_the_bill_of_all_arms(self, witan, rows, seats, place):
+        """And asks nobody."""
+        bill = witan("batch", rows, *seats, *prices(seats), "--dry-run", "--json").json
+
+        assert bill["parts"] == {"council": 42, "self": 36, "jury": 18}
+        assert bill["calls"] == 96
+        assert 0 < bill["expected_usd"] < bill["worst_usd"]
+        assert stored(place) == []
+
+    def test_the_ceiling_is_never_crossed(self, witan, rows, seats, place):
+        """What is spent on one arm is no longer there for another; a higher one goes on."""
+        priced = [*seats, *prices(seats)]
+        whole = witan("batch", rows, *priced, "--dry-run", "--json").json["worst_usd"]
+        plain = [*priced[: priced.index("--arms")], *prices(priced[: priced.index("--arms")])]
+        ceiling = 1.001 * witan("batch", rows, *plain, "--dry-run", "--json").json["worst_usd"] / 6
+        poor = [witan("batch", rows, *priced, "--max-cost", ceiling) for _ in range(2)]
+        spent = sum(session.cost.committed_usd for session in stored(place))
+        n_poor = len(stored(place))
+        rich = witan("batch", rows, *priced, "--max-cost", 2 * whole, "--json")
+
+        assert {said.status for said in poor} == {4}
+        assert 0 < spent <= ceiling
+        assert n_poor < 18
+        assert rich.status == 0
+        assert len(stored(place)) == 18
+        arms = lines(rich.out)[0]["arms"]
+        assert arms["council"]["cost_usd"] > arms["self"]["cost_usd"] > arms["best"]["cost_usd"] > 0
+
+
+class TestAsk:
+    """One question has its arms, with intervals over reviewers."""
+
+    @pytest.fixture
+    def scripts(self, tmp_path, place):
+        """A council of scripts whose final answer judges like better."""
+        judges = [
+            write_script(
+                tmp_path / f"{name}.toml", review=[grade_words(**{"All told": 9, "Ada says": n})]
+            )
+            for n, name in enumerate(("xan", "yma", "zoe"), start=2)
+        ]
+        options = [part for judge in judges for part in ("--judge", f"script:{judge}")]
+        return [*write_council(tmp_path), "--history", place, *options]
+
+    def test_the_report_follows_the_answer(self, witan, scripts):
+        """On standard error; it says who the best member is, and how it was chosen."""
+        said = witan("ask", "Why?", *scripts, "--arms", "council,best")
+        err = " ".join(said.err.split())
+
+        assert (said.status, said.out.strip()) == (0, "All told: so.")
+        assert "The council beats its best member by 6.00 ±" in err
+        assert "ada, by the reviews of these very questions, which flatters it" in err
+        assert "Intervals are of reviewers like these" in err
+
+    def test_the_best_member_can_be_named(self, witan, scripts):
+        """And the comparison read as JSON."""
+        said = witan("ask", "Why?", *scripts, "--arms", "council,best", "--best", "bob", "--json")
+        found = json.loads(said.err.splitlines()[-1])
+
+        assert (found["best"], found["choice"], found["basis"]) == ({"bob": 1}, "name", "reviewers")
+
+
+class TestRefusals:
+    """What cannot be compared is refused before anybody is asked."""
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (["--arms", "best,self"], "write council with best or self or both"),
+            (["--arms", "council,worst"], "write council with best or self or both"),
+            (["--arms", "council,best"], "name at least two seats by --judge"),
+            (["--judge", "script:xan.toml"], "--judge is for arms"),
+            (["--best", "ada"], "--best is for arms"),
+            (["--best", "eve"], "unknown member"),
+            (["--judge", "script:ada.toml"], "would judge its own work"),
+            (["--no-synthesis"], "a final answer in prose"),
+            (["--mode", "verdict"], "consensus or best with the arm self"),
+        ],
+    )
+    @pytest.mark.parametrize("command", ["ask", "batch"])
+    def test_misuse_is_named(self, witan, tmp_path, place, monkeypatch, command, options, words):
+        """With what to do."""
+        monkeypatch.chdir(tmp_path)
+        council = write_council(tmp_path)
+        for name in ("xan", "yma"):
+            write_script(tmp_path / f"{name}.toml", review=[grade_words(so=5)])
+        (tmp_path / "q.jsonl").write_text('{"question": "Why?"}')
+        judges = ["--judge", "script:xan.toml", "--judge", "script:yma.toml"]
+        alone = {"--arms", "--judge", "--best"} & {*options} and "is for arms" in words
+        more = [] if alone or "--arms" in options else ["--arms", "council,best,self", *judges]
+        what = "Why?" if command == "ask" else "q.jsonl"
+        said = witan(command, what, *council, "--history", place, *more, *options)
+
+        assert said.status in (2, 3)
+        assert words in " ".join(said.err.split())
+        assert "Traceback" not in said.err
+        with History.open(place) as history:
+            assert [*history.sessions()] == []
+
+    def test_texts_have_no_arms(self, witan, tmp_path):
+        """Nobody answers them."""
+        (tmp_path / "t.jsonl").write_text('{"text": "x"}')
+        seats = ["--jury", "script:a.toml", "--judge", "script:b.toml", "--judge", "script:c.toml"]
+        said = witan("batch", tmp_path / "t.jsonl", *seats, "--arms", "council,best")
+
+        assert said.status == 2
+        assert "--arms is for questions" in said.err

@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 
 from witan.core.escaping import is_blank
 from witan.core.gate import SafetyCheck
+from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.money import NOTHING, Purse, Reservation, check_bill
 from witan.deliberation.ports import (
@@ -595,6 +596,7 @@ class SessionContext:
     recorder: Recorder
     caller: Caller
     check: SafetyCheck
+    counts: CountQueue
     clock: Clock
     deadline: float
     earlier: tuple[Event, ...] = ()

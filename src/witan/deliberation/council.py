@@ -32,6 +32,7 @@ from witan.deliberation.calls import (
     drop_fruitless_resumes,
     wrap_foreign_errors,
 )
+from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, Judging, SessionOpened
 from witan.deliberation.learning import apply_history
 from witan.deliberation.money import Purse, is_free
@@ -247,6 +248,7 @@ class BaseCouncil:
         self._closing = tuple(closing)
         self._open: AsyncExitStack | None = None
         self._n_asked = 0
+        self._counts = CountQueue()
         check_seats(self.members, self.jury, self.chairmen)
         self._seating_notes = tuple(notes)
         check_procedure(self.procedure, len(self.members), len(self.jury))
@@ -775,6 +777,7 @@ class BaseCouncil:
             recorder=recorder,
             caller=caller,
             check=self._check,
+            counts=self._counts,
             clock=self._clock,
             deadline=self._clock.seconds() + limits.session_seconds,
             final=1 + opened.kept,
@@ -793,7 +796,8 @@ class BaseCouncil:
                 seats = (*context.members, *context.reviewers, *context.chairmen)
                 await self._preparation.prepare(seats)
                 waited = self._clock.seconds() - made  # before its time begins
-                return await run_stages(replace(context, deadline=context.deadline + waited))
+                with self._counts.running():
+                    return await run_stages(replace(context, deadline=context.deadline + waited))
         except ExceptionGroup:
             if context.recorder.failure is None:
                 raise

@@ -443,7 +443,7 @@ async def _run_stages(context: SessionContext) -> Session:
         }
         if judging or (several and not (same and are_identical(answers))):
             await review(reviewed, masked, count)
-            count.finish()
+            await count.finish()
         sound = {name: text for name, text in answers.items() if name not in failed}
         if context.procedure.synthesis and sound:
             await synthesize(restore_reserve(reviewed, "synthesis"), sound, masked, count.outcome)

@@ -18,7 +18,6 @@ from witan.core.interpretation import Counting, interpret
 from witan.core.outcome import Outcome
 from witan.core.scale import read_grade
 from witan.core.settings import Settings
-from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.ballots import Review, read_review
 from witan.deliberation.calls import (
@@ -120,7 +119,7 @@ class RunningCount:
         if not self._outstanding:
             return False
         if ballot is not None:
-            self._count(replace(self.settings, flips=False))
+            await self._count(replace(self.settings, flips=False), final=False)
         return self._is_decided()
 
     async def _settle(self) -> None:
@@ -132,9 +131,9 @@ class RunningCount:
         finally:
             self._is_settling = False
 
-    def finish(self) -> Outcome | None:
+    async def finish(self) -> Outcome | None:
         """Count all ballots; None below the quorum."""
-        self._count(self.settings)
+        await self._count(self.settings, final=True)
         return self.outcome
 
     def _in_seat_order(self) -> list[Ballot]:
@@ -168,13 +167,15 @@ class RunningCount:
         )
         return self.leader is not None
 
-    def _count(self, settings: Settings) -> None:
+    async def _count(self, settings: Settings, *, final: bool) -> None:
         quorum = self.context.procedure.quorum
         if len(self.ballots) < quorum:
             self.problem = f"{len(self.ballots)} of the {quorum} ballots that a quorum needs"
             return
         try:
-            [outcome] = tally_sessions(self._in_seat_order(), settings)
+            outcome = await self.context.counts.count(
+                self._in_seat_order(), settings, wait=final and len(self.roster) == 1
+            )
         except UnsuitableBallots as error:
             self.problem = str(error)
             return

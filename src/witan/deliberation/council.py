@@ -41,6 +41,8 @@ from witan.deliberation.openings import (
     check_attachments,
     check_category,
     check_question,
+    check_same_seats,
+    check_seats,
     draw_seed,
     judging_procedure,
     link_parent,
@@ -83,55 +85,8 @@ from witan.deliberation.session import (
 from witan.deliberation.texts import mask, masked_names
 from witan.deliberation.throttle import START, Throttles
 from witan.deliberation.trace_context import TRACE
-from witan.errors import InvalidParameter, NoCouncil, WitanError
+from witan.errors import NoCouncil, WitanError
 from witan.version import __version__
-
-
-def check_same_seats(
-    session: Session,
-    members: Sequence[Member],
-    reviewers: Sequence[Member],
-    chairmen: Sequence[Member],
-) -> None:
-    """Refuse to resume a session with other seats than it began with."""
-    opened = session.opening
-    for who, here, there in (
-        ("members", members, opened.members),
-        ("jurors" if opened.members else "members", reviewers, opened.reviewers),
-        ("chairmen", chairmen, opened.chairmen),
-    ):
-        if [(m.name, m.source) for m in here] != [(s.name, s.source) for s in there]:
-            seats = ", ".join(f"{s.name} ({s.source})" if s.source else s.name for s in there)
-            raise NoCouncil(
-                f"the session {session.id} was begun by other {who}",
-                f"seat {seats or 'none'} to take it up",
-            )
-
-
-def check_seats(
-    members: Sequence[Member], jury: Sequence[Member], chairmen: Sequence[Member]
-) -> None:
-    """Refuse too few members or jurors and shared names."""
-    if len(members) < 2:
-        count = "there is one" if members else "there is none"
-        raise NoCouncil(
-            f"a council needs at least two members, and {count}",
-            "seat another; the same model may hold several seats",
-        )
-    if len(jury) == 1:
-        raise NoCouncil(
-            "a jury needs at least two jurors, and there is one",
-            "seat another, or none: then the members review each other",
-        )
-    seats: dict[str, Member] = {}
-    n_apart = len(members) + len(jury)
-    for number, seat in enumerate((*members, *jury, *chairmen)):
-        # A chairman may have another seat; one under the name of another would pass for it.
-        if seat.name in seats and (number < n_apart or seats[seat.name] != seat):
-            expected = "a name that no other seat has"
-            raise InvalidParameter("the name of a seat", seat.name, expected)
-        seats[seat.name] = seat
-
 
 LONGEST_SECONDS = 60.0
 """Seconds that calls wait for models to start up; the rest is part of the calls."""

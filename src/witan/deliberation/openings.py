@@ -35,7 +35,7 @@ from witan.deliberation.session import (
     Session,
     rename_clashes,
 )
-from witan.errors import InvalidParameter, NothingToCount, UnknownName
+from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
 
 
 def check_question(question: object) -> None:
@@ -73,6 +73,52 @@ def make_session_name(now: datetime, seed: int, nth: int, question: str) -> str:
     """Name the nth session of a council uniquely."""
     distinct = f"{seed} {now.microsecond} {nth} {question}".encode(errors="replace")
     return f"{now:%Y%m%d-%H%M%S}-{blake2s(distinct, digest_size=5).hexdigest()}"
+
+
+def check_same_seats(
+    session: Session,
+    members: Sequence[Member],
+    reviewers: Sequence[Member],
+    chairmen: Sequence[Member],
+) -> None:
+    """Refuse to resume a session with other seats than it began with."""
+    opened = session.opening
+    for who, here, there in (
+        ("members", members, opened.members),
+        ("jurors" if opened.members else "members", reviewers, opened.reviewers),
+        ("chairmen", chairmen, opened.chairmen),
+    ):
+        if [(m.name, m.source) for m in here] != [(s.name, s.source) for s in there]:
+            seats = ", ".join(f"{s.name} ({s.source})" if s.source else s.name for s in there)
+            raise NoCouncil(
+                f"the session {session.id} was begun by other {who}",
+                f"seat {seats or 'none'} to take it up",
+            )
+
+
+def check_seats(
+    members: Sequence[Member], jury: Sequence[Member], chairmen: Sequence[Member]
+) -> None:
+    """Refuse too few members or jurors and shared names."""
+    if len(members) < 2:
+        count = "there is one" if members else "there is none"
+        raise NoCouncil(
+            f"a council needs at least two members, and {count}",
+            "seat another; the same model may hold several seats",
+        )
+    if len(jury) == 1:
+        raise NoCouncil(
+            "a jury needs at least two jurors, and there is one",
+            "seat another, or none: then the members review each other",
+        )
+    seats: dict[str, Member] = {}
+    n_apart = len(members) + len(jury)
+    for number, seat in enumerate((*members, *jury, *chairmen)):
+        # A chairman may have another seat; one under the name of another would pass for it.
+        if seat.name in seats and (number < n_apart or seats[seat.name] != seat):
+            expected = "a name that no other seat has"
+            raise InvalidParameter("the name of a seat", seat.name, expected)
+        seats[seat.name] = seat
 
 
 _SEAT = attrgetter(*(field.name for field in fields(Seat)))

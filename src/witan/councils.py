@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from witan.service.council_settings import CouncilSettings as CouncilSettings
     from witan.surfaces.live_board import Board as Board
     from witan.surfaces.live_board import FinalText as FinalText
+    from witan.surfaces.openai.requests import read_chat as read_chat
     from witan.surfaces.report.session import ReplyFooter as ReplyFooter
 
 _HOMES = {
     "witan.service.council_names": ("council_names", "seat_by_name"),
     "witan.service.council_settings": ("CouncilSettings",),
     "witan.surfaces.live_board": ("Board", "FinalText"),
+    "witan.surfaces.openai.requests": ("read_chat",),
     "witan.surfaces.report.session": ("ReplyFooter",),
 }
 

@@ -8,7 +8,8 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 import witan
-from witan.bridges.verdicts import mean_grades, seat_jury, verdict_facts
+from witan.bridges.replies import final_answer, session_facts
+from witan.bridges.verdicts import judge_output, mean_grades, verdict_facts
 from witan.reports import judgment_text, verdict_sentence
 
 
@@ -41,9 +42,14 @@ def witan_jury(
         text = state.output.completion
         if not text.strip():
             return Score.unscored(explanation="there is no output to judge")
-        known = {"reference answer": target.text} if use_target and target.text.strip() else {}
-        async with seat_jury(jury, options) as council:
-            session = await council.judge(text, state.input_text, pass_mark=pass_mark, files=known)
+        session = await judge_output(
+            text,
+            state.input_text,
+            jury,
+            options,
+            pass_mark=pass_mark,
+            reference=target.text if use_target else None,
+        )
         if session.verdict is None or not (grades := mean_grades(session)):
             return Score.unscored(explanation=judgment_text(session))
         return Score(
@@ -86,17 +92,9 @@ def witan_council(
             council = witan.Council(members, chairman, **options)
         async with council:
             session = await council.ask(last.text, conversation=conversation)
-        if session.text is None:
-            missing = "; ".join(session.missing)
-            raise witan.errors.NothingToCount(f"no final answer: {missing}")
-        state.output = ModelOutput.from_content("witan", session.text)
+        state.output = ModelOutput.from_content("witan", final_answer(session))
         state.messages.append(state.output.message)
-        state.metadata["witan"] = {
-            "session": session.id,
-            "status": session.status,
-            "cost_usd": session.cost.total_usd,
-            "leaders": list(session.outcome.leaders) if session.outcome else [],
-        }
+        state.metadata["witan"] = session_facts(session)
         return state
 
     return solve

@@ -10,7 +10,7 @@ from llm.parts import StreamEvent, TextPart
 from pydantic import Field, create_model
 
 import witan
-from witan.bridges.replies import CouncilCall, ProgressLine, iterate
+from witan.bridges.replies import CouncilCall, ProgressLine, iterate, session_facts
 from witan.councils import CouncilSettings, council_names
 
 if TYPE_CHECKING:
@@ -59,14 +59,17 @@ class _NamedCouncil:
     async def _reply(
         self, prompt: Any, response: Any, *, stream: bool
     ) -> AsyncGenerator[StreamEvent, None]:
-        options = prompt.options.model_dump(exclude_none=True)
-        legend = options.pop("legend")
+        settings = prompt.options.model_dump(exclude_none=True)
+        about = {name: settings.pop(name) for name in ("seed", "category") if name in settings}
+        legend = settings.pop("legend")
         if prompt.schema is not None:
-            options["json_schema"] = json.dumps(prompt.schema)
+            settings["json_schema"] = json.dumps(prompt.schema)
         if (parent := _last_session(prompt.messages)) is not None:
-            options["parent"] = parent
-        messages = tuple(_read_messages(prompt.messages))
-        call = CouncilCall(self.model_id, messages, options, legend)
+            about["parent"] = parent
+        *conversation, question = _read_messages(prompt.messages)
+        call = CouncilCall(
+            self.model_id, question.text, conversation, settings, about, legend=legend
+        )
         async for piece in call.stream():
             match piece:
                 case ProgressLine():
@@ -135,13 +138,7 @@ def _describe(session: "Session", response: Any) -> None:
         output=usage.output_tokens,
         details={"cost_usd": session.cost.total_usd},
     )
-    response.response_json = {
-        "session": session.id,
-        "status": session.status,
-        "missing": [*session.missing],
-        "leaders": [*session.outcome.leaders] if session.outcome else [],
-        "interpretation": session.outcome.interpretation if session.outcome else None,
-    }
+    response.response_json = session_facts(session)
 
 
 @llm.hookimpl

@@ -3,7 +3,8 @@
 from typing import Any
 
 import witan
-from witan.bridges.verdicts import mean_grades, share_of_scale, verdict_facts
+from witan.bridges.replies import final_answer, session_facts
+from witan.bridges.verdicts import accepts, mean_grades, share_of_scale, verdict_facts
 from witan.reports import judgment_text, verdict_sentence
 
 
@@ -19,19 +20,16 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
         has a question, that is the prompt. With `allow_too_close` what is too close to call passes.
     """
     config = {"question": context["prompt"], **(context.get("config") or {})}
-    accepted = {
-        "passed",
-        None,
-        *(["too close to call"] if config.pop("allow_too_close", 0) else []),
-    }
+    allow_too_close = bool(config.pop("allow_too_close", False))
     if not output.strip():
         return {"pass": False, "score": 0.0, "reason": "there is no output to judge"}
     session = witan.judge(output, **config)
     grades = {name: share_of_scale(grade) for name, grade in mean_grades(session).items()}
     if session.verdict is None or "overall" not in grades:
         return {"pass": False, "score": 0.0, "reason": judgment_text(session)}
+    decision = session.verdict.decision
     return {
-        "pass": session.verdict.decision in accepted,
+        "pass": decision is None or accepts(decision, allow_too_close=allow_too_close),
         "score": grades.pop("overall"),
         "reason": verdict_sentence(session.verdict),
         "namedScores": grades,
@@ -50,7 +48,9 @@ def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> d
     config = {**(options.get("config") or {})}
     config.pop("basePath", None)  # promptfoo's own, put there by it
     session = witan.ask(prompt, **config)
-    if session.text is None:
-        return {"error": f"no final answer: {'; '.join(session.missing)}"}
-    facts = {"session": session.id, "status": session.status}
-    return {"output": session.text, "cost": session.cost.total_usd, "metadata": facts}
+    try:
+        output = final_answer(session)
+    except witan.errors.NothingToCount as error:
+        return {"error": str(error)}
+    facts = session_facts(session)
+    return {"output": output, "cost": session.cost.total_usd, "metadata": facts}

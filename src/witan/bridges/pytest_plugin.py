@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 import witan
-from witan.bridges.verdicts import seat_jury
+from witan.bridges.verdicts import accepts, seat_jury
 
 if TYPE_CHECKING:
     from witan import Council, Session
@@ -63,8 +63,7 @@ class JudgedAssertion:
             if file is not None and session.status == "complete":
                 _write_session(file, session)
         decision = None if session.verdict is None else session.verdict.decision
-        accepted = ("passed", "too close to call") if allow_too_close else ("passed",)
-        if decision not in accepted:
+        if not accepts(decision, allow_too_close=allow_too_close):
             raise AssertionError(witan.reports.judgment_text(session))
         return session
 

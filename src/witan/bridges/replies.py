@@ -1,7 +1,7 @@
 """A council's reply as programs that call models take it: in pieces, then the session."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -29,22 +29,24 @@ class ProgressLine:
 
 @dataclass(frozen=True, slots=True)
 class CouncilCall:
-    """A conversation that a program puts to the council of a name.
+    """A question that a program puts to the council of a name.
 
     Parameters
     ----------
-    messages
-        What was said; the last message of the user is the question.
-    options
-        Settings as of `Council.from_config`, and ``seed``, ``category`` and ``parent`` of the
-        session.
-    legend
-        The legend and the trust line stand below every text, not only below what lacks something.
+    settings
+        As of `Council.from_config`.
+    about
+        What `Council.ask` takes beside question and conversation.
+    mark, legend
+        As of `ReplyFooter`.
     """
 
     council: str
-    messages: "Sequence[Message]"
-    options: Mapping[str, Any]
+    question: str
+    conversation: "Sequence[Message]"
+    settings: Mapping[str, Any]
+    about: Mapping[str, Any]
+    mark: bool = True
     legend: bool = False
 
     async def stream(self) -> "AsyncGenerator[Piece, None]":
@@ -69,20 +71,14 @@ class CouncilCall:
             await asyncio.wait([running])
 
     async def _deliberate(self, put: "Callable[[Piece], None]") -> None:
-        of_session = {"seed", "category", "parent"}
-        settings = {name: each for name, each in self.options.items() if name not in of_session}
-        about = {name: each for name, each in self.options.items() if name in of_session}
         from anyio import to_thread
 
-        question, conversation = self._split_question()
         # The configuration is read from files, and local servers are asked for their models.
-        seating = partial(councils.seat_by_name, self.council, **settings)
+        seating = partial(councils.seat_by_name, self.council, **self.settings)
         council = await to_thread.run_sync(seating)
         board, final, events = councils.Board(), councils.FinalText(), []
-        async with (
-            council,
-            aclosing(council.deliberate(question, conversation=conversation, **about)) as stream,
-        ):
+        events_of = partial(council.deliberate, self.question, conversation=self.conversation)
+        async with council, aclosing(events_of(**self.about)) as stream:
             async for event in stream:
                 events.append(event)
                 board = board.apply_event(event)
@@ -95,31 +91,38 @@ class CouncilCall:
             put(text)
         put(session)
 
-    async def ask(self) -> "tuple[str, Session]":
-        """Return the whole text and the session; errors as of `stream`."""
-        async with aclosing(self.stream()) as stream:
-            async for piece in stream:
-                if isinstance(piece, witan.Session):
-                    return self.whole_text(piece), piece
-        raise AssertionError("a stream ends with its session")
+    async def ask(self) -> "Session":
+        """Return the session once it is over; errors as of `stream`."""
+        pieces: list[Piece] = []
+        await self._deliberate(pieces.append)
+        *_, session = pieces
+        assert not isinstance(session, ProgressLine | str)  # noqa: S101 - it is put last
+        return session
 
     def whole_text(self, session: "Session") -> str:
         """Return the final answer and what stands below it."""
         return final_answer(session) + self._footer(session)
 
     def _footer(self, session: "Session") -> str:
-        return councils.ReplyFooter(legend=self.legend).of(session)
-
-    def _split_question(self) -> "tuple[str, tuple[Message, ...]]":
-        asked = [n for n, message in enumerate(self.messages) if message.role == "user"]
-        if not asked:
-            raise witan.errors.InvalidParameter("messages", [], "one of the user, the question")
-        rest = (*self.messages[: asked[-1]], *self.messages[asked[-1] + 1 :])
-        return self.messages[asked[-1]].text, rest
+        return councils.ReplyFooter(self.mark, self.legend).of(session)
 
 
 def _join(piece: str, void: str) -> str:
     return f"\n\n{void}\n\n{piece}" if void else piece
+
+
+def session_facts(session: "Session") -> dict[str, Any]:
+    """Say by name how a session ended, what its ballots come to, at what cost, and what lacks."""
+    outcome = session.outcome
+    return {
+        "session": session.id,
+        "status": session.status,
+        "simulated": session.is_simulated,
+        "missing": list(session.missing),
+        "leaders": list(outcome.leaders) if outcome else [],
+        "interpretation": outcome.interpretation if outcome else None,
+        "cost_usd": session.cost.total_usd,
+    }
 
 
 def final_answer(session: "Session") -> str:
@@ -133,6 +136,14 @@ def final_answer(session: "Session") -> str:
     if session.text is None:
         raise witan.errors.NothingToCount(f"no final answer: {'; '.join(session.missing)}")
     return session.text
+
+
+def wait_for(work: Callable[[], Awaitable[T]]) -> T:
+    """Do asynchronous work, also where an event loop runs already, such as in a notebook."""
+    from anyio.from_thread import start_blocking_portal
+
+    with start_blocking_portal() as portal:
+        return portal.call(work)
 
 
 def iterate(stream: Callable[[], AsyncGenerator[T, None]]) -> Iterator[T]:

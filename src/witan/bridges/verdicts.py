@@ -16,6 +16,26 @@ def seat_jury(jury: Any, options: Mapping[str, Any]) -> "Council":
     return witan.Council(jury, **options)
 
 
+async def judge_output(
+    text: str,
+    question: str,
+    jury: Any,
+    options: Mapping[str, Any],
+    *,
+    pass_mark: float | None,
+    reference: str | None,
+) -> "Session":
+    """Have a jury of its own judge an output, by a right answer if there is one."""
+    sources = {"reference answer": reference} if reference and reference.strip() else {}
+    async with seat_jury(jury, options) as council:
+        return await council.judge(text, question, pass_mark=pass_mark, files=sources)
+
+
+def accepts(decision: str | None, *, allow_too_close: bool) -> bool:
+    """Return true if a text passes by this decision."""
+    return decision == "passed" or (allow_too_close and decision == "too close to call")
+
+
 def mean_grades(session: "Session") -> dict[str, float]:
     """Mean grades of the one text from 1 to 10: ``overall``, and one per criterion."""
     if session.verdict is None:

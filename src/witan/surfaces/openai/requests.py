@@ -13,6 +13,7 @@ from pydantic import (
     ConfigDict,
     Field,
     TypeAdapter,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -22,10 +23,11 @@ from typing_extensions import TypedDict
 
 from witan.deliberation.ports import Message, Seat
 from witan.deliberation.structure import check_schema
-from witan.errors import InvalidParameter, UnknownName
+from witan.errors import ConfigError, InvalidParameter, UnknownName
 from witan.service.council_names import CouncilModel
 from witan.service.council_settings import CouncilSettings
 from witan.service.parameters import Doc
+from witan.service.request_texts import fault_place, fault_words
 from witan.service.requests import (
     Category,
     CouncilRequest,
@@ -658,6 +660,23 @@ def _schema_of_text(text: TextBody | None) -> str | None:
     if text is None or text.format is None or text.format["type"] == "text":
         return None
     return _schema_text(text.format.get("schema"))
+
+
+def read_chat(values: Mapping[str, Any]) -> tuple[ChatBody, QuestionRequest]:
+    """Read a request that no server checked, and the question in it.
+
+    Raises
+    ------
+    ConfigError
+        If a field is not accepted.
+    """
+    try:
+        body = ChatBody.model_validate(values)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
+        raise ConfigError("the request", fault_place(fault["loc"]), words) from None
+    return body, body.question_for(CouncilModel("", ""), {})
 
 
 def schema_of(form: ResponseFormat | None) -> str | None:

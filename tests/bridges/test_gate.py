@@ -1,0 +1,319 @@
+"""The gate of pull requests and commits, by the steps of the action and by pre-commit."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from threading import Thread
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from pages import ROOT, blocks, same
+from scripts import write_council, write_jury
+
+SCRIPTS = Path(sys.executable).parent
+
+pytestmark = [
+    pytest.mark.skipif(not (SCRIPTS / "witan-gate").exists(), reason="pip install -e . first"),
+    pytest.mark.skipif(which("git") is None, reason="there is no git"),
+]
+
+
+class GitHub(BaseHTTPRequestHandler):
+    """Comments of one pull request, as GitHub's REST interface has them."""
+
+    comments: list[dict]
+    received: list[SimpleNamespace]
+    refuses: bool
+
+    def _answer(self, status: int, value: object) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _note(self) -> dict:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length) or "{}")
+        token = self.headers["Authorization"]
+        self.received.append(SimpleNamespace(method=self.command, path=self.path, token=token))
+        return body
+
+    def do_GET(self) -> None:
+        self._note()
+        if self.path == "/user":
+            self._answer(403, {"message": "Resource not accessible by integration"})
+            return
+        page = int(re.search(r"page=(\d+)$", self.path)[1])
+        self._answer(200, self.comments[(page - 1) * 100 : page * 100])
+
+    def do_POST(self) -> None:
+        body = self._note()
+        if self.refuses:
+            self._answer(403, {"message": "Resource not accessible by integration"})
+            return
+        user = {"login": "github-actions[bot]", "type": "Bot"}
+        self.comments.append({"id": 1000 + len(self.comments), "user": user, **body})
+        self._answer(201, self.comments[-1])
+
+    def do_PATCH(self) -> None:
+        body, number = self._note(), int(self.path.rpartition("/")[2])
+        [comment] = [each for each in self.comments if each["id"] == number]
+        comment.update(body)
+        self._answer(200, comment)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def github() -> Iterator[type[GitHub]]:
+    """GitHub on loopback; others have commented a hundred times, one under our marker."""
+    stranger = {"login": "mallory", "type": "User"}
+    comments = [
+        {"id": n, "user": stranger, "body": "<!-- witan-gate: Witan -->"} for n in range(100)
+    ]
+    handler = type("Handler", (GitHub,), {"comments": comments, "received": [], "refuses": False})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    handler.url = f"http://127.0.0.1:{server.server_port}"
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield handler
+    server.shutdown()
+    server.server_close()
+
+
+def git(folder: Path, *arguments: str) -> str:
+    named = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    command = ["git", "-C", str(folder), *named, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603
+
+
+@pytest.fixture
+def change(tmp_path) -> Path:
+    """A repository with a change on a branch, and a council that votes on it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "app.py").write_text("retries = 3\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "Begin")
+    (folder / "app.py").write_text("retries = 30  # moraine\n")
+    # What a change brings along must not be imported.
+    (folder / "click.py").write_text("raise SystemExit('imported from the change')\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "Retry more")
+    return folder
+
+
+def seat(folder: Path, *votes: str, chair: str) -> None:
+    """Configure members who vote so, and a chairman who does."""
+    texts = [f"It is bounded. ::error::x @octocat\n\nVERDICT: {vote}" for vote in votes]
+    answers = {
+        name: {"answer": [{"contains": "retries = 30", "text": text}]}
+        for name, text in zip(("ada", "bob", "cyd"), texts, strict=True)
+    }
+    closing = {"synthesis": [{"text": f"So be it.\n\nVERDICT: {chair}"}]}
+    options = write_council(folder.parent, **answers, chair=closing)
+    members, chairman = options[1:-2:2], options[-1]
+    settings = f"members = {json.dumps(members)}\nchairman = {json.dumps(chairman)}\n"
+    (folder / "witan.toml").write_text(settings)
+
+
+def run_action(folder: Path, github: type[GitHub] | None, **inputs: str) -> SimpleNamespace:
+    """Run the last step of the action as GitHub would; return status, texts, summary, outputs."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    defaults = {name: each.get("default", "") for name, each in action["inputs"].items()}
+    values = {**defaults, "token": "hush-hush", **inputs}
+    step = action["runs"]["steps"][-1]
+    expression = re.compile(r"\$\{\{ inputs\.([a-z-]+) \}\}")
+    own = {k: expression.sub(lambda m: values[m[1]], v) for k, v in step["env"].items()}
+    assert "${{" not in step["run"]  # an input never becomes a part of the script
+    runner = folder.parent / "runner"
+    (runner / "witan").mkdir(parents=True, exist_ok=True)
+    if not (runner / "witan" / "bin").exists():
+        (runner / "witan" / "bin").symlink_to(SCRIPTS)
+    event = {"pull_request": {"number": 7, "base": {"sha": git(folder, "rev-parse", "HEAD~1")}}}
+    (runner / "event.json").write_text(json.dumps(event if github else {}))
+    files = {name: runner / f"{name}.txt" for name in ("summary", "output")}
+    for each in files.values():
+        each.write_text("")
+    job = {
+        "RUNNER_TEMP": str(runner),
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_EVENT_PATH": str(runner / "event.json"),
+        "GITHUB_REPOSITORY": "owner/project",
+        "GITHUB_API_URL": github.url if github else "",
+        "GITHUB_STEP_SUMMARY": str(files["summary"]),
+        "GITHUB_OUTPUT": str(files["output"]),
+    }
+    done = subprocess.run(  # noqa: S603 - the action's own step
+        ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=folder,
+        env={**os.environ, **job, **own},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    texts = {name: each.read_text() for name, each in files.items()}
+    assert "hush-hush" not in done.stdout + done.stderr + "".join(texts.values())
+    return SimpleNamespace(status=done.returncode, out=done.stdout, err=done.stderr, **texts)
+
+
+class TestAction:
+    """The step of the action, on a pull request."""
+
+    def test_a_verdict_is_one_comment_written_anew(self, change, github):
+        """With its probability, after whoever else wrote under the marker; then it changes."""
+        seat(change, "APPROVE", "APPROVE", "APPROVE", chair="APPROVE")
+        first = run_action(change, github)
+        seat(change, "REJECT", "REJECT", "REJECT", chair="REJECT")
+        second = run_action(change, github)
+        [comment] = github.comments[100:]
+
+        assert (first.status, second.status) == (0, 1), first.err + second.err
+        assert "3 of 3 members approve; a majority for approval again with probability 0.92" in (
+            first.summary
+        )
+        assert comment["body"].startswith("<!-- witan-gate: Witan -->\n### Witan: failed\n\n0 of 3")
+        assert "\n### Simulated ballots" in comment["body"]
+        assert {each.token for each in github.received} == {"Bearer hush-hush"}
+        assert second.output.startswith("decision=failed\nsession=")
+
+    @pytest.mark.slow  # each run is a process of its own
+    def test_a_divided_council_is_too_close_to_call(self, change, github):
+        """That fails the job with a status of its own, or only warns."""
+        seat(change, "APPROVE", "APPROVE", "REJECT", chair="APPROVE")
+        failed = run_action(change, github)
+        warned = run_action(change, github, **{"too-close": "warn"})
+        sure = run_action(change, github, level="0.6")
+
+        assert (failed.status, warned.status, sure.status) == (5, 0, 0)
+        assert "decision=too close to call" in warned.output
+        assert "probability 0.66, 0.8 is needed" in failed.summary
+
+    @pytest.mark.slow  # each run is a process of its own
+    def test_a_jury_grades_against_a_pass_mark(self, change, github):
+        """The texts of members do not matter then."""
+        jury = write_jury(change.parent)
+        (change / "witan.toml").write_text(f"members = {json.dumps(jury)}\n")
+        passed = run_action(change, github, **{"pass-mark": "6"})
+        failed = run_action(change, github, **{"pass-mark": "9.9"})
+
+        assert (passed.status, failed.status) == (0, 1), passed.err + failed.err
+        assert "passed: 9.0 (" in passed.summary
+
+    @pytest.mark.slow  # each run is a process of its own
+    def test_without_the_right_to_comment_the_summary_has_it(self, change, github):
+        """As for a fork; a job without a pull request says so."""
+        seat(change, "APPROVE", "APPROVE", "APPROVE", chair="APPROVE")
+        github.refuses = True
+        forked = run_action(change, github)
+        without_base = run_action(change, None)
+
+        assert forked.status == 0
+        assert "::warning::no comment, the summary has the report: GitHub answered 403" in (
+            forked.out
+        )
+        assert "### Witan: passed" in forked.summary
+        assert without_base.status == 2
+        assert "--base REF" in without_base.err
+
+    @pytest.mark.slow  # each run is a process of its own
+    def test_no_input_is_a_command(self, change, github):
+        """Neither to the shell, nor to git, nor to the runner."""
+        seat(change, "APPROVE", "APPROVE", "APPROVE", chair="APPROVE")
+        marker = change.parent / "ran"
+        done = run_action(
+            change,
+            github,
+            question=f'"; touch {marker}; $(touch {marker}) `touch {marker}`',
+            paths=f"app.py\n--output={marker}\n",
+        )
+        stop, rest = done.out.split("\n", 1)
+        word = stop.removeprefix("::stop-commands::")
+
+        assert done.status == 0, done.err
+        assert not marker.exists()
+        assert "::error::x" in rest.partition(f"::{word}::")[0]
+        assert "::error::x" not in rest.partition(f"::{word}::")[2]
+
+    @pytest.mark.slow  # each run is a process of its own
+    def test_what_cannot_be_judged_is_misuse(self, change, github):
+        """Too large a change, an unknown base, an unknown profile; an empty one passes."""
+        seat(change, "APPROVE", "APPROVE", "APPROVE", chair="APPROVE")
+        large = run_action(change, github, **{"most-bytes": "10"})
+        profile = run_action(change, github, profile="none")
+        name = run_action(change, github, name="a -->")
+        empty = run_action(change, github, paths="absent.py")
+
+        assert [each.status for each in (large, profile, name, empty)] == [2, 2, 2, 0]
+        assert "more than 10; name paths that matter, or raise --most-bytes" in large.err
+        assert "unknown profile 'none'" in profile.err
+        assert "Traceback" not in large.err + profile.err + name.err
+        assert "nothing changed" in empty.out
+
+
+def test_the_tutorial_shows_what_happens(tmp_path):
+    """Its files, commands and output."""
+    written = blocks(ROOT / "docs" / "tutorials" / "gate-a-pull-request.md")
+    for block in written:
+        if block.title is not None:
+            file = tmp_path / block.title
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text)
+    [commands] = [block.text for block in written if block.language == "sh"]
+    [shown] = [block.text for block in written if block.language == "text"]
+    done = subprocess.run(  # noqa: S603 - the page's own commands
+        ["/bin/bash", "-c", commands],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{SCRIPTS}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert same(shown, done.stdout), done.stdout + done.stderr
+
+
+@pytest.mark.slow  # pre-commit clones this repository
+@pytest.mark.skipif(find_spec("pre_commit") is None, reason="pre-commit is not installed")
+def test_pre_commit_runs_the_hook(change, tmp_path):
+    """By the real package, from a clone; the installation alone is that of the tests."""
+    seat(change, "REJECT", "REJECT", "REJECT", chair="REJECT")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--no-hardlinks", str(ROOT), str(clone))
+    for name in (".pre-commit-hooks.yaml",):
+        (clone / name).write_text((ROOT / name).read_text())
+    git(clone, "add", ".")
+    git(clone, "commit", "-q", "--allow-empty", "-m", "As it is here")
+    hook = {"id": "witan-gate", "language": "system", "entry": f"{SCRIPTS}/witan-gate --staged"}
+    repos = [{"repo": str(clone), "rev": git(clone, "rev-parse", "HEAD"), "hooks": [hook]}]
+    (change / ".pre-commit-config.yaml").write_text(json.dumps({"repos": repos}))
+    (change / "app.py").write_text("retries = 30\n")
+    git(change, "add", ".")
+    done = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "run"],
+        cwd=change,
+        env={**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+    assert done.returncode == 1, done.stderr
+    assert "verdict of a council" in done.stdout
+    assert "- exit code: 1" in done.stdout
+    assert "0 of 3 members approve; a majority for rejection" in done.stdout

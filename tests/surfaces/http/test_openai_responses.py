@@ -432,6 +432,20 @@ class TestStored:
         assert done.status == last.response.status == "cancelled"
         assert last.type == "response.failed"
 
+    def test_a_judgment_has_no_text(self, server, council):
+        """It is a session like any other, and says why."""
+        done = council.post(
+            f"{server.url}/api/judge?wait=20",
+            cast_to=object,
+            body={"texts": {"x": "So.", "y": "Not so."}},
+        )
+        judged = strict(council.responses.retrieve(f"resp_{done['session']}"))
+
+        assert judged.status == "failed"
+        assert "judged texts, and has no final answer" in judged.error.message
+        with pytest.raises(openai.APIStatusError, match="no final answer to go on from"):
+            ask(council, previous_response_id=judged.id)
+
     def test_a_stream_is_not_retrieved(self, council):
         """A response that is over comes whole."""
         with pytest.raises(openai.BadRequestError, match="stream"):

@@ -223,6 +223,9 @@ def refusal(session: Session, failure: Exception | None = None) -> Refusal | Non
         return Refusal(503, words, "session_interrupted")
     if session.text is not None:
         return None
+    if session.opening.judging is not None:
+        words = f"the session {session.id} judged texts, and has no final answer"
+        return Refusal(502, words, "no_text")
     words = f"the session {session.id} came to no text: {'; '.join(session.missing)}"
     if session.over_budget:
         return Refusal(402, words, "over_budget")

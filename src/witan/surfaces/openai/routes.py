@@ -230,7 +230,7 @@ async def response(
     request: Request,
     response_id: ResponseName,
     service: ServiceOf,
-    stream: Annotated[Literal[False], Query(description="A response is retrieved whole.")] = False,  # noqa: ARG001 - refused where it is true
+    stream: Annotated[Literal["false"], Query(description="It comes whole.")] = "false",  # noqa: ARG001 - refused where it is true
 ) -> Response:
     """Show a session as a response; its name is that of the response without ``resp_``."""
     return reply(await _load_response(request, service, response_id))

@@ -117,7 +117,9 @@ def reference_page() -> str:
 Row = tuple[str, ...]
 
 TOOL_OF = {
-    each.name: name for name, tool in TOOLS.items() for each in (tool.operation, *tool.others)
+    each.name: name
+    for name, tool in TOOLS.items()
+    for each in (tool.operation, *tool.other_operations)
 }
 
 

@@ -109,7 +109,9 @@ def test_every_tool_does_an_operation():
     """And all but those with a reason have one; resources beside lists and reports are named."""
     templates = {each.uri_template for each in resources.TEMPLATES}
 
-    done = [each.name for tool in TOOLS.values() for each in (tool.operation, *tool.others)]
+    done = [
+        each.name for tool in TOOLS.values() for each in (tool.operation, *tool.other_operations)
+    ]
 
     assert sorted(done) == sorted(name for name, row in CATALOGUE.items() if row.tool)
     for name, row in CATALOGUE.items():

@@ -31,7 +31,7 @@ def report(name="ada"):
         [
             (Column("model", "left", fit="middle", heads=True), [name, "bob", "cyd"]),
             (Column("score", meaning=f"mean, without {name}"), ["1.00", Cell("-0.50", "-1 to 0"),
-                                                                Cell("0.10", marked=True)]),
+                                                                Cell("0.10", has_mark=True)]),
             (Column("votes", keep=10), ["3", "3", "2"]),
         ],
         breaks={1},

@@ -105,7 +105,7 @@ class TestNewSessions:
     def test_the_page_has_its_own_labels_until_the_reveal(self, saved):
         """Before the reveal the page says its own labels of the same answers, then their names."""
         session = session_from_json(saved.read_text(encoding="utf-8"))
-        labels = SeatNames.of(session, veiled=True).labels
+        labels = SeatNames.of(session, hides_names=True).labels
 
         veiled = parsed(render_session(session)).text
         revealed = parsed(render_session(session, show_names=True)).text

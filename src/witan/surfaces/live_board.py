@@ -206,17 +206,17 @@ class Board:
         The ballots so far, counted; how many there were.
     news
         What changed the course of the session, newest last.
-    answering
+    n_answering
         How many seats are asked for an answer.
     jurors
         How many seats only review; none: the others review each other.
-    scripted
+    scripted_seats
         The seats and chairmen that play a script.
     provisional
         The latest event is not in the history yet.
     line
         The latest event in a line, the simulated marked; empty: it has none.
-    review_round, voted, electorate
+    review_round, n_voted, electorate
         The latest round of reviews, its ballots, and how many are asked for.
     """
 
@@ -228,13 +228,13 @@ class Board:
     outcome: Outcome | None = None
     n_counted: int = 0
     news: tuple[str, ...] = ()
-    answering: int = 0
+    n_answering: int = 0
     jurors: int = 0
-    scripted: tuple[str, ...] = ()
+    scripted_seats: tuple[str, ...] = ()
     provisional: bool = False
     line: str = ""
     review_round: int = 0
-    voted: int = 0
+    n_voted: int = 0
     electorate: int = 0
 
     def apply_event(self, event: e.Event) -> "Board":
@@ -244,7 +244,7 @@ class Board:
         provisional = board.provisional if delta else event.provisional
         if words:
             unsaved = f" ({UNSAVED})" if event.provisional else ""
-            words = f"{'simulated · ' if board.scripted else ''}{clean(words)}{unsaved}"
+            words = f"{'simulated · ' if board.scripted_seats else ''}{clean(words)}{unsaved}"
         if (board.line, board.provisional) == (words, provisional):
             return board
         return replace(board, line=words, provisional=provisional)
@@ -259,16 +259,16 @@ class Board:
         """The stage in a few words, with how far it came."""
         return {
             "opening": "seating the council",
-            "answers": f"answers: {self.count_seats(('answered', 'failed'))} of {self.answering}",
-            "reviews": f"reviews: {self.count_seats(('voted', 'abstained'))} of {self.judging}",
+            "answers": f"answers: {self.count_seats(('answered', 'failed'))} of {self.n_answering}",
+            "reviews": f"reviews: {self.count_seats(('voted', 'abstained'))} of {self.n_reviewing}",
             "synthesis": "the final answer is being written",
             "closed": self.ending,
         }[self.phase]
 
     @property
-    def judging(self) -> int:
+    def n_reviewing(self) -> int:
         """Number of seats that review; those without an answer do not."""
-        return self.jurors or self.answering - self.count_seats(("failed",))
+        return self.jurors or self.n_answering - self.count_seats(("failed",))
 
     def count_seats(self, states: Sequence[State]) -> int:
         """Count the seats in one of these states."""
@@ -291,7 +291,7 @@ class Board:
         """Return the board once this chairman writes; None: nobody does."""
         if chairman is None:
             return replace(self, writer=None)
-        line = LiveLine(chairman, simulated=chairman in self.scripted)
+        line = LiveLine(chairman, simulated=chairman in self.scripted_seats)
         return replace(self, writer=line.start("writing", at))
 
     def settle(self) -> "Board":
@@ -367,9 +367,9 @@ def _(event: e.SessionOpened, board: Board) -> Step:
         phase="answers" if event.members else "reviews",
         began=event.at,
         seats=tuple(LiveLine(seat.name, simulated=seat.simulated) for seat in called),
-        answering=len(event.members),
+        n_answering=len(event.members),
         jurors=len(event.jury),
-        scripted=tuple(dict.fromkeys(seat.name for seat in everyone if seat.simulated)),
+        scripted_seats=tuple(dict.fromkeys(seat.name for seat in everyone if seat.simulated)),
         electorate=len(event.reviewers),
     )
     names = list_text([seat.name for seat in event.seats], most=MANY_SEATS)
@@ -420,7 +420,7 @@ def _(event: e.ReviewStarted, board: Board) -> Step:
     after = board.seat(event.seat, lambda line: line.start("reviewing", event.at))
     if event.round <= board.review_round:
         return replace(after, phase="reviews"), ""
-    after = replace(after, phase="reviews", review_round=event.round, voted=0)
+    after = replace(after, phase="reviews", review_round=event.round, n_voted=0)
     return after, f"the answers are reviewed blind{_round_text(event.round)}"
 
 
@@ -434,8 +434,8 @@ def _(event: e.BallotRepaired, board: Board) -> Step:
 def _(event: e.BallotCast, board: Board) -> Step:
     note = "; ".join([*([reversal_text(event)] if event.flipped else []), *event.notes])
     after = board.seat(event.seat, lambda line: line.stop("voted", event.spent, note))
-    after = replace(after, voted=board.voted + 1)
-    return after, f"{event.seat} has voted: {after.voted} of {board.electorate}"
+    after = replace(after, n_voted=board.n_voted + 1)
+    return after, f"{event.seat} has voted: {after.n_voted} of {board.electorate}"
 
 
 @_take.register

@@ -388,7 +388,7 @@ class TestConcord:
             story.casts(f"{seat}: {' > '.join(order.replace(seat, ''))}")
         session = Session.of(story.closed())
         assert session.outcome is not None
-        found = agreement(session.outcome, SeatNames.of(session, veiled=False))
+        found = agreement(session.outcome, SeatNames.of(session, hides_names=False))
 
         open_pairs = {frozenset(pair) for pair in session.outcome.unresolved}
         tiers = {line.candidate: line.tier for line in session.outcome.standings}

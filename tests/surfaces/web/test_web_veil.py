@@ -53,7 +53,7 @@ def told(seats: tuple[str, ...], seed: int) -> list[e.Event]:
 
 
 def labels_of(events: list[e.Event]) -> dict[str, str]:
-    return dict(SeatNames.of(Session.of(events), veiled=True).labels)
+    return dict(SeatNames.of(Session.of(events), hides_names=True).labels)
 
 
 @pytest.fixture(scope="module")

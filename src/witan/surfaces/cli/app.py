@@ -117,7 +117,7 @@ def _stopped_by_reader() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise click.exceptions.Exit(_pipe_closed()) from None
+        raise click.exceptions.Exit(_close_output()) from None
 
 
 @click.group(
@@ -157,7 +157,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        return _pipe_closed()
+        return _close_output()
     except OSError as error:
         return _cannot_write(error)
     return status
@@ -238,11 +238,11 @@ def _cannot_write(error: OSError) -> int:
     what = "standard output cannot be written" if is_stream else "the system refused"
     where = f" {error.filename}" if error.filename else ""
     echo(clean(f"witan: {what}{where}: {error.strerror or error}"), err=True)
-    _pipe_closed()
+    _close_output()
     return Status.UNWRITTEN if is_stream else Status.MISUSED
 
 
-def _pipe_closed() -> int:
+def _close_output() -> int:
     """Let what is still buffered go nowhere, so that leaving makes no noise."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

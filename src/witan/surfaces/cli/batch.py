@@ -55,7 +55,7 @@ SECONDS_BETWEEN = 30.0
 """Between two lines on the progress, where there is no terminal."""
 
 
-def _without(declaration: type[Parameters], names: tuple[str, ...]) -> tuple[str, ...]:
+def _other_names(declaration: type[Parameters], names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(each.name for each in parameters_of(declaration) if each.name not in names)
 
 
@@ -107,7 +107,7 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         metavar="COLUMN",
         help="Take a text to be judged from this column, and its name from the heading.",
     ),
-    parameter_options(JudgeRequest, exclude=_without(JudgeRequest, OF_TEXTS)),
+    parameter_options(JudgeRequest, exclude=_other_names(JudgeRequest, OF_TEXTS)),
 )
 @section(
     "Time and money",

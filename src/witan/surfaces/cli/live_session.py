@@ -182,7 +182,7 @@ class LiveSession:
             return
         try:
             if self.output.events:
-                echo(event_to_json(event, is_simulated=self._simulated(event)))
+                echo(event_to_json(event, is_simulated=self._has_script(event)))
             else:
                 self.voice.take(event)
         except OSError as error:
@@ -193,7 +193,7 @@ class LiveSession:
             self.board = self.board.apply_event(event)
             self.panel.show(self.board)
 
-    def _simulated(self, event: e.Event) -> bool:
+    def _has_script(self, event: e.Event) -> bool:
         """Check that any seat of this session plays a script."""
         if isinstance(event, e.SessionOpened):
             self._scripted = event.is_simulated
@@ -260,11 +260,11 @@ class LiveSession:
         finally:
             # What was paid for is shown even where it cannot be saved.
             self._print(session)
-            self._say_where(session)
+            self._report_record(session)
         status = session_status(session, require_winner=self.output.require_winner)
         return status or (Status.NOT_KEPT if self.recorder.problem else Status.ANSWERED)
 
-    def _say_where(self, session: Session) -> None:
+    def _report_record(self, session: Session) -> None:
         """Say what became of the record in the history."""
         if self.recorder.problem is not None:
             echo(self._unkept_text(self.recorder.problem), err=True)

@@ -134,7 +134,7 @@ class Panel:
         parts = ["witan", board.stage_text, self._since(board.began or self._began)]
         if board.unsaved_remark and not self._settled:
             parts.append(board.unsaved_remark)
-        return " · ".join(["simulated", *parts] if board.scripted else parts)
+        return " · ".join(["simulated", *parts] if board.scripted_seats else parts)
 
     def _seats(
         self, seats: "Sequence[LiveLine]", writer: "LiveLine | None", options: ConsoleOptions

@@ -283,7 +283,7 @@ class Door:
                 await send(message)
 
         # What listens writes the path of its own scope down, which is to stay as it was sent.
-        within = {**scope, "path": matched_path(scope), "method": _like(scope["method"])}
+        within = {**scope, "path": matched_path(scope), "method": _routed_method(scope["method"])}
         instead: Response | None = None
         fields = {"request": scope["request"], "path": scope["path"]}
         try:
@@ -420,7 +420,7 @@ def _wants_sign_in(scope: Scope, headers: Headers) -> bool:
     return page and scope["method"] in SAFE
 
 
-def _like(method: str) -> str:
+def _routed_method(method: str) -> str:
     return "GET" if method == "HEAD" else method
 
 

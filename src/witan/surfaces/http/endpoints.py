@@ -68,7 +68,7 @@ def reply(value: object, headers: Mapping[str, str] | None = None) -> Response:
     return Response(to_json(value), headers=headers, media_type="application/json")
 
 
-async def while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
+async def run_while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
     """Do some work for a client; cancel it when the client disconnects.
 
     The body of the request has to be read before.
@@ -108,7 +108,7 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
         request: Request, service: ServiceOf, client: ClientOf, **values: Any
     ) -> Response:
         parameters = _parameters(operation, values)
-        return await while_connected(
+        return await run_while_connected(
             request, lambda: dispatch(operation, service, client, parameters, reply)
         )
 
@@ -190,7 +190,7 @@ def _file_route(operation: Operation[Any, Any], file: Declared) -> type[APIRoute
         content: Any = file.content
         parameters = read_texts(declared, query, {file.name: content(await request.body())})
         service, client = request.app.state.service, request.scope["witan.client"]
-        return await while_connected(
+        return await run_while_connected(
             request, lambda: dispatch(operation, service, client, parameters, reply)
         )
 

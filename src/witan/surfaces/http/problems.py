@@ -195,7 +195,7 @@ async def respond_to_refused(request: Request, error: Exception) -> Response:
     """Respond to an unknown path or method."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
     headers = _refusal_headers(request, error)
-    detail = _where_to_look(request, error.status_code, error.detail, headers or {})
+    detail = _word_route_error(request, error.status_code, error.detail, headers or {})
     if speaks_openai(request.url.path):
         return openai_problem(error.status_code, detail, headers)
     if wants_page(request.scope):
@@ -204,7 +204,9 @@ async def respond_to_refused(request: Request, error: Exception) -> Response:
     return problem(error.status_code, detail, headers)
 
 
-def _where_to_look(request: Request, status: int, detail: str, headers: Mapping[str, str]) -> str:
+def _word_route_error(
+    request: Request, status: int, detail: str, headers: Mapping[str, str]
+) -> str:
     """Word an unknown path or method, and where to look."""
     path, look = shown_path(request.scope["path"]), "GET /openapi.json lists every operation"
     if status == 404:

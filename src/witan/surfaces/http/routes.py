@@ -176,7 +176,7 @@ async def follow(
     return stream_response(request, frames(running_session, start, heartbeat, ending=_ending))
 
 
-async def _respond_started(running_session: RunningSession, wait: float) -> Response:
+async def _respond_to_start(running_session: RunningSession, wait: float) -> Response:
     """Reply with the record if the session ends soon, else its links."""
     with anyio.move_on_after(wait):
         return _record(await running_session.wait_for_session(), running_session)
@@ -278,6 +278,6 @@ async def metrics(request: Request, service: ServiceOf) -> Response:
 
 for operation in map(find_operation, CATALOGUE):
     if operation.kind == "session":
-        add_session_route(router, operation, _respond_started, STARTED)
+        add_session_route(router, operation, _respond_to_start, STARTED)
     else:
         add_value_route(router, operation)

@@ -173,7 +173,7 @@ def _result(reply: ToolReply) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=reply.text)],
         structured_content=json.loads(to_json(reply.result)),
-        is_error=reply.failed,
+        is_error=reply.is_failure,
     )
 
 

@@ -292,13 +292,13 @@ class ToolReply:
 
     Parameters
     ----------
-    failed
+    is_failure
         The call did not achieve what it was made for.
     """
 
     text: str
     result: object
-    failed: bool = False
+    is_failure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ class Tool:
         Its arguments, a dataclass.
     returns
         The types of its results.
-    others
+    other_operations
         Operations that an argument makes it do instead.
     """
 
@@ -319,7 +319,7 @@ class Tool:
     arguments: type[Parameters]
     work: Callable[[ToolCall, Any], Awaitable[ToolReply]]
     returns: tuple[Any, ...]
-    others: tuple[Operation[Any, Any], ...] = ()
+    other_operations: tuple[Operation[Any, Any], ...] = ()
 
     async def run(self, call: ToolCall, values: Mapping[str, Any]) -> ToolReply:
         """Run the operation with arguments as a client sent them.

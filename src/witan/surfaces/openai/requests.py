@@ -95,7 +95,7 @@ Content = Annotated[
 ]
 
 
-def _only(value: Any) -> WithJsonSchema:
+def _accept_only(value: Any) -> WithJsonSchema:
     """Describe what is accepted, where a validator words the refusal."""
     return WithJsonSchema(TypeAdapter(value).json_schema())
 
@@ -220,15 +220,15 @@ class FusionPlugin(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
-    id: Annotated[Any, _only(Literal["fusion"])]
+    id: Annotated[Any, _accept_only(Literal["fusion"])]
     enabled: bool = True
     analysis_models: Annotated[
         list[Name] | None, Field(min_length=1, max_length=8, description="The members.")
     ] = None
     model: Annotated[Name | None, Field(description="The chairman.")] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
-    preset: Annotated[Any, _only(None)] = None
-    tools: Annotated[Any, _only(Annotated[list[str], Field(max_length=0)] | None)] = None
+    preset: Annotated[Any, _accept_only(None)] = None
+    tools: Annotated[Any, _accept_only(Annotated[list[str], Field(max_length=0)] | None)] = None
 
     @field_validator("id")
     @classmethod
@@ -377,7 +377,7 @@ class ChatBody(CouncilCallBody):
     max_tokens: Annotated[
         int | None, Field(ge=1, description="The most tokens of every reply, reviews included.")
     ] = None
-    n: Annotated[Any, _only(Literal[1] | None)] = None
+    n: Annotated[Any, _accept_only(Literal[1] | None)] = None
     stop: Annotated[
         Stops | None,
         Field(description="End the final answer before any of these; JSON is not cut."),
@@ -387,8 +387,8 @@ class ChatBody(CouncilCallBody):
     response_format: Annotated[
         ResponseFormat | None, Field(description="Have the chairman write JSON, and check it.")
     ] = None
-    modalities: Annotated[Any, _only(list[Literal["text"]] | None)] = None
-    logprobs: Annotated[Any, _only(Literal[False] | None)] = None
+    modalities: Annotated[Any, _accept_only(list[Literal["text"]] | None)] = None
+    logprobs: Annotated[Any, _accept_only(Literal[False] | None)] = None
 
     @field_validator("n")
     @classmethod

@@ -339,7 +339,7 @@ def audit_chart(report: AuditReport) -> Chart:
         If no measure of them has a value.
     """
     known: Sequence[Word] = REVIEWER_WORDS
-    finding = _what_stands_out(report)
+    finding = _list_outliers(report)
     lines: Measures = [(line.reviewer, line) for line in report.overview]
     if (on := report.criterion) is not None:
         known = GRADING_WORDS
@@ -366,7 +366,7 @@ def audit_chart(report: AuditReport) -> Chart:
     )
 
 
-def _what_stands_out(report: AuditReport) -> str:
+def _list_outliers(report: AuditReport) -> str:
     lines = report.overview
     names = [line.reviewer for line in lines if line.reviewer in report.concerns]
     if not names:
@@ -494,7 +494,7 @@ def _comparison(
     legend = ["7/20: not enough data, 7 of the 20 needed."] * any(
         "/" in cell.short and cell.text is None for cell in cells
     )
-    if any(cell.marked for cell in cells):
+    if any(cell.has_mark for cell in cells):
         legend.append(f"! stands out at {report.level * 100:g}%.")
     if legend:
         yield Sentence(" ".join(legend), quiet=True)
@@ -560,7 +560,7 @@ def _measure_list(
                 Column("measure", "left", heads=True),
                 [word.name if every else word.title for word in words],
             ),
-            (Column("value"), [Cell(cell.text, marked=cell.marked) for cell in cells]),
+            (Column("value"), [Cell(cell.text, has_mark=cell.has_mark) for cell in cells]),
             (Column("interval", "left", keep=80), [cell.interval or UNKNOWN for cell in cells]),
             (
                 Column("rests on", "left", keep=70),

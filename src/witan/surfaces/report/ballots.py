@@ -79,7 +79,7 @@ def _state(session: Session, ballot: Ballot, *, is_pending: bool) -> ReviewState
 
 
 def _recount_link(session: Session, reviewer: str, names: SeatNames) -> Link:
-    reveal = {} if names.veiled else {"reveal": "1"}
+    reveal = {} if names.hides_names else {"reveal": "1"}
     return Link("show", {"session": session.id, **reveal, "without": names.value(reviewer)})
 
 

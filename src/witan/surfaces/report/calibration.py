@@ -62,7 +62,7 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
     facets = tuple(
         Facet(
             f"{panel.reviewers} reviewers",
-            tuple((tenth.probability, _dot(tenth), _spoken(tenth)) for tenth in each),
+            tuple((tenth.probability, _dot(tenth), _alt_text(tenth)) for tenth in each),
             tuple((tenth.probability, tenth.expectation) for tenth in each),
         )
         for panel, each in shown
@@ -103,7 +103,7 @@ def _dot(tenth: Tenth) -> Dot:
     return Dot(tenth.share.value or 0.0, tenth.share.interval, mark)
 
 
-def _spoken(tenth: Tenth) -> str:
+def _alt_text(tenth: Tenth) -> str:
     return (
         f"stated {_percent(tenth.probability)}: expected {_percent(tenth.expectation)}, found "
         f"{_percent(tenth.share.value)}, interval {ends(tenth.share.interval, 2)}"
@@ -201,7 +201,7 @@ def _share_cell(tenth: Tenth) -> Cell:
     share = tenth.share
     if share.value is None:
         return Cell(None, basis=share.why or "", short="few sessions")
-    return Cell(_percent(share.value), interval=_bracket(share), marked=tenth.deviates)
+    return Cell(_percent(share.value), interval=_bracket(share), has_mark=tenth.deviates)
 
 
 def _scores(check: CalibrationCheck) -> Iterator[Block]:

@@ -47,7 +47,7 @@ class Axis:
 
     Parameters
     ----------
-    turned
+    is_reversed
         Lower is better.
     line
         The value at which a line is drawn; None: there is none.
@@ -56,7 +56,7 @@ class Axis:
     title: str
     low: float
     high: float
-    turned: bool = False
+    is_reversed: bool = False
     line: float | None = None
 
     @classmethod
@@ -65,7 +65,7 @@ class Axis:
         title: str,
         numbers: Iterable[tuple[float | None, Interval | None]],
         *,
-        turned: bool = False,
+        is_reversed: bool = False,
         line: float | None = None,
     ) -> "Axis":
         """Return the axis that holds all of these that are finite, their intervals and its line."""
@@ -78,12 +78,12 @@ class Axis:
         if high - low <= 1e-9 * max(abs(low), abs(high), 1.0):
             low, high = low - 0.5, high + 0.5
         margin = MARGIN * (high - low)
-        return cls(title, low - margin, high + margin, turned, line)
+        return cls(title, low - margin, high + margin, is_reversed, line)
 
     def share(self, value: float) -> float:
         """Place a value between 0, the worse end, and 1."""
         share = (value - self.low) / (self.high - self.low)
-        return 1 - share if self.turned else share
+        return 1 - share if self.is_reversed else share
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
         """List about `most` round values within the axis, and print them."""
@@ -116,7 +116,7 @@ class DotLine:
 
     Parameters
     ----------
-    spoken
+    alt_text
         The line in words, its interval included.
     remark
         A few words below the name.
@@ -125,7 +125,7 @@ class DotLine:
     """
 
     name: str
-    spoken: str
+    alt_text: str
     dots: tuple[Dot | None, ...]
     rank: str = ""
     cells: tuple[str, ...] = ()
@@ -135,11 +135,11 @@ class DotLine:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Lines that belong together; a box holds them if `boxed`."""
+    """Lines that belong together; a box holds them if `has_box`."""
 
     lines: tuple[DotLine, ...]
     label: str = ""
-    boxed: bool = True
+    has_box: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Square:
     """
 
     text: str
-    spoken: str
+    alt_text: str
     share: float | None
     note: str = ""
 
@@ -183,7 +183,7 @@ class Point:
     """A named dot of a scatter, `x` on the axis across."""
 
     name: str
-    spoken: str
+    alt_text: str
     x: float
     dot: Dot
 
@@ -202,7 +202,7 @@ class Series:
     """One line over time: a dot for each part of the time, None where it has none."""
 
     name: str
-    spoken: str
+    alt_text: str
     dots: tuple[Dot | None, ...]
     last: str
 

@@ -53,10 +53,10 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A text of several lines that a model or a person wrote; `aside`: beside what counts."""
+    """A text of several lines that a model or a person wrote; `is_aside`: beside what counts."""
 
     text: str
-    aside: bool = False
+    is_aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Cell:
         Its interval as printed, where the table has no column for it.
     basis, short
         What the value rests on, or why it is unknown, in full and in short.
-    marked
+    has_mark
         The value stands out.
     state
         Its mark on a page: a seat is ``idle``, ``busy``, ``done``, or ``bad``.
@@ -150,7 +150,7 @@ class Cell:
     interval: str = ""
     basis: str = ""
     short: str = ""
-    marked: bool = False
+    has_mark: bool = False
     link: Link | None = None
     state: str = ""
 
@@ -301,7 +301,7 @@ class FinalAnswer:
         In the mode ``verdict``: approval or rejection.
     citations
         Label, anchor, and author of each answer that it may cite; no author: names are hidden.
-    unresolved
+    unresolved_labels
         Labels in it that stand for no answer.
     """
 
@@ -309,12 +309,12 @@ class FinalAnswer:
     author: str
     decision: str = ""
     citations: tuple[tuple[str, str, str], ...] = ()
-    unresolved: tuple[str, ...] = ()
+    unresolved_labels: tuple[str, ...] = ()
 
     @property
     def legend(self) -> str:
         """The author behind each label; empty if the text has no label."""
-        strange = [f"[{label}] no answer" for label in self.unresolved]
+        strange = [f"[{label}] no answer" for label in self.unresolved_labels]
         labels = {label for label, _, _ in self.citations}
         if labels.isdisjoint(re.findall(r"\w+", self.text)):
             return ", ".join(strange)
@@ -356,7 +356,7 @@ class BallotCell:
     shade: int = 0
 
     @property
-    def spoken(self) -> str:
+    def alt_text(self) -> str:
         """The cell in words, for whoever hears the page."""
         if self.own:
             return "its own answer"
@@ -463,7 +463,7 @@ class BallotMatrix:
             yield Sentence(f"{review.reviewer}: {self._line(review)}")
             aside = [*quote_notes(review.notes), *review.keys, *review.remarks]
             if aside:
-                yield Quote("\n".join(aside), aside=True)
+                yield Quote("\n".join(aside), is_aside=True)
 
     def _line(self, review: ReviewRow) -> str:
         cells = zip(self.candidates, review.cells, strict=True)

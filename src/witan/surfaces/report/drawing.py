@@ -171,7 +171,7 @@ def _draw_rows(rows: DotPlot) -> _Body:
             height = DENSE_ROW_HEIGHT if dense else ROW_HEIGHT
             front += _draw_line(line, rows.axes, columns, top + height / 2)
             top += height + 13 * bool(line.remark)
-        if band.boxed:
+        if band.has_box:
             ground.append(_rect((0.5, began), (columns.width - 1, top - began), "box", 6))
         top += 5
     bottom = top - 5
@@ -186,7 +186,7 @@ def _draw_rows(rows: DotPlot) -> _Body:
 def _draw_line(line: DotLine, axes: Sequence[Axis], columns: _Columns, y: float) -> Iterator[str]:
     name = _text(columns.name, y, line.name, room=columns.room)
     yield f'<a href="{_safe(line.link)}">{name}</a>' if line.link else name
-    yield f'<g role="img"><title>{_safe(line.spoken)}</title>'
+    yield f'<g role="img"><title>{_safe(line.alt_text)}</title>'
     if line.rank:
         yield _text(columns.name - GAP, y, line.rank, anchor="end")
     if line.remark:
@@ -264,7 +264,7 @@ def _square(square: Any, x: float, y: float, size: tuple[float, float]) -> Itera
     if square is None:
         yield rect
         return
-    yield f'<g role="img"><title>{_safe(square.spoken)}</title>{rect}'
+    yield f'<g role="img"><title>{_safe(square.alt_text)}</title>{rect}'
     y += height / 2 - (6 if square.note else 1)
     yield _text(x + width / 2 - 0.75, y, square.text, anchor="middle", size=12)
     if square.note:
@@ -302,7 +302,7 @@ def _draw_scatter(scatter: Scatter) -> _Body:
     for point, y in zip(points, names, strict=True):
         parts.append(_rule(run(point.x), rise(point.dot.value), beyond - 4, y, "join"))
     for point, y in zip(points, names, strict=True):
-        parts.append(f'<g role="img"><title>{_safe(point.spoken)}</title>')
+        parts.append(f'<g role="img"><title>{_safe(point.alt_text)}</title>')
         parts += _dot(point.dot, rise, run(point.x), upright=True)
         parts.append(_text(beyond, y, point.name, room=NAME) + "</g>")
     parts.append(_text(left, tall + 56, scatter.across.title, "quiet", size=NOTE_SIZE))
@@ -347,7 +347,7 @@ def _draw_strips(strips: Strips) -> _Body:
             if dot is not None
         ]
         places = [(x, rise(dot.value)) for x, dot in marks]
-        parts.append(f'<g role="img"><title>{_safe(each.spoken)}</title>')
+        parts.append(f'<g role="img"><title>{_safe(each.alt_text)}</title>')
         parts.append(_text(0, top + 22, each.name, room=room))
         parts += [_rule(*one, *following, "join") for one, following in pairwise(places)]
         for x, dot in marks:

@@ -248,10 +248,10 @@ def _axis(board: Leaderboard, lines: Sequence[LeaderboardLine], arrow: str = "")
     title = f"Mean over sessions · {what}" if by_score else ORDERS[board.terms.order_by]
     better = f"{'lower' if turned else 'higher'} is better{arrow}"
     numbers = (_number(board, line) for line in lines)
-    return Axis.of_numbers(f"{title} · {better}", numbers, turned=turned)
+    return Axis.of_numbers(f"{title} · {better}", numbers, is_reversed=turned)
 
 
-def _about(board: Leaderboard) -> tuple[str, ...]:
+def _describe_basis(board: Leaderboard) -> tuple[str, ...]:
     """Say what any chart of a leaderboard depends on."""
     whose = "ballots of models" if board.terms.kind == "model" else "ballots of people"
     return (f"rule {board.terms.rule}", whose, str(board.terms.window))
@@ -277,7 +277,7 @@ def leaderboard_chart(board: Leaderboard) -> Chart:
     axis = _axis(board, (*board.lines, *board.provisional), " →")
     rows = DotPlot((axis,), ("value", "may rank", "sessions"), tuple(_bands(board)))
     marks = _marks(board, boxes=True)
-    return Chart(rows, "Standings", marks, board.interpretation, _about(board))
+    return Chart(rows, "Standings", marks, board.interpretation, _describe_basis(board))
 
 
 def _bands(board: Leaderboard) -> Iterator[Band]:
@@ -293,7 +293,7 @@ def _bands(board: Leaderboard) -> Iterator[Band]:
                 band, label = [], []
     if board.provisional:
         apart = tuple(_row(board, line) for line in board.provisional)
-        yield Band(apart, "without a rank", boxed=False)
+        yield Band(apart, "without a rank", has_box=False)
 
 
 def _row(board: Leaderboard, line: LeaderboardLine) -> DotLine:
@@ -334,7 +334,7 @@ def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
         "How sure it is, by the ratings, that the model of the row is stronger than that of the "
         "column.",
         board.interpretation,
-        _about(board),
+        _describe_basis(board),
     )
 
 
@@ -391,7 +391,7 @@ def cost_chart(board: Leaderboard) -> Chart:
         "Cost against quality",
         _marks(board) + left_out,
         board.interpretation,
-        _about(board),
+        _describe_basis(board),
         table_of(
             "Cost against quality",
             [
@@ -428,7 +428,7 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
     lines = {model: [_scored_line(part, model) for _, part in parts] for model in models}
     scored = [line for each in lines.values() for line in each if line is not None]
     turned = RULES[board.terms.rule].lower_is_better
-    axis = Axis.of_numbers("", ((line.score, line.interval) for line in scored), turned=turned)
+    axis = Axis.of_numbers("", ((line.score, line.interval) for line in scored), is_reversed=turned)
     more = f" Not drawn: {count_noun(len(models) - FIRST, 'more model')}." * (len(models) > FIRST)
     series = tuple(_series(model, lines[model]) for model in models[:FIRST])
     columns = [

@@ -104,4 +104,4 @@ def _cell(cell: Cell) -> str:
     if cell.text is None:
         return to_markdown(cell.short or UNKNOWN)
     interval = f" ({cell.interval})" if cell.interval else ""
-    return to_markdown(f"{cell.text}{'!' * cell.marked}{interval}")
+    return to_markdown(f"{cell.text}{'!' * cell.has_mark}{interval}")

@@ -34,7 +34,7 @@ class CandidateNames:
     """
 
     places: Mapping[str, int]
-    veiled: bool = False
+    hides_names: bool = False
 
     def name(self, name: str) -> str:
         """Name a candidate or a reviewer."""
@@ -76,7 +76,7 @@ class SeatNames(CandidateNames):
     opening: "SessionOpened | None" = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, session: "Session", *, veiled: bool) -> "SeatNames":
+    def of(cls, session: "Session", *, hides_names: bool) -> "SeatNames":
         """Return the names of a session as far as it came."""
         opened = session.opening
         seats = [seat.name for seat in opened.seats]
@@ -88,10 +88,10 @@ class SeatNames(CandidateNames):
         for seat in opened.chairmen:
             if seat.name not in labels:
                 others.setdefault(seat.name, CHAIRMAN)
-        shown = sorted(seats, key=labels.__getitem__) if veiled else seats
+        shown = sorted(seats, key=labels.__getitem__) if hides_names else seats
         return cls(
             {name: at for at, name in enumerate(shown)},
-            veiled=veiled,
+            hides_names=hides_names,
             labels=labels,
             others=others,
             opening=opened,
@@ -99,13 +99,13 @@ class SeatNames(CandidateNames):
 
     def name(self, name: str) -> str:
         """Return a seat, or whoever holds none, in one word or two."""
-        if not self.veiled:
+        if not self.hides_names:
             return name
         return self.labels.get(name) or self.others.get(name, "another")
 
     def value(self, seat: str) -> str:
         """Value of a seat in forms and addresses; its label until the reveal."""
-        return f"#{self.name(seat)}" if self.veiled else seat
+        return f"#{self.name(seat)}" if self.hides_names else seat
 
     def order_outcome(self, outcome: Outcome) -> Outcome:
         """Order equal standings of an outcome as the page does.
@@ -113,7 +113,7 @@ class SeatNames(CandidateNames):
         While names are hidden the order of the seats, which an outcome keeps there, would tell
         whose label is whose.
         """
-        if not self.veiled:
+        if not self.hides_names:
             return outcome
         lines = outcome.standings
         ranked = groupby(range(len(lines)), key=lambda at: lines[at].rank)
@@ -141,11 +141,11 @@ class SeatNames(CandidateNames):
 
     def order(self, seats: Iterable[str]) -> tuple[str, ...]:
         """Seats of no order of their own: by their labels while names are hidden, else as given."""
-        return tuple(sorted(seats, key=self.name) if self.veiled else seats)
+        return tuple(sorted(seats, key=self.name) if self.hides_names else seats)
 
     def sort(self, texts: Sequence[_Text]) -> Sequence[_Text]:
         """Sort texts of seats while names are hidden; else they stay as given."""
-        return sorted(texts) if self.veiled else texts
+        return sorted(texts) if self.hides_names else texts
 
     def name_list(self, seats: Iterable[str], *, most: int = MANY_NAMES) -> str:
         """Seats as a list of words; while names are hidden, in the order of the labels."""
@@ -153,7 +153,7 @@ class SeatNames(CandidateNames):
 
     def sentence(self, sentence: str) -> str:
         """Write names in a sentence of ours, or lists of them."""
-        if not self.veiled:
+        if not self.hides_names:
             return sentence
         one = self._one()
         # Whoever knows who the chairman is would know whose label that is.
@@ -164,11 +164,11 @@ class SeatNames(CandidateNames):
 
     def quote(self, text: str) -> str:
         """Mask names of authors in a model's text until the reveal."""
-        return self._mask(text) if self.veiled else text
+        return self._mask(text) if self.hides_names else text
 
     def quote_notes(self, text: str) -> str:
         """Rewrite bracketed candidates of a reviewer's notes as labels."""
-        if not self.veiled:
+        if not self.hides_names:
             return text
         one = self._one()
         named = re.compile(rf"\[{one}(?: ?[,;&/] ?{one})*\]")
@@ -181,7 +181,7 @@ class SeatNames(CandidateNames):
 
         A name is known as one, or as none, by the words after it.
         """
-        if not self.veiled:
+        if not self.hides_names:
             return text
         words = text.rsplit(None, AWAITED)
         known = len(words[0]) if len(words) > AWAITED else 0
@@ -213,7 +213,7 @@ def find_seat(session: "Session", value: str) -> str:
     everyone = _everyone(session.opening)
     if value in everyone:
         return value
-    naming = SeatNames.of(session, veiled=True)
+    naming = SeatNames.of(session, hides_names=True)
     return {naming.value(seat): seat for seat in everyone}.get(value, value)
 
 

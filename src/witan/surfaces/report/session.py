@@ -61,7 +61,7 @@ def session_report(
     """
     beside = None if isinstance(result, Session) else result
     session = result if isinstance(result, Session) else result.session
-    names = names or SeatNames.of(session, veiled=False)
+    names = names or SeatNames.of(session, hides_names=False)
     before, again = None, ""
     if recount is not None:  # one count all over the report
         before, session = session.outcome, replace(session, outcome=recount)
@@ -136,13 +136,13 @@ def _opening(session: Session, children: Mapping[str, str], names: SeatNames) ->
 
 def _verdict(session: Session, names: SeatNames) -> Iterator[Block]:
     """Write the verdict on texts; while names are hidden, nothing."""
-    if session.verdict is not None and not names.veiled:
+    if session.verdict is not None and not names.hides_names:
         yield from verdict_blocks(session.verdict, names, is_simulated=session.is_simulated)
 
 
 def judgment_report(session: Session) -> Report:
     """Write the verdict of a jury alone, and the ranking of several texts."""
-    names, mark = SeatNames.of(session, veiled=False), session.is_simulated
+    names, mark = SeatNames.of(session, hides_names=False), session.is_simulated
     blocks = [*_verdict(session, names)]
     if len(session.answers) > 1:
         blocks += outcome_sections(session.outcome, names, None, is_simulated=mark)
@@ -151,7 +151,7 @@ def judgment_report(session: Session) -> Report:
 
 def judgment_text(session: Session) -> str:
     """Write the verdict of a jury as text, its sentence first; without one, what is missing."""
-    names, mark = SeatNames.of(session, veiled=False), session.is_simulated
+    names, mark = SeatNames.of(session, hides_names=False), session.is_simulated
     about = f"{report_title(is_simulated=mark).lower()} {session.id} · {session_trust(session)}"
     if session.verdict is None:
         return f"no verdict: {about}"
@@ -162,7 +162,7 @@ def judgment_text(session: Session) -> str:
 def _source(seat: Seat, names: SeatNames, form: str = "{}") -> str:
     """Return the model of a seat, where its name does not say so."""
     differs = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
-    return form.format(seat.source) if differs and not names.veiled else ""
+    return form.format(seat.source) if differs and not names.hides_names else ""
 
 
 def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator[Block]:
@@ -175,7 +175,7 @@ def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator
             f"answer-{names.places[name]}",
             names.quote(answer.text),
             names.labels[name],
-            "" if names.veiled else names.name(name),
+            "" if names.hides_names else names.name(name),
             _source(seats[name], names),
             seats[name].simulated,
             (
@@ -217,12 +217,12 @@ def vote_blocks(votes: Sequence[Ballot], kind: str, names: CandidateNames) -> It
         return
     yield Heading("People's votes", "votes")
     for ballot in votes[:VOTES_SHOWN]:
-        if names.veiled:  # whoever is still to vote is told no order
+        if names.hides_names:  # whoever is still to vote is told no order
             yield Sentence(f"{ballot.reviewer} voted; how is shown with the names")
             continue
         yield Sentence(f"{ballot.reviewer}: {ballot_line(ballot)}")
         if notes := "\n".join(quote_notes(ballot.notes)):
-            yield Quote(notes, aside=True)
+            yield Quote(notes, is_aside=True)
     if (more := len(votes) - VOTES_SHOWN) > 0:
         yield Sentence(f"And {count_noun(more, 'more vote')}; an export has them.", quiet=True)
     yield Sentence(
@@ -274,7 +274,7 @@ def final_answer(
     if session.text is None or final is None:
         text = session.text
         return None if text is None else FinalAnswer(names.quote(text), "the only answer")
-    author = f"written by {CHAIRMAN if names.veiled else names.name(final.chairman or '')}"
+    author = f"written by {CHAIRMAN if names.hides_names else names.name(final.chairman or '')}"
     if final.chairman is None:
         author = f"the answer ranked best{' by the session’s own count' if is_recount else ''}"
     return FinalAnswer(
@@ -282,7 +282,7 @@ def final_answer(
         f"{author}; {CUT}" if final.cut else author,
         verdict_text(final.approved) if final.mode == "verdict" else "",
         tuple(
-            (label, names.anchor(seat), "" if names.veiled else names.name(seat))
+            (label, names.anchor(seat), "" if names.hides_names else names.name(seat))
             for label, seat in final.labels.items()
         ),
         final.unresolved,
@@ -291,7 +291,7 @@ def final_answer(
 
 def legend_text(session: Session) -> str:
     """List the member behind each label; empty if the final answer has no label."""
-    final = final_answer(session, SeatNames.of(session, veiled=False))
+    final = final_answer(session, SeatNames.of(session, hides_names=False))
     return "" if final is None else final.legend
 
 

@@ -53,12 +53,12 @@ def _table(listing: SessionList) -> Table:
     ]
     origins = [origin_text(s, short.get(s.parent or "")) for s in lines]
     categories = [s.category or "" for s in lines]
-    columns += _as_needed(Column("category", "left", keep=20, fit="middle"), categories)
-    columns += _as_needed(Column("origin", "left", keep=30, fit="middle"), origins)
+    columns += _drop_empty(Column("category", "left", keep=20, fit="middle"), categories)
+    columns += _drop_empty(Column("origin", "left", keep=30, fit="middle"), origins)
     return table_of("Sessions", columns)
 
 
-def _as_needed(column: Column, cells: Sequence[str]) -> list[tuple[Column, Sequence[str]]]:
+def _drop_empty(column: Column, cells: Sequence[str]) -> list[tuple[Column, Sequence[str]]]:
     """Leave out a column that says nothing of any session."""
     return [(column, cells)] if any(cells) else []
 

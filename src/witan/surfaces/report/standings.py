@@ -43,7 +43,7 @@ def standings_chart(
     axis = Axis.of_numbers(
         f"{SCORES.get(rule.name, f'Score ({rule.name})')} · {better} is better →",
         numbers,
-        turned=rule.lower_is_better,
+        is_reversed=rule.lower_is_better,
         # Zero means something only where scores fall on both sides of it.
         line=0.0 if scores and min(scores) < 0 < max(scores) else None,
     )

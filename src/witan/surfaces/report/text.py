@@ -68,14 +68,14 @@ def _section(page: Page, section: Section, *, has_heading: bool) -> Iterator[str
 
 
 def _is_apart(block: Block | None) -> bool:
-    return isinstance(block, Table) or (isinstance(block, Quote) and not block.aside)
+    return isinstance(block, Table) or (isinstance(block, Quote) and not block.is_aside)
 
 
 def _block(page: Page, block: Block) -> Iterator[str]:
     match block:
         case Sentence():
             yield page.sentence(block.text, "dim" if block.quiet else "plain")
-        case Quote(aside=True):
+        case Quote(is_aside=True):
             yield page.prose(block.text, "dim", indent="  ")
         case Quote():
             yield page.prose(block.text)
@@ -155,7 +155,7 @@ def _measure(page: Page, row: Row) -> str:
 def _cell(cell: Cell) -> str:
     if cell.text is None:
         return f"({cell.short})" if cell.short else UNKNOWN
-    return cell.text + MARK * cell.marked
+    return cell.text + MARK * cell.has_mark
 
 
 def table(

@@ -61,7 +61,7 @@ class Lane:
         Its number on the page, in the order of the lanes.
     line
         Its live state.
-    elapsed
+    elapsed_seconds
         Seconds since its work began; None: it does nothing that lasts.
     writes
         It writes an answer; not so where it judges those of others alone.
@@ -72,7 +72,7 @@ class Lane:
     key: int
     name: str
     line: LiveLine
-    elapsed: float | None
+    elapsed_seconds: float | None
     note: str
     writes: bool = True
     partial: str = ""
@@ -198,7 +198,7 @@ class LivePage:
             session = self.session
             # Whoever hands texts in knows what they are called.
             revealed = self._show_names or session.opening.judging is not None
-            self._seat_names = SeatNames.of(session, veiled=not revealed)
+            self._seat_names = SeatNames.of(session, hides_names=not revealed)
         return self._seat_names
 
     @property
@@ -275,7 +275,7 @@ class LivePage:
         if line is None:
             return None
         lane = self._lane(-1, line)
-        return replace(lane, name=CHAIRMAN) if self.seat_names.veiled else lane
+        return replace(lane, name=CHAIRMAN) if self.seat_names.hides_names else lane
 
     def verdict_text(self) -> str:
         """Return the final answer so far."""
@@ -300,7 +300,7 @@ class LivePage:
     def _changes(self) -> Iterator[Change]:
         """Yield what changed since it was last yielded."""
         lanes = [each for pair in enumerate(self._lines()) for each in self._lane_changes(*pair)]
-        if self._differs("labels", self.seat_names.labels if self.seat_names.veiled else None):
+        if self._differs("labels", self.seat_names.labels if self.seat_names.hides_names else None):
             # A seat that failed gets none of the labels of the final answer, so others move up.
             yield "lanes", "innerHTML", self._write_lanes
         else:

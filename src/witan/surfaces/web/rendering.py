@@ -46,7 +46,7 @@ class Site:
     ----------
     base
         What stands before every path, without a slash at its end; empty: nothing.
-    alone
+    is_file
         The page is a file: it links to no other, has no forms and holds its own styles.
     client
         Who has signed in; empty: nobody needs to.
@@ -57,7 +57,7 @@ class Site:
     """
 
     base: str = ""
-    alone: bool = False
+    is_file: bool = False
     client: str = ""
     keeps: bool = True
     councils: "tuple[CouncilProfile, ...]" = ()
@@ -141,7 +141,7 @@ def _render_prose(text: str, final: FinalAnswer | None = None) -> Markup:
     if final is None:
         return render_html(text)
     cited = {label: anchor for label, anchor, _ in final.citations}
-    return render_html(text, cited, final.unresolved)
+    return render_html(text, cited, final.unresolved_labels)
 
 
 def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
@@ -280,7 +280,7 @@ def export_html(
     policy = f"default-src 'none'; style-src {style_source(style)}; base-uri 'none'"
     return render(
         "session.html",
-        site=Site(alone=True),
+        site=Site(is_file=True),
         page=session_page(result, show_names=show_names),
         problem="",
         style=trusted_html(style),

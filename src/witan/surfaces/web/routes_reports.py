@@ -33,7 +33,7 @@ from witan.service.operations.tally import tally
 from witan.service.request_texts import read_texts
 from witan.service.text import clean
 from witan.service.worker_pool import count_once
-from witan.surfaces.http.endpoints import ClientOf, ServiceOf, while_connected
+from witan.surfaces.http.endpoints import ClientOf, ServiceOf, run_while_connected
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report import report_of
 from witan.surfaces.report.audit import audit_report, audit_title
@@ -231,7 +231,7 @@ async def answer_report(
                 report.render(template, site, waiting=_pending_report(request, report, site))
             )
         key = (request.app.state.service, report.page, tuple(_query(request)))
-        view = await while_connected(request, lambda: count_once(key, count))
+        view = await run_while_connected(request, lambda: count_once(key, count))
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
     except NothingToCount as error:
         return HtmlPage(report.render(template, site, empty=clean(word_error(request, error))))
@@ -302,7 +302,7 @@ def add_counting_page(
                     lambda result: write(request, values, view=report_of(result)),
                 )
 
-            return HtmlPage(await while_connected(request, work))
+            return HtmlPage(await run_while_connected(request, work))
         except WitanError as error:
             problem = clean(word_error(request, error))
             return HtmlPage(write(request, values, problem=problem), status_of(error))

@@ -46,7 +46,7 @@ class SessionPage:
         Its texts were handed in, by whom knows their names.
     n_answers
         Answers that can be judged anew, or voted on.
-    veiled
+    hides_names
         Names are hidden.
     recount
         The leader of another count beside that of the session's own; None: it is this.
@@ -70,7 +70,7 @@ class SessionPage:
     n_answers: int
     imported: bool = False
     judges_texts: bool = False
-    veiled: bool = False
+    hides_names: bool = False
     recount: "RecountNote | None" = None
     rule: str = ""
     without: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ def session_page(
     record = CouncilSession(result) if isinstance(result, Session) else result
     session = record.session
     judges_texts = session.opening.judging is not None
-    names = SeatNames.of(session, veiled=not (show_names or judges_texts))
+    names = SeatNames.of(session, hides_names=not (show_names or judges_texts))
     outcome = session.outcome if recount is None else recount
     return SessionPage(
         session_report(record, names, recount=recount, without=without),
@@ -136,7 +136,7 @@ def session_page(
         session.is_simulated,
         len(session.answers),
         judges_texts=judges_texts,
-        veiled=names.veiled,
+        hides_names=names.hides_names,
         recount=None if recount is None else _compare(session.outcome, recount, without, names),
         rule="" if outcome is None else outcome.rule,
         without=tuple(map(names.value, without)),

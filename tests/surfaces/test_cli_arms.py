@@ -95,6 +95,19 @@ class TestBatch:
         assert line["sentence"].startswith("the council beats its best member by ")
         assert found["category_level"] == pytest.approx(0.975)
 
+    def test_a_council_that_repeats_its_best_member_is_no_better(self, witan, rows, seats, place):
+        """Texts that are the same are judged by nobody, and cost what they cost."""
+        at = seats.index("--chairman")
+        said = witan("batch", rows, *seats[:at], "--chairman", "m3", *seats[at + 2 :], "--json")
+        found = json.loads(said.err.splitlines()[-1])["comparison"]
+
+        assert said.status == 0
+        assert {each["conclusion"] for each in found["differences"]} == {"same answers"}
+        assert [(each["arm"], each["calls"]) for each in found["arms"]] == [
+            ("council", 42), ("best", 6), ("self", 18),
+        ]  # fmt: skip
+        assert not any(session.opening.judging for session in stored(place))
+
     def test_nothing_is_asked_twice(self, witan, rows, seats, place):
         """The same report comes from the history; `best` alone needs no call but the jury's."""
         first = witan("batch", rows, *seats, "--json")
@@ -120,13 +133,19 @@ class TestBatch:
         assert {o.relation for o in openings if o.parent} == {"compared"}
 
     def test_a_leaderboard_counts_the_council_alone(self, witan, rows, seats, place):
-        """Its members, and neither arms nor a member against itself."""
+        """Neither arms nor a member against itself; an audit has the judges, too."""
         witan("batch", rows, *seats)
         board = witan("leaderboard", "--history", place, "--min-sessions", 1, "--json").json
 
         counted = {line["model"].rpartition("#")[2]: line["sessions"] for line in board["lines"]}
 
+        audit = witan("audit", "--history", place, "--json").json
+        ballots = {
+            each["reviewer"].rpartition("#")[2]: each["ballots"] for each in audit["reviewers"]
+        }
+
         assert counted == dict.fromkeys(("model-3", "model-4", "model-5"), 6)
+        assert ballots == {f"model-{n}": 6 for n in range(3, 9)}
 
     def test_what_was_killed_goes_on(self, rows, seats, place, witan):
         """Nobody answers or reviews the same a second time but for calls that were under way."""
@@ -177,6 +196,14 @@ class TestMoney:
         assert bill["calls"] == 96
         assert 0 < bill["expected_usd"] < bill["worst_usd"]
         assert stored(place) == []
+
+    def test_a_finished_batch_has_no_bill(self, witan, rows, seats):
+        """Every arm of every row is there."""
+        done = witan("batch", rows, *seats)
+        bill = witan("batch", rows, *seats, "--dry-run", "--json").json
+
+        assert done.status == 0
+        assert (bill["earlier"], bill["calls"]) == (6, 0)
 
     def test_the_ceiling_is_never_crossed(self, witan, rows, seats, place):
         """What is spent on one arm is no longer there for another; a higher one goes on."""

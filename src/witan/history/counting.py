@@ -108,9 +108,11 @@ def counted_ballots(session: Session) -> tuple[Ballot, ...]:
     """Ballots and abstentions of seats with any event.
 
     A seat whose calls all went to no model says nothing about one; a session in which nobody
-    answered says nothing about anybody.
+    answered says nothing about anybody. Nor does one in which a model judges itself, to be compared
+    with a council.
     """
-    if not session.answers:
+    opened = session.opening
+    if not session.answers or (opened.relation == "compared" and opened.judging is None):
         return ()
     out = _unreached_seats(session)
     return tuple([ballot for ballot in session.ballots if ballot.reviewer not in out])

@@ -269,23 +269,25 @@ class ArmBatch:
         plain = Batch(self.council, self.history, self.tasks, self.options)
         plain.names = self.names
         council = plain.bill()
-        earlier = self._list_earlier()
-        done: dict[str, set[int]] = {"self": set(), "jury": set()}
-        for number, session in earlier:
-            if session.status != "interrupted":
-                done["self" if session.opening.judging is None else "jury"].add(number)
+        rows = self._read_rows()
+        self._choose([*rows.values()])
+        n_done = 0
         plans: dict[str, list[Plan]] = {"self": [], "jury": []}
+        every = {"self", "jury"} & {"jury", *self.arms.arms}
+        found = {row.task.number: waits for row, waits in self._find_open(rows)}
         for task in self.tasks:
-            if "self" in self.arms.arms and task.number not in done["self"] | done["jury"]:
+            waits = found.get(task.number, every)
+            if "self" in waits:
                 plans["self"].append(self._plan_control(task))
-            if task.number not in done["jury"]:
+            if "jury" in waits:
                 plans["jury"].append(self._plan_judgment(task))
+            n_done += not waits
         more = [plan for part in plans.values() for plan in part]
         calls = {name: sum(plan.calls for plan in part) for name, part in plans.items()}
-        spent = fsum(session.cost.committed_usd for _, session in earlier)
+        spent = fsum(session.cost.committed_usd for session in self._list_earlier())
         return ArmBill(
             rows=len(self.tasks),
-            earlier=len(done["jury"]),
+            earlier=n_done,
             calls=council.calls + sum(calls.values()),
             expected_usd=sum_known([council.expected_usd, *(each.expected_usd for each in more)]),
             worst_usd=sum_known([council.worst_usd, *(each.worst_usd for each in more)]),
@@ -323,7 +325,7 @@ class ArmBatch:
         """Run every row that is not done; hand over each once, as soon as it is judged."""
         began = anyio.current_time()
         if self.options.max_cost_usd is not None:
-            for _, session in await anyio.to_thread.run_sync(self._list_earlier):
+            for session in await anyio.to_thread.run_sync(self._list_earlier):
                 await self._allowance.count_earlier(session.id, session.cost.committed_usd)
         results: list[ArmRowResult] = []
 
@@ -390,32 +392,47 @@ class ArmBatch:
     def _find(self, name: str) -> Session | None:
         return self.history.session(name) if self.history.has_record(name) else None
 
-    def _list_earlier(self) -> list[tuple[int, Session]]:
+    def _list_earlier(self) -> list[Session]:
         """List controls and judgments of earlier runs, whoever was the best member then."""
         rows = [*self._read_rows().values()]
         everyone = [member.name for member in self.council.members]
-        found: list[tuple[int, Session]] = []
+        found: dict[str, Session] = {}
         for name in everyone if self.arms.best is None else [self.arms.best]:
             chosen = [replace(row, answers={**row.answers}) for row in rows]
             for row in chosen:
                 self._take_best(row, name)
-            if "self" in self.arms.arms:
-                tasks = [row.control_task for row in chosen]
-                names = Batch(self._control(name), self.history, tasks, self.options).names
-                for row, session in self._find_all(chosen, names):
-                    found.append((row.task.number, session))
-                    row.take_control(session)
-            tasks = [row.judging_task for row in chosen]
-            names = Batch(self.jury, self.history, tasks, self.options).names
-            found += [(row.task.number, each) for row, each in self._find_all(chosen, names)]
-        return [*{session.id: (number, session) for number, session in found}.values()]
+            for _, *sessions in self._find_stored(chosen):
+                found |= {session.id: session for session in sessions if session is not None}
+        return [*found.values()]
 
-    def _find_all(
-        self, rows: Sequence[_Row], names: Sequence[str]
-    ) -> Iterator[tuple[_Row, Session]]:
-        for row, name in zip(rows, names, strict=True):
-            if (session := self._find(name)) is not None:
-                yield row, session
+    def _find_stored(
+        self, rows: Sequence[_Row]
+    ) -> list[tuple[_Row, Session | None, Session | None]]:
+        """Find the control and the judgment of each row; it takes its answer from the former."""
+        controls: list[Session | None] = [None] * len(rows)
+        if "self" in self.arms.arms:
+            for name in dict.fromkeys(row.best for row in rows):
+                at = [number for number, row in enumerate(rows) if row.best == name]
+                tasks = [rows[number].control_task for number in at]
+                batch = Batch(self._control(name), self.history, tasks, self.options)
+                for number, session in zip(at, batch.names, strict=True):
+                    controls[number] = self._find(session)
+        for row, control in zip(rows, controls, strict=True):
+            if control is not None:
+                row.take_control(control)
+        tasks = [row.judging_task for row in rows]
+        names = Batch(self.jury, self.history, tasks, self.options).names
+        return [*zip(rows, controls, map(self._find, names), strict=True)]
+
+    def _find_open(self, rows: Mapping[int, _Row]) -> Iterator[tuple[_Row, set[str]]]:
+        """Yield the stages that each row still waits for."""
+        for row, control, judgment in self._find_stored([*rows.values()]):
+            waits = set()
+            if "self" in self.arms.arms and (control is None or control.status == "interrupted"):
+                waits = {"self", "jury"}
+            elif not row.is_alike and (judgment is None or judgment.status == "interrupted"):
+                waits = {"jury"}
+            yield row, waits
 
     def _choose(self, rows: Sequence[_Row]) -> None:
         """Choose the best member of each row."""

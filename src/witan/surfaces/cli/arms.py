@@ -176,11 +176,11 @@ def batch_of_one(
 
 def compare_answer(
     session: "Session", request: "QuestionRequest", options: Mapping[str, Any]
-) -> None:
-    """Compare the final answer of a session with its controls; print what comes of it."""
+) -> bool:
+    """Compare the final answer of a session with its controls; return False if interrupted."""
     if session.text is None or session.status == "interrupted":
         echo("there is no final answer to compare with others", err=True)
-        return
+        return True
     with ExitStack() as stack:
         place = open_record(options, ignore_note)
         history = None if place is None else stack.enter_context(place.history)
@@ -189,7 +189,11 @@ def compare_answer(
         if not options["quiet"]:
             echo(f"comparing arms: {batch.bill().calls:,} calls when nothing fails", err=True)
         problems: list[str] = []
-        report = run_batch(batch, lambda row: problems.extend(filter(None, [row.error])))
+        try:
+            report = run_batch(batch, lambda row: problems.extend(filter(None, [row.error])))
+        except KeyboardInterrupt:
+            echo("interrupted; the answer stands, its arms are not compared", err=True)
+            return False
     if report.unaffordable:
         problems.append("the ceiling cannot hold the other arms; raise --max-cost")
     for problem in problems:
@@ -205,3 +209,4 @@ def compare_answer(
         from witan.service.text import Page
 
         echo("\n".join(render_report(Page.of(sys.stderr), comparison)), err=True)
+    return True

@@ -31,6 +31,7 @@ from witan.surfaces.cli.arms import (
 from witan.surfaces.cli.commands import command, parameter_options, print_result, take_parameters
 from witan.surfaces.cli.options import (
     ParamType,
+    Status,
     config_option,
     history_option,
     json_option,
@@ -265,8 +266,8 @@ def ask_command(**options: Any) -> int:
 
     status = run_session(output, partial(open_record, options), prepare)
     for live, request in followed:
-        if live.session is not None:
-            compare_answer(live.session, request, options)
+        if live.session is not None and not compare_answer(live.session, request, options):
+            return Status.INTERRUPTED
     return status
 
 

@@ -248,7 +248,8 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
             report = run_batch(batch, write, view.show)
         except KeyboardInterrupt:
             rows = f"{view.n_done:,} of {count_noun(len(batch.tasks), 'row')}"
-            echo(f"interrupted; {rows} done: the same command goes on", err=True)
+            stage = f" ({view.stage})" if view.stage else ""
+            echo(f"interrupted{stage}; {rows} done: the same command goes on", err=True)
             return Status.INTERRUPTED
     if as_json:
         echo(to_json(report), err=stream is None)
@@ -264,7 +265,7 @@ class _ProgressView:
     """A line that moves on a terminal; elsewhere a line now and then."""
 
     def __init__(self, rows: int) -> None:
-        self.n_done = 0
+        self.n_done, self.stage = 0, ""
         self._line = f"0 of {rows:,} rows"
         self._next = time.monotonic() + SECONDS_BETWEEN
         self._stack = ExitStack()
@@ -290,7 +291,7 @@ class _ProgressView:
 
     def show(self, progress: "Progress") -> None:
         """Show how far the batch is."""
-        self.n_done = progress.n_done
+        self.n_done, self.stage = progress.n_done, progress.stage
         self._line = _describe(progress)
         if not self._moves and time.monotonic() >= self._next:
             self._next = time.monotonic() + SECONDS_BETWEEN

@@ -14,7 +14,7 @@ AS_CHILD: Mapping[str | None, str] = {
     "rejudged": "rejudges the answers of",
     "retried": "retries",
     "continued": "goes on from",
-    "compared": "is compared with",
+    "compared": "comes of comparing",
     None: "came of",
 }
 """The sentence that leads to a session's parent, by their relation."""

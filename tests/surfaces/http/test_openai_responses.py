@@ -418,9 +418,11 @@ class TestStored:
         with pytest.raises(openai.NotFoundError):
             council.responses.delete("resp_last")
 
-    def test_it_can_be_cancelled(self, slow):
-        """By another request; one that is over stays as it is."""
-        with client_of(slow) as client, client.responses.create(**ASKED, stream=True) as stream:
+    @pytest.mark.parametrize("store", [True, False])
+    def test_it_can_be_cancelled(self, slow, store):
+        """By another request, also where nobody finds it afterwards."""
+        asked = {**ASKED, "store": store, "stream": True}
+        with client_of(slow) as client, client.responses.create(**asked) as stream:
             first = next(iter(stream)).response
             with pytest.raises(openai.ConflictError, match="under way"):
                 ask(client, previous_response_id=first.id)

@@ -1,9 +1,5 @@
 """A trace goes from a request to the calls of its session, whatever protocol brings it."""
 
-import os
-import subprocess
-import sys
-
 import httpx2
 import pytest
 
@@ -11,11 +7,11 @@ from mcp_clients import over_http
 from openai_clients import ASKED, modelled
 from served import served
 from services import councils
+from witan.deliberation.trace_context import TRACE
 from witan.history import History
 
 TRACE_ID, SPAN_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE_ID}-{SPAN_ID}-01"
-HEADERS = {"traceparent": PARENT, "tracestate": "a=1,b=2"}
 TRACED = {"traceparent": PARENT, "tracestate": "a=1,b=2"}
 
 
@@ -69,7 +65,7 @@ class TestRequests:
     )
     def test_the_calls_of_a_session_are_within_the_trace(self, server, client, path, body):
         """And the session says which it is."""
-        reply = client.post(path, json=body, headers=HEADERS).raise_for_status()
+        reply = client.post(path, json=body, headers=TRACED).raise_for_status()
         session = client.get("/api/sessions/last").json()
 
         assert reply.json()
@@ -81,12 +77,12 @@ class TestRequests:
     @pytest.mark.usefixtures("client", "anyio_backend")
     async def test_a_tool_does_the_same(self, server):
         """Over MCP, whose connection may serve many requests."""
-        async with over_http(server[0].url, **HEADERS) as connected:
+        async with over_http(server[0].url, **TRACED) as connected:
             await connected.call_tool("ask", {"question": "Is it so?"})
 
         assert_traced(server[1])
 
-    @pytest.mark.parametrize("sent", [{}, {**HEADERS, "traceparent": "00-nonsense"}])
+    @pytest.mark.parametrize("sent", [{}, {**TRACED, "traceparent": "00-nonsense"}])
     def test_no_trace_is_begun(self, server, client, sent):
         """An invalid one is ignored, and its state with it."""
         client.post("/api/sessions?wait=20", json={"question": "Is it so?"}, headers=sent)
@@ -100,17 +96,13 @@ class TestCommandLine:
     """Variables bring it."""
 
     @pytest.mark.usefixtures("client")
-    def test_the_variables_are_read(self, server, tmp_path):
+    def test_the_variables_are_read(self, server, witan, monkeypatch):
         """As every program that such tools start has them."""
         models = server[1]
+        for name, value in TRACED.items():
+            monkeypatch.setenv(name.upper(), value)
         seats = [part for name in ("ada", "bob") for part in ("--member", f"{models.url}#{name}")]
-        done = subprocess.run(  # noqa: S603 - this Python
-            [sys.executable, "-m", "witan", "ask", "Is it so?", *seats, "--no-history"],
-            cwd=tmp_path,
-            env={**os.environ, "TRACEPARENT": PARENT, "TRACESTATE": "a=1,b=2"},
-            capture_output=True,
-            check=False,
-        )
 
-        assert done.returncode == 0
+        assert witan("ask", "Is it so?", *seats, "--no-history").status == 0
         assert_traced(models)
+        assert TRACE.get() is None

@@ -233,7 +233,9 @@ async def response(
     stream: Annotated[Literal["false"], Query(description="It comes whole.")] = "false",  # noqa: ARG001 - refused where it is true
 ) -> Response:
     """Show a session as a response; its name is that of the response without ``resp_``."""
-    return reply(await _load_response(request, service, response_id))
+    name = await _find_session(service, response_id)
+    record, running_session = await service.record(name), service.find_running(name)
+    return reply(_past_response(request, record, running_session))
 
 
 @router.post(
@@ -246,11 +248,13 @@ async def cancel_response(
     request: Request, response_id: ResponseName, service: ServiceOf
 ) -> Response:
     """Cancel every call of its session; one that is over stays as it is."""
-    running_session = service.find_running(await _find_session(service, response_id))
-    if running_session is not None:
-        running_session.cancel()
-        await running_session.wait_for_end()
-    return reply(await _load_response(request, service, response_id))
+    name = await _find_session(service, response_id)
+    running_session = service.find_running(name)
+    if running_session is None:
+        return reply(_past_response(request, await service.record(name), None))
+    running_session.cancel()
+    await running_session.wait_for_end()
+    return reply(_past_response(request, running_session.record, running_session))
 
 
 @router.delete(
@@ -296,12 +300,12 @@ async def _read_reference(service: Service, item_id: str) -> str:
     return (await _load_answer(service, item_id, MESSAGE_ID)).text or ""
 
 
-async def _load_response(request: Request, service: Service, response_id: str) -> ResponseObject:
-    name = await _find_session(service, response_id)
-    record, running_session = await service.record(name), service.find_running(name)
+def _past_response(
+    request: Request, record: Session, running_session: RunningSession | None
+) -> ResponseObject:
     return past_response(
         redact(record),
-        _name_model(service, record),
+        _name_model(request.app.state.service, record),
         ReplyForm(ReplyFooter(), request.app.state.settings.narration is True),
         under_way=running_session is not None and running_session.under_way,
         problem=None if running_session is None else running_session.problem,

@@ -51,7 +51,7 @@ def councils(file: Path, history: History | None = None) -> Councils:
 
     def configure(profile: str, given: Mapping[str, Any]) -> Config:
         assert not profile
-        return load_config({}, file.parent, file, given, overriding="the request")
+        return load_config({}, file.parent, file, given, origin="the request")
 
     return Councils(configure, {}, {}, history, fast=True)
 

@@ -346,6 +346,28 @@ def test_every_documented_parameter_exists():
     assert wrong == []
 
 
+NO_NOUN = re.compile(
+    "told|heard|held|kept|asked|given|said|met|taken|made|done|gone|got|hidden|lost|paid|shown"
+    "|spoken|won|declared|running|wanted|voted|approved|listed|closed|ended|passed|revealed|veiled"
+    "|recounted|reserved|imported|where|what|who|whose|which|how|whether|when"
+)
+"""Participles and questions that once were names of parameters."""
+
+
+def test_a_parameter_is_named_by_a_noun():
+    """No parameter bears one of the names that made readers ask what it is."""
+    named = {
+        f"{name_of(path)}: {argument.arg}"
+        for path in FILES
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for argument in ast.walk(node.args)
+        if isinstance(argument, ast.arg) and NO_NOUN.fullmatch(argument.arg)
+    }
+
+    assert named == set()
+
+
 def test_who_catches_everything_says_why():
     """One ``except Exception`` stands at each boundary, with its reason beside it."""
     broad = re.compile(

@@ -263,4 +263,4 @@ class TestAfterwards:
             board = board.apply_event(event)
 
         assert [line.name for line in board.seats] == list("abcxyz")
-        assert (board.answering, board.judging) == (3, 3)
+        assert (board.n_answering, board.n_reviewing) == (3, 3)

@@ -322,7 +322,9 @@ class TestPeers:
     def test_a_reviewer_sees_what_it_gave_itself(self):
         """Its own first review stands apart from the others', under this sheet's labels."""
         own = next(iter(PEERS.values()))
-        shown = told(review(peers=PEERS, own=own)).partition("Your own first review gave:")[2]
+        shown = told(review(peers=PEERS, own_ballot=own)).partition("Your own first review gave:")[
+            2
+        ]
 
         assert "placed" in shown.partition("They may be right")[0]
         assert "Your own first review" not in told(review(peers=PEERS))

@@ -27,7 +27,7 @@ LISTED = {tool.name: tool for tool in list_tools()}
 TOOL_OF = {
     operation.name: name
     for name, tool in TOOLS.items()
-    for operation in (tool.operation, *tool.others)
+    for operation in (tool.operation, *tool.other_operations)
 }
 
 VALUES = [name for name in OPERATIONS if find_operation(name).kind == "value"]
@@ -156,7 +156,7 @@ def test_a_result_of_a_derived_type_is_refused():
 
 REDACTION = SOURCE / "service" / "redaction.py"
 
-ERRORS = {"public_error", "why_unseated"}
+ERRORS = {"public_error", "redact_refusal"}
 """Functions that word errors."""
 
 APART_FROM_RESULTS = {

@@ -174,7 +174,7 @@ class TestTexts:
         stream = Stream(Hours())
         for seq, text in enumerate(["To", " be", " or", " not"], start=1):
             stream.take(piece(seq, text))
-        stream.tell_gathered()
+        stream.flush()
 
         assert [(t.seq, t.event.text) for t in stream.messages_after(0)] == [
             (1, "To"),

@@ -15,9 +15,9 @@ from witan.service.redaction import (
     public_error,
     public_names,
     redact_import,
+    redact_refusal,
     redact_session,
     redact_words,
-    why_unseated,
 )
 from witan.surfaces.web.rendering import render_session
 
@@ -123,8 +123,10 @@ class TestSentences:
 
     def test_who_cannot_be_seated_is_told_what_is_missing(self):
         """A key by its variable; of a file only its setting."""
-        assert "OPENAI_API_KEY" in why_unseated(MissingKey("ada", "OPENAI_API_KEY"))
-        told = why_unseated(ConfigError("/etc/w.toml", "members[1]", "is no seat: 'cmd:x --key k'"))
+        assert "OPENAI_API_KEY" in redact_refusal(MissingKey("ada", "OPENAI_API_KEY"))
+        told = redact_refusal(
+            ConfigError("/etc/w.toml", "members[1]", "is no seat: 'cmd:x --key k'")
+        )
         assert told.startswith("members[1]")
         assert "--key" not in told
 

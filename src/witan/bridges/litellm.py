@@ -63,7 +63,7 @@ def _read_call(request: dict[str, Any]) -> tuple[CouncilCall, list[str]]:
         council,
         asked.question,
         tuple(witan.models.Message(turn.role, turn.content) for turn in asked.conversation),
-        settings | asked.options.values_given(),
+        settings | asked.options.collect_values(),
         {"seed": asked.seed, "category": asked.category, "files": asked.files},
         body.witan.mark,
         body.witan.legend,

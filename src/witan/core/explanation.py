@@ -39,10 +39,10 @@ def ranking_text(groups: Sequence[Sequence[str]]) -> str:
 class Session:
     """The arrays of one session without their session axis."""
 
-    def __init__(self, counted: BatchCount, top: list[int]) -> None:
-        profile = counted.profile.unscale_weights()
-        self.count, self.profile, self.top = counted, profile, top
-        electorate = counted.electorates[0]
+    def __init__(self, count: BatchCount, top: list[int]) -> None:
+        profile = count.profile.unscale_weights()
+        self.count, self.profile, self.top = count, profile, top
+        electorate = count.electorates[0]
         self.names = electorate.candidates
         self.reviewers = [vote.reviewer for vote in electorate.votes]
         n_reviewers, n_candidates, _ = profile.places.shape
@@ -57,10 +57,10 @@ class Session:
         self.lengths = ranked if profile.lengths is None else profile.lengths[:, 0]
         roster = np.full(n_reviewers, n_candidates)
         self.eligible = roster if profile.eligible is None else profile.eligible[:, 0]
-        self.score = counted.scores.score[:, 0]
-        parameters = counted.settings.parameters
-        chosen = parameters if counted.settings.rule == counted.rule.name else {}
-        self.parameters: dict[str, Any] = {**counted.rule.parameters, **chosen}
+        self.score = count.scores.score[:, 0]
+        parameters = count.settings.parameters
+        chosen = parameters if count.settings.rule == count.rule.name else {}
+        self.parameters: dict[str, Any] = {**count.rule.parameters, **chosen}
 
     def mean(self, values: Floats, weights: Floats) -> float | None:
         """Weighted mean of the finite values; None where there are none."""
@@ -425,18 +425,18 @@ def _scores(session: Session) -> tuple[tuple[Cell, ...], ...]:
     )
 
 
-def hand_count(counted: BatchCount, top: Sequence[int]) -> Iterator[Step]:
+def hand_count(count: BatchCount, top: Sequence[int]) -> Iterator[Step]:
     """Tables of the rule's arithmetic for one session.
 
     Parameters
     ----------
-    counted
+    count
         One session.
     top : sequence of int
         The seats of the first two lines (one, where there is one candidate).
     """
-    table = Session(counted, list(top))
-    yield from _ARITHMETIC.get(counted.rule.name, show_scores)(table)
+    table = Session(count, list(top))
+    yield from _ARITHMETIC.get(count.rule.name, show_scores)(table)
 
 
 _ARITHMETIC: dict[str, Callable[[Session], Iterator[Step]]] = {
@@ -545,19 +545,19 @@ def _explain_recount(electorate: Electorate, settings: Settings, outcome: Outcom
     return count(outcome.rule, profile, [electorate], replace(settings, flips=False))
 
 
-def _steps(ballots: Sequence[Ballot], counted: BatchCount, outcome: Outcome) -> Iterator[Step]:
-    electorate = counted.electorates[0]
+def _steps(ballots: Sequence[Ballot], count: BatchCount, outcome: Outcome) -> Iterator[Step]:
+    electorate = count.electorates[0]
     yield _explain_ballots(ballots)
-    yield _explain_counted(ballots, electorate, counted.settings)
+    yield _explain_counted(ballots, electorate, count.settings)
     if not outcome.leaders:
         return
     seats = {name: seat for seat, name in enumerate(electorate.candidates)}
     top = [seats[line.candidate] for line in outcome.standings[:2]]
-    yield _explain_input(counted, outcome)
-    yield from hand_count(counted, top)
+    yield _explain_input(count, outcome)
+    yield from hand_count(count, top)
     yield _standings(outcome)
     if len(top) == 2:
-        yield _difference(counted, outcome, top)
+        yield _difference(count, outcome, top)
     yield Step("What the lead depends on", (_flips(outcome),))
 
 
@@ -639,9 +639,9 @@ def _ceilings(ballots: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
                 )
 
 
-def _explain_input(counted: BatchCount, outcome: Outcome) -> Step:
+def _explain_input(count: BatchCount, outcome: Outcome) -> Step:
     """The rule's input table: ranks, or grades if it reads them."""
-    electorate, profile = counted.electorates[0], counted.profile
+    electorate, profile = count.electorates[0], count.profile
     header = ("reviewer", *electorate.candidates)
     if RULES[outcome.rule].needs == "grades":
         cells = [vote.grades for vote in electorate.votes]
@@ -667,11 +667,11 @@ def _standings(outcome: Outcome) -> Step:
     return Step("Hence the order", tuple(words), ("rank", "candidate", "score"), rows)
 
 
-def _difference(counted: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step:
+def _difference(count: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step:
     """The contrast between the first two lines, or their intervals."""
     if outcome.ties == "intervals":
-        return _intervals(counted, outcome)
-    parts = fit_parts(counted)
+        return _intervals(count, outcome)
+    parts = fit_parts(count)
     title = "Is the difference more than noise?"
     if not parts or not parts[0].uncertainty.can_tell[0]:
         return Step(title, ("There are too few ballots to tell: no residual freedom is left.",))
@@ -708,8 +708,8 @@ def _verdict(outcome: Outcome, names: Sequence[str], p: float, votes: int) -> st
     return f"p is not under {limit:.2g}: {pair} are too close to call."
 
 
-def _intervals(counted: BatchCount, outcome: Outcome) -> Step:
-    threshold = counted.settings.threshold
+def _intervals(count: BatchCount, outcome: Outcome) -> Step:
+    threshold = count.settings.threshold
     rows: list[tuple[Cell, ...]] = []
     for line in outcome.standings[:2]:
         reach = None if line.std_error is None else threshold * line.std_error

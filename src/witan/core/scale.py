@@ -281,8 +281,8 @@ def _format_number(within: Range, text: str) -> tuple[float, bool] | None:
     return None if best == 0 else Range(0.0, best).convert(number)
 
 
-def _range(written: str, whole: str) -> Range:
-    text = written.strip()
+def _range(notation: str, whole: str) -> Range:
+    text = notation.strip()
     if text.casefold() in ("pass-fail", "pass/fail", "yes-no", "yes/no"):
         return PASS_FAIL
     match = _RANGE.fullmatch(text)

@@ -160,8 +160,8 @@ def _delete_names(database: Database, people: Sequence[int]) -> None:
         )
 
 
-def _clean_log(database: Database, forgotten: Iterable[str]) -> ForgetResult:
-    sessions = tuple(forgotten)
+def _clean_log(database: Database, names: Iterable[str]) -> ForgetResult:
+    sessions = tuple(names)
     if not sessions or database.truncate_log(SWEEP_SECONDS):
         return ForgetResult(sessions)
     note = (

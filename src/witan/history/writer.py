@@ -74,8 +74,8 @@ class SessionQueue:
         The token of the recorder.
     """
 
-    def __init__(self, opened: SessionOpened, holder: str, recorder: EventRecorder) -> None:
-        self.opened = opened
+    def __init__(self, opening: SessionOpened, holder: str, recorder: EventRecorder) -> None:
+        self.opening = opening
         self.holder = holder
         self.recorder = recorder
         self.events: list[Event] = []
@@ -93,11 +93,11 @@ class SessionQueue:
         """Return the queued, unwritten events."""
         events = self.events[:upto]
         closing = Session.of(events) if isinstance(events[-1], SessionClosed) else None
-        return EventBatch(self.opened, self.holder, tuple(events[self.written :]), closing)
+        return EventBatch(self.opening, self.holder, tuple(events[self.written :]), closing)
 
     def fail(self, error: Exception) -> None:
         """Store no more events of the session."""
-        session = self.opened.session
+        session = self.opening.session
         if not isinstance(error, HistoryError):
             problem = f"could not keep the session {session}: {str(error) or type(error).__name__}"
             error = HistoryError("the history", problem, "see what it says, and try again")
@@ -111,7 +111,7 @@ Pending = dict[SessionQueue, int]
 
 def commit_pending(database: Database, pending: Pending) -> None:
     """Commit pending events in one transaction; on failure retry each session alone."""
-    in_order = sorted(pending.items(), key=lambda item: item[0].opened.session)
+    in_order = sorted(pending.items(), key=lambda item: item[0].opening.session)
     for block in blocks(in_order, MOST_AT_ONCE):
         unwritten = [
             (queue, upto) for queue, upto in block if queue.failure is None and upto > queue.written
@@ -230,12 +230,12 @@ class Writer:
     ----------
     connect
         Opens a connection that waits so many seconds for locks.
-    where
+    location
         The location in error messages.
     """
 
-    def __init__(self, connect: Callable[[float], Database], where: str) -> None:
-        self.location = where
+    def __init__(self, connect: Callable[[float], Database], location: str) -> None:
+        self.location = location
         self._connect = connect
         self._queue: SimpleQueue[tuple[SessionQueue, int] | Signal | _Dismissal] = SimpleQueue()
         self._thread: Thread | None = None

@@ -60,7 +60,7 @@ class Ballots(Protocol):
         ...
 
     @property
-    def not_read(self) -> Sequence[Unread]:
+    def unread_lines(self) -> Sequence[Unread]:
         """The lines that could not be read, once they were read."""
         ...
 
@@ -152,7 +152,7 @@ class SentBallots:
         return cls("\n".join(map(json.dumps, known)).encode())
 
     @property
-    def not_read(self) -> Sequence[Unread]:
+    def unread_lines(self) -> Sequence[Unread]:
         """The lines that could not be read."""
         return tuple(Unread(each.line, each.sentence) for each in self.problems)
 

@@ -447,7 +447,7 @@ class Council(BaseCouncil):
         from witan.service.config.configuration import load_config
 
         config = load_config(
-            known, Path.cwd(), path, settings, overriding="from_config", profile=profile
+            known, Path.cwd(), path, settings, origin="from_config", profile=profile
         )
         seated = _insert_objects(config.chairmen, chairmen)
         jurors = _insert_objects(config.jury, jury or ())
@@ -505,7 +505,7 @@ def seat_council(
 
 def _unseated_notes(config: "Config") -> Iterator[str]:
     """Name the chairmen who lost their seats with replaced members."""
-    for name in config.unseated:
+    for name in config.empty_seats:
         yield f"the configured chairman {name} has no seat among these members, and is not asked"
 
 
@@ -555,7 +555,7 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
             names = [juror.name for juror in config.jury]
             apart = name_seats([replace(seat, name="") for seat in discovered.seats], names)
             discovered = replace(discovered, seats=apart)
-        discovered = replace(discovered, seats=config.price_seats(discovered.seats, found=True))
+        discovered = replace(discovered, seats=config.price_seats(discovered.seats, is_found=True))
     config.check_prices((*discovered.seats, *config.jury, *config.chairmen))
     return discovered
 

@@ -407,11 +407,13 @@ async def _ask(
         )
 
 
-def _seats(like: SeatSpec, models: Sequence[str]) -> Source:
+def _seats(template: SeatSpec, models: Sequence[str]) -> Source:
     """Return the seats of these models; an id that is blank names none."""
     named = (model.strip() for model in models)
     return tuple(
-        replace(like, source=f"{like.provider}:{model}", model=model) for model in named if model
+        replace(template, source=f"{template.provider}:{model}", model=model)
+        for model in named
+        if model
     )
 
 
@@ -490,7 +492,7 @@ def draft(
     environment: Mapping[str, str],
     *,
     ceiling: float | None = None,
-    trusted: bool = False,
+    is_trusted: bool = False,
     lengths: Lengths = TYPICAL,
 ) -> Draft:
     """Write the configuration of these members.
@@ -499,7 +501,7 @@ def draft(
     ----------
     ceiling
         None: one that holds all that can be written when nothing fails.
-    trusted
+    is_trusted
         The file may hold prices: it is the user's own.
     lengths
         How long replies are expected to be.
@@ -516,13 +518,13 @@ def draft(
         ceiling = _round_up(plan.usual_usd)
     stated = {s.name: s for s in seats if _is_stated_alone(s, environment)}
     lines = ["# Written by witan init. Keys stay in the environment.", "members = ["]
-    lines += [f"    {_quote(_write_seat(s))},  # {price_shown(s, environment)}" for s in seats]
+    lines += [f"    {_quote(_write_seat(s))},  # {format_price(s, environment)}" for s in seats]
     lines += ["]"]
     if ceiling is not None:
         lines += ["", "[limits]", f"max_cost_usd = {ceiling!r}  # of one question, in US dollars"]
     notes = [] if plan.separation is None else [separation_sentence(plan.separation)]
     rates = {name: price for name in stated if (price := prices[name]) is not None}
-    if rates and trusted:
+    if rates and is_trusted:
         lines += ["", "[price]  # US dollars per million tokens read and written, as listed"]
         lines += [
             f"{_quote(_write_seat(stated[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
@@ -550,7 +552,7 @@ def sort_by_known_price(sources: Sequence[Source]) -> list[Source]:
     ]
 
 
-def price_shown(spec: SeatSpec, environment: Mapping[str, str]) -> str:
+def format_price(spec: SeatSpec, environment: Mapping[str, str]) -> str:
     """Return the price of a seat in US dollars per million tokens."""
     price: Price | None = spec.price or price_of_seat(spec, environment)
     if price is None:

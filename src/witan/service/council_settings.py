@@ -11,8 +11,8 @@ from witan.service.settings import CountingSettings, RuleParameterValues, Switch
 DELIBERATION, LIMITS = "Deliberation", "Time and money"
 
 
-def _read_schema(written: str | Mapping[str, Any]) -> str:
-    return written if isinstance(written, str) else json.dumps(written, ensure_ascii=False)
+def _read_schema(text: str | Mapping[str, Any]) -> str:
+    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
 
 
 def _load_schema(path: str) -> str:
@@ -181,7 +181,7 @@ class LimitSettings(Parameters):
 class JudgingSettings(LimitSettings, CountingSettings, ReviewSettings):
     """Settings of who judges texts: reviews, count and limits."""
 
-    def values_given(self) -> dict[str, Any]:
+    def collect_values(self) -> dict[str, Any]:
         """Return the settings that were given, by name, as the configuration takes them."""
         return given_values(self)
 

@@ -32,7 +32,7 @@ from witan.models.seats import (
     price_of_seat,
 )
 from witan.service.config.configuration import Config, profile_config
-from witan.service.config.keys import SEATS, TOKENS, dotted_key, within
+from witan.service.config.keys import SEATS, TOKENS, dotted_key, strip_profile
 from witan.service.config.layers import Setting
 from witan.service.config.serve import on_server, token_digests
 from witan.service.council import Council
@@ -265,7 +265,7 @@ def _show_value(setting: Setting, config: Config) -> SettingFinding:
     value, key = setting.value, setting.key
     if key in SEATS:
         value = [each.name for each in getattr(config, key[0])]
-    elif within(key) in SEATS:
+    elif strip_profile(key) in SEATS:
         value = [entry.name or entry.seat for entry in value]
     elif key[: len(TOKENS)] == TOKENS and key[-1] == "sha256":
         value = "given"

@@ -45,7 +45,7 @@ class LocalCouncils:
         Called with each note on how the council is seated.
     demo
         The demonstration, in place of what is configured.
-    planning
+    for_plan
         It is not asked: keys may be missing, which is said.
     """
 
@@ -60,11 +60,11 @@ class LocalCouncils:
         history: "History | None" = None,
         say: Callable[[str], None] = ignore_note,
         demo: "Demonstration | None" = None,
-        planning: bool = False,
+        for_plan: bool = False,
     ) -> None:
         self.history = history
         self._file, self._prices, self._say = file, dict(prices), say
-        self._recorder, self._demo, self._planning = recorder, demo, planning
+        self._recorder, self._demo, self._for_plan = recorder, demo, for_plan
         self._seated: Council | None = None
         self._notes: tuple[str, ...] = ()
 
@@ -138,7 +138,7 @@ class LocalCouncils:
         config = self._configure(overrides, giver=giver, profile=profile)
         environment: Mapping[str, str] = os.environ
         missing = None
-        if self._planning:
+        if self._for_plan:
             environment, missing = without_keys(config, os.environ)
         council = seat_council(
             config,
@@ -162,7 +162,7 @@ class LocalCouncils:
         )
         directory = Path.cwd()
         return load_config(
-            os.environ, directory, self._file, settings, overriding=giver, profile=profile
+            os.environ, directory, self._file, settings, origin=giver, profile=profile
         )
 
     def _seat_demo(self) -> "Council":
@@ -179,7 +179,7 @@ def configured_settings(request: JuryRequest) -> dict[str, Any]:
     seats = {"members": request.members, "jury": request.jury, "chairmen": request.chairman}
     return {
         name: chosen for name, chosen in seats.items() if chosen
-    } | request.options.values_given()
+    } | request.options.collect_values()
 
 
 def _seat_settings(seat: "Seat") -> dict[str, Any]:

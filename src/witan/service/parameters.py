@@ -369,7 +369,7 @@ def _parameter(declaration: Field[Any], hint: Any) -> Parameter:
     if len(docs) != 1:
         raise TypeError(f"{declaration.name} needs one Doc, not {len(docs)}")
     parsers = [each for each in metadata if isinstance(each, Parser)]
-    hint, nullable = _without_none(hint, parsed=bool(parsers))
+    hint, nullable = _without_none(hint, is_parsed=bool(parsers))
     kind, many = _element(hint)
     kind, inner = _unwrap(kind)
     choices = get_args(kind) if get_origin(kind) is Literal else ()
@@ -405,11 +405,11 @@ def _unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return inner, tuple(metadata)
 
 
-def _without_none(hint: Any, *, parsed: bool) -> tuple[Any, bool]:
+def _without_none(hint: Any, *, is_parsed: bool) -> tuple[Any, bool]:
     if get_origin(hint) not in (Union, UnionType):
         return hint, False
     others = [each for each in get_args(hint) if each is not NoneType]
-    if parsed:
+    if is_parsed:
         return str, True
     if len(others) != 1:
         raise TypeError(f"{hint} has several types; a parameter has one, and may be None")

@@ -316,7 +316,7 @@ def public_error(error: BaseException) -> str:
             return redact_words(str(error))
 
 
-def why_unseated(error: WitanError) -> str:
+def redact_refusal(error: WitanError) -> str:
     """Redact why a council cannot be seated."""
     if isinstance(error, MissingKey | NoCouncil):
         return redact_words(str(error))

@@ -186,7 +186,7 @@ class SessionRecorder:
         file: Path | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        self._given = history
+        self._destination = history
         self._aliases, self.keep_days = aliases, keep_days
         self._file, self._say = file, say
         self._history: History | None = None
@@ -210,19 +210,19 @@ class SessionRecorder:
 
     async def open(self) -> None:
         """Open the history, if that is not done, and see that it can be written."""
-        if self._given is not None:
-            self._history = await anyio.to_thread.run_sync(self._open_history, self._given)
+        if self._destination is not None:
+            self._history = await anyio.to_thread.run_sync(self._open_history, self._destination)
             from witan.history.history import FileGuard
 
             self._file_guard = FileGuard(self._history)
 
-    def _open_history(self, given: "History | str | Path") -> "History":
+    def _open_history(self, history_or_url: "History | str | Path") -> "History":
         from witan.history import History
 
-        if isinstance(given, History):
-            given.require_writable(self.lock_wait())
-            return given
-        history = History.open(given, lock_wait=self.lock_wait())
+        if isinstance(history_or_url, History):
+            history_or_url.require_writable(self.lock_wait())
+            return history_or_url
+        history = History.open(history_or_url, lock_wait=self.lock_wait())
         history.aliases, history.keep_days = self._aliases, self.keep_days
         with ExitStack() as undo:
             undo.callback(history.close)
@@ -242,7 +242,7 @@ class SessionRecorder:
                 if self._journal is not None:
                     self._journal.end()
                 history, self._history = self._history, None
-                if history is not None and history is not self._given:
+                if history is not None and history is not self._destination:
                     await anyio.to_thread.run_sync(history.close)
 
     def learn(self, reviewers: Collection[str] = (), *, exclude: str | None = None) -> Lessons:
@@ -254,7 +254,7 @@ class SessionRecorder:
         """Read how long earlier replies were; as published where there is no history to read."""
         from witan.history import History
 
-        place = self._given if self._history is None else self._history
+        place = self._destination if self._history is None else self._history
         try:
             if isinstance(place, History):
                 return place.lengths()
@@ -375,7 +375,7 @@ class SessionRecorder:
                 self._file_guard.check()
         except HistoryError as error:
             problem = clean(str(error))
-        in_history = self._given is not None and problem is None
+        in_history = self._destination is not None and problem is None
         file = failure = None
         try:
             with journal.filing:

@@ -38,13 +38,13 @@ def _load_rubric(path: str) -> "Rubric":
 
 
 def _read_answers(
-    written: str | Mapping[str, Mapping[str, str]],
+    text: str | Mapping[str, Mapping[str, str]],
 ) -> Mapping[str, Mapping[str, str]]:
-    if not isinstance(written, str):
-        return written
+    if not isinstance(text, str):
+        return text
     from witan.files.ballots.records import parse_answers
 
-    return parse_answers(written)
+    return parse_answers(text)
 
 
 def _load_answers(path: str) -> Mapping[str, Mapping[str, str]]:

@@ -99,7 +99,7 @@ def test_a_profile_that_cannot_be_seated_goes_by_its_name(tmp_path):
     file = write_config(
         tmp_path, '[profiles.lost]\nmembers = ["script:no.toml", "script:no.toml"]\n'
     )
-    config = load_config({}, tmp_path, file, {}, overriding="the test")
+    config = load_config({}, tmp_path, file, {}, origin="the test")
     with served(make_councils(config, None)) as server:
         root = parsed(httpx2.get(server.url, headers={"Accept": "text/html"}).text)
 

@@ -322,7 +322,7 @@ class TestFollowing:
             async def tell() -> None:
                 for piece in pieces:
                     stream.take(piece)
-                    stream.tell_gathered()
+                    stream.flush()
                     await anyio.lowlevel.checkpoint()
                 stream.end()
 

@@ -113,7 +113,7 @@ class TestTheOrderOfTheSeats:
             pieces = []
             for each in events:
                 stream.take(each)
-                stream.tell_gathered()
+                stream.flush()
                 made = feed.n_patches
                 feed.take(stream, str)
                 pieces.append(feed.patches_after(made))

@@ -29,7 +29,15 @@ from witan.models.seats import (
     parse_seat,
     unknown_seat_problem,
 )
-from witan.service.config.keys import OPEN_TABLES, PROFILES, SEATS, TOKENS, Key, dotted_key, within
+from witan.service.config.keys import (
+    OPEN_TABLES,
+    PROFILES,
+    SEATS,
+    TOKENS,
+    Key,
+    dotted_key,
+    strip_profile,
+)
 from witan.service.config.layers import (
     COMMAND_LINE,
     CONFIG_VARIABLE,
@@ -61,14 +69,14 @@ class ConfiguredSeats:
 
     Parameters
     ----------
-    unseated
+    empty_seats
         Names of chairmen without a seat: a stronger source replaced the members they were.
     """
 
     members: tuple[SeatSpec, ...]
     jury: tuple[SeatSpec, ...]
     chairmen: tuple[SeatSpec, ...]
-    unseated: tuple[str, ...]
+    empty_seats: tuple[str, ...]
 
 
 def read_seats(
@@ -137,7 +145,7 @@ def _read_specs(
     settings: Mapping[Key, Setting],
     of: Key,
     seats: Mapping[str, SeatSpec] = NOBODY,
-    unseated: Collection[str] = (),
+    empty_seats: Collection[str] = (),
 ) -> Iterator[SeatSpec]:
     """Yield the seats of one list, as they are written; those of members as these are named."""
     setting = settings.get(of)
@@ -148,7 +156,7 @@ def _read_specs(
         if entry.seat in seats:
             yield seats[entry.seat]
             continue
-        if entry.seat in unseated:
+        if entry.seat in empty_seats:
             continue
         if seats and ":" not in entry.seat:
             raise ConfigError(setting.source, key, unknown_seat_problem(entry.seat, seats))
@@ -246,7 +254,7 @@ def anchor(setting: Setting) -> Setting:
     """Resolve the path of a rubric or history from its file."""
     if setting.key == ("history", "url"):
         return replace(setting, value=anchored_place(setting))
-    if within(setting.key) == ("rubric",) and setting.value.endswith(".toml"):
+    if strip_profile(setting.key) == ("rubric",) and setting.value.endswith(".toml"):
         return replace(setting, value=str(setting.base / Path(setting.value).expanduser()))
     return setting
 
@@ -256,7 +264,7 @@ def _find_voided(settings: Mapping[Key, Setting], setting: Setting) -> Key:
     key = setting.key
     if key[:2] == TOKENS:
         return (*key[:-1], _SECRETS[key[-1]]) if key[-1] in _SECRETS else ()
-    plain = within(key)
+    plain = strip_profile(key)
     if plain not in _OTHERS:
         return ()
     weaker = settings[key].value if key in settings else UNSAID[plain]
@@ -265,10 +273,12 @@ def _find_voided(settings: Mapping[Key, Setting], setting: Setting) -> Key:
 
 def _limit_ceiling(settings: Mapping[Key, Setting], setting: Setting) -> Setting:
     """Return the setting, with the user's own value where a found file allows itself more money."""
-    if setting.trusted or within(setting.key) != CEILING:
+    if setting.is_trusted or strip_profile(setting.key) != CEILING:
         return setting
     ceilings = [
-        settings[key] for key in (CEILING, setting.key) if key in settings and settings[key].trusted
+        settings[key]
+        for key in (CEILING, setting.key)
+        if key in settings and settings[key].is_trusted
     ]
     lowest = min(ceilings, key=lambda own: own.value, default=setting)
     if setting.value <= lowest.value:
@@ -311,7 +321,7 @@ def profile_settings(settings: Iterable[Setting]) -> Mapping[str, ProfileSetting
 
 
 def _profile(name: str, settings: Iterable[Setting]) -> ProfileSettings:
-    given = [setting.under(name) for setting in settings]
+    given = [setting.activate_profile(name) for setting in settings]
     about = next((setting.value for setting in given if setting.key == ("about",)), "")
     return ProfileSettings(name, about, tuple(s for s in given if s.key != ("about",)))
 
@@ -384,7 +394,7 @@ def refuse_untrusted(setting: Setting) -> None:
         raise _distrust_error(setting, setting.stated_key, "says who may reach the server")
     if (deed := forbidden_to_found_files(setting)) is not None:
         raise _distrust_error(setting, setting.stated_key, deed)
-    entries: tuple[MemberTable, ...] = setting.value if within(setting.key) in SEATS else ()
+    entries: tuple[MemberTable, ...] = setting.value if strip_profile(setting.key) in SEATS else ()
     for number, entry in enumerate(entries, start=1):
         key = f"{setting.stated_key}[{number}]"
         for what in ("key", "url", "price"):
@@ -436,9 +446,9 @@ class Config:
         The files read, the weaker first.
     profile
         The profile that is taken; empty: none.
-    standing, given
+    standing, overrides
         The settings of files and variables, and those given by hand: a profile stands between.
-    unseated
+    empty_seats
         Chairmen who were named as members of a council that a stronger source replaced.
     """
 
@@ -448,8 +458,8 @@ class Config:
     files: tuple[str, ...]
     profile: str = ""
     standing: tuple[Setting, ...] = ()
-    given: tuple[Setting, ...] = ()
-    unseated: tuple[str, ...] = ()
+    overrides: tuple[Setting, ...] = ()
+    empty_seats: tuple[str, ...] = ()
     jury: tuple[SeatSpec, ...] = ()
 
     @property
@@ -515,19 +525,19 @@ class Config:
         return {s.key[1]: s.value for s in self.settings if s.key[0] == "aliases"}
 
     def price_seats(
-        self, seats: Sequence[SeatSpec], *, found: bool = False
+        self, seats: Sequence[SeatSpec], *, is_found: bool = False
     ) -> tuple[SeatSpec, ...]:
         """Give seats their configured prices; a price given by hand wins over a seat's own.
 
-        Of seats that were `found`, what they hold is the provider's list price, which comes last.
+        With `is_found`, what they hold is the provider's list price, which comes last.
         """
-        by_hand = {s.key[1]: s.value for s in self.given if s.key[0] == "price"}
+        by_hand = {s.key[1]: s.value for s in self.overrides if s.key[0] == "price"}
         listed = {s.key[1]: s.value for s in self.settings if s.key[0] == "price"}
         return tuple(
             replace(
                 seat,
                 price=find_price(seat, by_hand)
-                or (None if found else seat.price)
+                or (None if is_found else seat.price)
                 or find_price(seat, listed)
                 or seat.price,
             )
@@ -542,7 +552,7 @@ class Config:
         ConfigError
             If there is one; it names the seats.
         """
-        for setting in self.given:
+        for setting in self.overrides:
             name = setting.key[-1]
             if setting.key[0] == "price" and not any(name in names_of(seat) for seat in seats):
                 known = dict.fromkeys(seat.name for seat in seats)
@@ -561,7 +571,7 @@ def load_config(
     path: Path | str | None = None,
     overrides: Mapping[str, object] = NO_OVERRIDES,
     *,
-    overriding: str = COMMAND_LINE,
+    origin: str = COMMAND_LINE,
     profile: str = "",
     history: str | None = None,
 ) -> Config:
@@ -573,7 +583,7 @@ def load_config(
         A file to read in place of the project's; naming it is trusting it.
     overrides
         Key to value, stronger than everything else; None is not given.
-    overriding
+    origin
         Who overrides, for origins and errors.
     profile
         The profile to take; empty: none.
@@ -589,15 +599,15 @@ def load_config(
     """
     files = list(_files(environment, directory, path))
     try:
-        layers = [read_file(file, trusted=trusted) for file, trusted in files]
-        settings = read_overrides(overrides, directory, overriding)
+        layers = [read_file(file, is_trusted=trusted) for file, trusted in files]
+        settings = read_overrides(overrides, directory, origin)
         if history is not None:
-            settings += (Setting(("history", "url"), history, overriding, directory),)
+            settings += (Setting(("history", "url"), history, origin, directory),)
         keys = named_keys(setting for layer in (*layers, settings) for setting in layer)
         layers.append(read_environment(environment, directory, keys))
         for setting in (setting for layer in layers for setting in layer):
             check_name(setting)
-            if not setting.trusted:
+            if not setting.is_trusted:
                 refuse_untrusted(setting)
         standing = merge([[anchor(setting) for setting in layer] for layer in layers])
         return _make_config(
@@ -616,7 +626,7 @@ def profile_config(
     overrides: Mapping[str, object] = NO_OVERRIDES,
     *,
     directory: Path | None = None,
-    overriding: str = COMMAND_LINE,
+    origin: str = COMMAND_LINE,
 ) -> Config:
     """Return the configuration under another profile, or under none where `name` is empty.
 
@@ -627,7 +637,7 @@ def profile_config(
         where it is not among them.
     directory
         What relative paths among them start from; None: the current directory.
-    overriding
+    origin
         Who overrides, for origins and errors.
 
     Raises
@@ -639,23 +649,26 @@ def profile_config(
     """
     start = Path.cwd() if directory is None else directory
     try:
-        more = [anchor(each) for each in read_overrides(overrides, start, overriding)]
-        given = merge([config.given, more])
+        more = [anchor(each) for each in read_overrides(overrides, start, origin)]
+        given = merge([config.overrides, more])
         return _make_config(config.standing, name, tuple(given.values()), config.files)
     except ConfigError as error:
         raise as_option(error) from None
 
 
 def _make_config(
-    standing: tuple[Setting, ...], profile: str, given: tuple[Setting, ...], files: tuple[str, ...]
+    standing: tuple[Setting, ...],
+    profile: str,
+    overrides: tuple[Setting, ...],
+    files: tuple[str, ...],
 ) -> Config:
     """Return the configuration of these settings, the profile's among them."""
-    layers = [standing, settings_of(standing, profile), given]
+    layers = [standing, settings_of(standing, profile), overrides]
     settings = merge(layers)
     seats = read_seats(settings, has_new_members=_replaces_members(layers))
     check_providers(settings, (*seats.members, *seats.jury, *seats.chairmen))
     config = Config(
-        (), (), tuple(settings.values()), files, profile, standing, given, seats.unseated
+        (), (), tuple(settings.values()), files, profile, standing, overrides, seats.empty_seats
     )
     return replace(
         config,

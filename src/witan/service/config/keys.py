@@ -25,7 +25,7 @@ PLAIN_TABLES = ("limits", "counting", "history", "serve")
 """Tables of plain values."""
 
 
-def within(key: Key) -> Key:
+def strip_profile(key: Key) -> Key:
     """Return a key without the profile that it stands in: what it sets there."""
     return key[2:] if key[0] == PROFILES else key
 

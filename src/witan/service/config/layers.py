@@ -15,7 +15,15 @@ from typing import Any
 from witan.errors import ConfigError, UnknownName, UnknownOption
 from witan.models.loop_guard import VARIABLE as VIA_VARIABLE
 from witan.models.providers import PROVIDERS
-from witan.service.config.keys import OPEN_TABLES, PROFILES, SEATS, TOKENS, Key, dotted_key, within
+from witan.service.config.keys import (
+    OPEN_TABLES,
+    PROFILES,
+    SEATS,
+    TOKENS,
+    Key,
+    dotted_key,
+    strip_profile,
+)
 from witan.service.parameters import parameters_of, scalar_of
 
 PREFIX = "WITAN_"
@@ -57,7 +65,7 @@ class Setting:
         The file, the variable, or who overrode it.
     base
         The directory that relative paths in it start from.
-    trusted
+    is_trusted
         Whoever runs the council said so; False: in a file that was found by searching.
     above
         The table that it stands in, where that is a profile's.
@@ -67,7 +75,7 @@ class Setting:
     value: Any
     source: str
     base: Path
-    trusted: bool = True
+    is_trusted: bool = True
     above: Key = ()
 
     @property
@@ -80,9 +88,9 @@ class Setting:
         """The file or variable, and the profile if it is in one."""
         return f"{self.source}: {dotted_key(self.above)}" if self.above else self.source
 
-    def under(self, profile: str) -> "Setting":
+    def activate_profile(self, profile: str) -> "Setting":
         """Turn a setting of a profile into the one that it sets once the profile is chosen."""
-        return replace(self, key=within(self.key), above=(PROFILES, profile))
+        return replace(self, key=strip_profile(self.key), above=(PROFILES, profile))
 
 
 def as_option(error: ConfigError) -> ConfigError:
@@ -98,7 +106,7 @@ def as_option(error: ConfigError) -> ConfigError:
     return ConfigError(COMMAND_LINE, option, error.problem)
 
 
-def read_file(path: Path, *, trusted: bool) -> tuple[Setting, ...]:
+def read_file(path: Path, *, is_trusted: bool) -> tuple[Setting, ...]:
     """Return the settings of a TOML file."""
     from witan.service.config.tables import read_tables
 
@@ -113,7 +121,7 @@ def read_file(path: Path, *, trusted: bool) -> tuple[Setting, ...]:
         raise ConfigError(where, "", f"is not TOML: {error}") from error
     base = path.parent.resolve()
     return tuple(
-        Setting(key, value, where, base, trusted)
+        Setting(key, value, where, base, is_trusted)
         for key, value in read_tables(data, where, strict=True)
     )
 
@@ -163,7 +171,7 @@ def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
     for setting in settings:
         if setting.key[0] in ("providers", "serve") and setting.key[-1] == "key":
             result.add(setting.value)
-        elif within(setting.key) in SEATS:
+        elif strip_profile(setting.key) in SEATS:
             result.update(entry.key for entry in setting.value if entry.key is not None)
     return frozenset(result)
 

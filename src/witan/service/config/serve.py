@@ -203,7 +203,7 @@ class HistorySettings:
         Whether sessions are recorded.
     source
         The file, variable or option that names the place; None: nothing does.
-    found
+    is_found
         The place is named by a file that was found by searching.
     asked
         Some source says where sessions are recorded, or that they are; else that is the default of
@@ -214,7 +214,7 @@ class HistorySettings:
     keep_days: int | None = None
     enabled: bool = True
     source: str | None = None
-    found: bool = False
+    is_found: bool = False
     asked: bool = False
 
     @property
@@ -225,7 +225,7 @@ class HistorySettings:
     @property
     def is_own(self) -> bool:
         """Check for a file of the user's own, in which nobody else can have put a session."""
-        return not self.found and (self.url is None or not on_server(self.url))
+        return not self.is_found and (self.url is None or not on_server(self.url))
 
 
 def history_settings(settings: Iterable[Setting]) -> HistorySettings:
@@ -239,7 +239,7 @@ def history_settings(settings: Iterable[Setting]) -> HistorySettings:
         keep_days=None if keep is None else keep.value,
         enabled=on,
         source=None if url is None else url.source,
-        found=url is not None and not url.trusted,
+        is_found=url is not None and not url.is_trusted,
         asked=on and (url is not None or enabled is not None),
     )
 

@@ -33,7 +33,7 @@ from witan.service.config.keys import (
     TOKENS,
     Key,
     dotted_key,
-    within,
+    strip_profile,
 )
 from witan.service.council_settings import CouncilSettings, LimitSettings
 from witan.service.parameters import Parameter, Parameters, parameters_of
@@ -332,7 +332,7 @@ def read_tables(data: Mapping[str, Any], source: str, *, strict: bool) -> Iterat
             key = dotted_key((*above, "chairman"))
             raise ConfigError(source, key, "and chairmen are both set; name all in chairmen")
     for place, value in _flatten(document):
-        if within(place) == ("chairman",):
+        if strip_profile(place) == ("chairman",):
             yield (*place[:-1], "chairmen"), (value,)
         else:
             yield place, value

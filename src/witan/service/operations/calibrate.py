@@ -138,5 +138,5 @@ def calibrate(store: SessionStore, parameters: CalibrateParameters) -> Calibrati
         seed=parameters.seed,
         check_wanted=check_wanted,
     )
-    not_read = () if ballots is None else tuple(ballots.not_read)
+    not_read = () if ballots is None else tuple(ballots.unread_lines)
     return reduce_to(CalibrationResult, check, witan=__version__, not_read=not_read)

@@ -174,6 +174,6 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
         sessions=tuple(
             ComparedSession(name, comparison.outcomes[name]) for name in comparison.sessions
         ),
-        not_read=tuple(ballots.not_read),
+        not_read=tuple(ballots.unread_lines),
         without_effect=parameters.without_effect(compared),
     )

@@ -73,4 +73,4 @@ def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
     found = estimate_systems(
         ballots.read(parameters, settings), settings, pass_mark=parameters.pass_mark
     )
-    return reduce_to(EstimateResult, found, witan=__version__, not_read=tuple(ballots.not_read))
+    return reduce_to(EstimateResult, found, witan=__version__, not_read=tuple(ballots.unread_lines))

@@ -73,5 +73,5 @@ def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
         if error.kind != "session":
             raise
         raise UnknownName("session of the ballots", error.name, error.known_names) from None
-    unread, unused = tuple(ballots.not_read), parameters.without_effect([parameters.rule])
+    unread, unused = tuple(ballots.unread_lines), parameters.without_effect([parameters.rule])
     return OutcomeExplanation(__version__, explanation.outcome, explanation.steps, unread, unused)

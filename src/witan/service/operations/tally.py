@@ -95,7 +95,7 @@ def tally(_: object, parameters: TallyParameters) -> Tally:
         __version__,
         outcomes,
         tuple(UncountedSession(each.session, str(each)) for each in problems),
-        tuple(parameters.ballots.not_read),
+        tuple(parameters.ballots.unread_lines),
         parameters.without_effect([parameters.rule]),
     )
 

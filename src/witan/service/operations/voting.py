@@ -146,13 +146,13 @@ def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:
 
 
 def cast_vote(
-    store: SessionStore, paper: Paper, vote: HumanVote, *, seen: bool = False
+    store: SessionStore, paper: Paper, vote: HumanVote, *, has_seen_ranking: bool = False
 ) -> VoteResult:
     """Store a vote, then reveal who wrote what, and how the panel ranked it.
 
-    `seen`: the person comes from a page that told before how the panel ranked.
+    `has_seen_ranking`: the person comes from a page that told before how the panel ranked.
     """
-    store_vote(store.history, paper, vote, seen=seen)
+    store_vote(store.history, paper, vote, has_seen_ranking=has_seen_ranking)
     return reveal_paper(store, paper, vote.groups)
 
 
@@ -169,10 +169,12 @@ def check_unvoted(history: History, paper: Paper, *, replace_earlier: bool) -> N
         raise HistoryConflict(history.database.location, problem, remedy)
 
 
-def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: bool = False) -> None:
+def store_vote(
+    history: History, paper: Paper, vote: HumanVote, *, has_seen_ranking: bool = False
+) -> None:
     """Store a person's ranking.
 
-    `seen`: the person comes from a page that told before how the panel ranked.
+    `has_seen_ranking`: the person comes from a page that told before how the panel ranked.
     """
     ballot = build_ballot(paper.sheet, vote.groups, paper.session, SystemClock().now())
     notes = []
@@ -181,7 +183,7 @@ def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: bool = 
         notes.append(NAMED)
     if paper.earlier is not None:
         notes.append(AFTERWARDS)
-    elif seen:
+    elif has_seen_ranking:
         notes.append(SEEN)
     if notes:
         ballot = replace(ballot, notes="; ".join(notes))

@@ -20,7 +20,7 @@ from witan.service.config.configuration import DEMO, Config
 from witan.service.council import Council, seat_council
 from witan.service.demonstration import demonstration
 from witan.service.procedure_options import procedure_of
-from witan.service.redaction import redact_seats, redact_words, why_unseated
+from witan.service.redaction import redact_refusal, redact_seats, redact_words
 from witan.service.requests import CouncilRequest, JuryRequest
 from witan.service.text import list_text
 
@@ -146,7 +146,7 @@ class Councils:
             try:
                 council = seat_council(self._configure(name, {}), self._environment)
             except WitanError as error:
-                problem = why_unseated(error)
+                problem = redact_refusal(error)
                 profiles[name] = CouncilProfile(name, about, problem=problem, failure=error)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)
@@ -239,9 +239,9 @@ class Councils:
         for base in self._councils.values():
             named = not opened.answers  # who judges stored answers may have another name at home
             seats = (*base.members, *base.jury)
-            members = _match_members(opened.members or opened.reviewers, seats, named=named)
-            jury = _match_members(opened.jury if opened.members else (), seats, named=named)
-            chairmen = _match_members(opened.chairmen, (*base.chairmen, *seats), named=named)
+            members = _match_members(opened.members or opened.reviewers, seats, by_name=named)
+            jury = _match_members(opened.jury if opened.members else (), seats, by_name=named)
+            chairmen = _match_members(opened.chairmen, (*base.chairmen, *seats), by_name=named)
             if members is not None and jury is not None and chairmen is not None:
                 procedure = _limit_cost(with_ceiling(opened.procedure, max_cost_usd), ceiling)
                 return base.vary(procedure, members, chairmen, self.history, jury)
@@ -288,7 +288,7 @@ class Councils:
         raise NoCouncil(f"{which} cannot be seated: {base.problem}", remedy)
 
     def _procedure(self, base: Council, request: JuryRequest) -> Procedure:
-        if not (options := request.options.values_given()):
+        if not (options := request.options.collect_values()):
             return base.procedure
         check_options(options)
         key = (request.profile, json.dumps(options, sort_keys=True, default=str))
@@ -303,7 +303,7 @@ class Councils:
 def check_weights(request: JuryRequest, council: Council) -> None:
     """Refuse a request's weight of somebody who does not review."""
     reviewers = [member.name for member in council.reviewers]
-    for name in request.options.values_given().get("weights") or ():
+    for name in request.options.collect_values().get("weights") or ():
         if name not in reviewers:
             raise UnknownName("reviewer", name, reviewers)
 
@@ -340,14 +340,16 @@ def _check_jury(jury: Sequence[Member], members: Sequence[Member]) -> None:
 
 
 def _match_members(
-    seats: Sequence[Seat], members: Sequence[Member], *, named: bool
+    seats: Sequence[Seat], members: Sequence[Member], *, by_name: bool
 ) -> tuple[Member, ...] | None:
     """Return the members that sat in these seats, by name and source or by source alone.
 
     None: not all of them are here.
     """
-    known = {(member.name if named else "", member.source): member for member in reversed(members)}
-    result = [known.get((seat.name if named else "", seat.source)) for seat in seats]
+    known = {
+        (member.name if by_name else "", member.source): member for member in reversed(members)
+    }
+    result = [known.get((seat.name if by_name else "", seat.source)) for seat in seats]
     return tuple(each for each in result if each is not None) if None not in result else None
 
 

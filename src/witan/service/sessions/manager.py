@@ -295,7 +295,7 @@ class Service:
         self._clock = SystemClock()
         self._held: set[RunningSession] = set()
         self._registry = SessionRegistry(councils.history, sessions)
-        self.draining = False
+        self.is_draining = False
         self._tasks: TaskGroup
 
     @classmethod
@@ -526,7 +526,7 @@ class Service:
 
     async def drain(self, seconds: float) -> None:
         """Begin no more sessions; let those under way end, and break off what lasts longer."""
-        self.draining = True
+        self.is_draining = True
         with anyio.move_on_after(seconds):
             for running_session in [*self._held]:
                 await running_session.wait_for_end()
@@ -607,7 +607,7 @@ class Service:
         return council, await self._client_limits.hold_back(client, most)
 
     def _check_places(self) -> None:
-        if self.draining:
+        if self.is_draining:
             raise Busy("the server is about to stop", "ask again when it is back", RETRY_SECONDS)
         if len(self._held) >= self.most:
             problem = f"{len(self._held)} sessions are under way, as many as are held at once"
@@ -692,9 +692,7 @@ def make_councils(
     directory = Path.cwd()
 
     def configure(profile: str, values: Mapping[str, Any]) -> "Config":
-        return profile_config(
-            config, profile, values, directory=directory, overriding="the request"
-        )
+        return profile_config(config, profile, values, directory=directory, origin="the request")
 
     about = {name: profile.about for name, profile in config.profiles.items()}
     return Councils(configure, about, os.environ, history, fast=fast_demo)

@@ -181,11 +181,11 @@ class Stream:
         self._seconds = seconds
         self.mark = secrets.token_hex(MARK_BYTES)
         self._log: list[StreamMessage] = []
-        self._held: list[e.Event] = []
+        self._kept_events: list[e.Event] = []
         self._veil: SessionRedactor | None = None
-        self._written: dict[_Text, _PendingText] = {}
-        self._waiting = False
-        self._gathered = anyio.Event()
+        self._texts: dict[_Text, _PendingText] = {}
+        self._is_waiting = False
+        self._gather_event = anyio.Event()
         self._wake = anyio.Event()
         self._is_simulated = False
         self.has_ended = False
@@ -198,8 +198,8 @@ class Stream:
             return
         if isinstance(event, e.SessionOpened):
             self._is_simulated, self._veil = event.is_simulated, SessionRedactor(event)
-        self._held.append(event)
-        self.tell_gathered()
+        self._kept_events.append(event)
+        self.flush()
         self._forget_pieces(event)
         self._tell(event)
 
@@ -207,9 +207,9 @@ class Stream:
         """Say that nothing follows: the session is closed, was interrupted, or failed."""
         if self.has_ended:
             return
-        self.tell_gathered()
+        self.flush()
         self.has_ended, self.failure = True, failure
-        self._gathered.set()
+        self._gather_event.set()
         self._rouse()
 
     @property
@@ -234,7 +234,7 @@ class Stream:
     @property
     def events(self) -> tuple[e.Event, ...]:
         """The same as it happened: readers are not told how seats are written."""
-        return tuple(self._held)
+        return tuple(self._kept_events)
 
     @property
     def n_bytes(self) -> int:
@@ -275,20 +275,20 @@ class Stream:
     async def pace(self) -> None:
         """Tell what is gathered, again and again, until nothing follows."""
         while not self.has_ended:
-            await self._gathered.wait()
+            await self._gather_event.wait()
             if not self.has_ended:
                 await anyio.sleep(PACE_SECONDS)
-            self.tell_gathered()
+            self.flush()
 
-    def tell_gathered(self) -> None:
+    def flush(self) -> None:
         """Tell at once what was to wait."""
-        if not self._waiting:
+        if not self._is_waiting:
             return
-        self._waiting, self._gathered = False, anyio.Event()
+        self._is_waiting, self._gather_event = False, anyio.Event()
         now = self._seconds()
-        ready = [gathering for gathering in self._written.values() if gathering.pending is not None]
+        ready = [gathering for gathering in self._texts.values() if gathering.pending is not None]
         for gathering in sorted(
-            ready, key=lambda gathering: gathering.pending.seq if gathering.pending else 0
+            ready, key=lambda text_state: text_state.pending.seq if text_state.pending else 0
         ):
             if gathering.pending is not None:
                 self._tell_piece(gathering, gathering.pending)
@@ -301,14 +301,14 @@ class Stream:
 
     def _gather(self, piece: Piece) -> None:
         text = _text_of(piece)
-        gathering = self._written.get(text)
+        gathering = self._texts.get(text)
         if gathering is None or (
-            not self._waiting and self._seconds() - gathering.told_at >= PACE_SECONDS
+            not self._is_waiting and self._seconds() - gathering.told_at >= PACE_SECONDS
         ):
             # The first piece of a text is what a reader waits for.
-            self.tell_gathered()
+            self.flush()
             if gathering is None:
-                gathering = self._written[text] = _PendingText()
+                gathering = self._texts[text] = _PendingText()
             gathering.told_at = self._seconds()
             self._tell_piece(gathering, piece)
             return
@@ -316,15 +316,15 @@ class Stream:
         gathering.pending = (
             piece if before is None else replace(piece, text=before.text + piece.text)
         )
-        if not self._waiting:
-            self._waiting = True
-            self._gathered.set()
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._gather_event.set()
 
-    def _tell_piece(self, gathering: _PendingText, piece: Piece) -> None:
+    def _tell_piece(self, text_state: _PendingText, piece: Piece) -> None:
         """Tell a piece; what was told long ago of a long text is kept as one."""
         self._tell(piece)
-        gathering.n_single += 1
-        if gathering.n_single < 2 * RECENT:
+        text_state.n_single += 1
+        if text_state.n_single < 2 * RECENT:
             return
         text = _text_of(piece)
         own = [each for each in self._log if _is_of(each.event, text)]
@@ -335,7 +335,7 @@ class Stream:
             for each in self._log
             if each is last or id(each) in recent or not _is_of(each.event, text)
         ]
-        gathering.n_single = RECENT
+        text_state.n_single = RECENT
 
     def _forget_pieces(self, event: e.Event) -> None:
         """Drop the pieces of a text that is whole, or void."""
@@ -343,8 +343,8 @@ class Stream:
         if over is None:
             return
         stage, whose = over
-        for text in [t for t in self._written if t[0] == stage and t[1] == whose]:
-            del self._written[text]
+        for text in [t for t in self._texts if t[0] == stage and t[1] == whose]:
+            del self._texts[text]
         self._log = [
             entry
             for entry in self._log

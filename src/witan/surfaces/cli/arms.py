@@ -129,7 +129,7 @@ def make_arm_batch(  # noqa: PLR0917 - the last by name
     names = _judge_names(options["judges"])
     prices = {name: price for name, price in options["prices"] if name in names}
     councils = LocalCouncils(
-        options["config"], prices, history=history, say=say, planning=options.get("dry_run", False)
+        options["config"], prices, history=history, say=say, for_plan=options.get("dry_run", False)
     )
     own = {"jury": options["judges"], "texts": {"council": "?"}, "question": None}
     given = fill(JudgeRequest, {**options, **own})

@@ -328,7 +328,7 @@ def _planned_councils(
         dict(options.get("prices", ())),
         history=history,
         say=lambda note: echo(clean(note), err=True),
-        planning=True,
+        for_plan=True,
     )
 
 

@@ -71,7 +71,7 @@ class Body:
         self.sessions: dict[str, None] = {}
         self.reviewers: dict[str, None] = {}
         self.simulated: set[str] = set()
-        self.not_read: list[Unread] = []
+        self.unread_lines: list[Unread] = []
 
     def read(self, parameters: object, settings: "Settings") -> Sequence["Ballot"]:  # noqa: ARG002
         """Read them as the options say, and say which settings are of no effect."""
@@ -222,7 +222,7 @@ class Body:
         if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
             echo(clean(word_problem(problem)), err=True)
         if not problem.is_read:
-            self.not_read.append(Unread(problem.line, word_problem(problem)))
+            self.unread_lines.append(Unread(problem.line, word_problem(problem)))
         (self.odd if problem.is_read else self.problems)[problem.path] += 1
 
     def _close(self) -> None:

@@ -216,7 +216,7 @@ def _make_batch(
         raise click.UsageError("--arms is for questions, and these rows are texts")
     prices = council_prices(options)
     planning = options["dry_run"]
-    councils = LocalCouncils(options["config"], prices, history=history, say=say, planning=planning)
+    councils = LocalCouncils(options["config"], prices, history=history, say=say, for_plan=planning)
     council = _seat(councils, tasks, options)
     names = ("concurrency", "max_cost_usd", *OF_TEXTS)
     chosen = BatchOptions(**{name: options[name] for name in names})

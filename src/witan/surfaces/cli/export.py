@@ -204,9 +204,9 @@ def _pick(
 
 
 def _read_whole(
-    history: "History", summaries: "Sequence[SessionSummary]", damaged: list[str]
+    history: "History", summaries: "Sequence[SessionSummary]", damaged_names: list[str]
 ) -> "Iterator[SessionImport]":
-    """Yield the sessions, whole; those that cannot be read any more are named in `damaged`."""
+    """Yield the sessions, whole; name unreadable ones in `damaged_names`."""
     for one in summaries:
         try:
             whole = history.export(one.session)
@@ -215,7 +215,7 @@ def _read_whole(
         except HistoryError as error:
             if not error.problem.startswith("is damaged"):
                 raise
-            damaged.append(one.session)
+            damaged_names.append(one.session)
             continue
         yield whole
 
@@ -268,7 +268,7 @@ class _ExportCounts:
         return {"kind": self.kind, "written": self.written, "left_out": left_out}
 
 
-def _report_counts(counts: _ExportCounts, options: dict[str, Any], where: str) -> None:
+def _report_counts(counts: _ExportCounts, options: dict[str, Any], destination: str) -> None:
     if counts.of_scripts:
         n = count_noun(counts.of_scripts, "simulated session")
         echo(f"{n} left out; --all writes them, too", err=True)
@@ -283,7 +283,7 @@ def _report_counts(counts: _ExportCounts, options: dict[str, Any], where: str) -
     if options["as_json"]:
         from witan.service.json_output import to_json
 
-        echo(to_json({"history": where, "file": options["output"], **counts.plain()}))
+        echo(to_json({"history": destination, "file": options["output"], **counts.plain()}))
         return
     name = "standard output" if _is_piped(options) else clean(options["output"])
     echo(f"{count_noun(counts.written, counts.kind[:-1])} written to {name}", err=True)

@@ -63,10 +63,10 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     if ceiling is not None and not 0 <= ceiling < float("inf"):
         raise click.UsageError(f"--max-cost cannot be {ceiling}; expected US dollars, 0 or more")
     lengths = _lengths()
-    made = draft(seats, os.environ, ceiling=ceiling, trusted=user, lengths=lengths)
+    made = draft(seats, os.environ, ceiling=ceiling, is_trusted=user, lengths=lengths)
     if ceiling is None and made.ceiling is not None:
         given = _ask_ceiling(made, asking)
-        made = draft(seats, os.environ, ceiling=given, trusted=user, lengths=lengths)
+        made = draft(seats, os.environ, ceiling=given, is_trusted=user, lengths=lengths)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(made.text.encode(), path)
     for note in made.notes:
@@ -198,11 +198,11 @@ def _pick(
 ) -> "list[SeatSpec]":
     """Return the offers whose numbers are given, or seats as they are written."""
     from witan.models.seats import parse_seat
-    from witan.service.council_discovery import price_shown
+    from witan.service.council_discovery import format_price
 
     dialogue.say("Models, with US dollars per million tokens read / written:")
     for number, spec in enumerate(offers, start=1):
-        dialogue.say(f"{number:4}  {spec.source}  {price_shown(spec, os.environ)}")
+        dialogue.say(f"{number:4}  {spec.source}  {format_price(spec, os.environ)}")
     numbers = ",".join(str(offers.index(seat) + 1) for seat in default)
     given = dialogue.ask("Which members, as numbers or seats with commas between?", numbers)
     chosen = []

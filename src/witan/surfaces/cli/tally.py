@@ -151,7 +151,7 @@ def tally_command(**options: Any) -> int:
 
             problems: dict[str, Sequence[object]] = {
                 "not_counted": count.not_counted,
-                "not_read": count.body.not_read,
+                "not_read": count.body.unread_lines,
                 "without_effect": parameters.without_effect([parameters.rule]),
             }
             for line in sessions_json(count.columns(), problems):

@@ -87,7 +87,7 @@ async def frames(
     after: int,
     heartbeat_seconds: float,
     frame: Callable[[StreamMessage], bytes] = event_frame,
-    ending: Callable[[RunningSession], bytes] = lambda _: b"",
+    make_ending: Callable[[RunningSession], bytes] = lambda _: b"",
 ) -> AsyncGenerator[bytes, None]:
     """Yield the messages since `after`, those that follow, and the ending.
 
@@ -106,7 +106,7 @@ async def frames(
                 due = anyio.current_time() + heartbeat_seconds
             continue
         if stream.has_ended:
-            if last := ending(running_session):
+            if last := make_ending(running_session):
                 yield last
             return
         with anyio.CancelScope(deadline=due):

@@ -151,7 +151,7 @@ def problem(
 async def respond_to_error(request: Request, error: Exception) -> Response:
     """Respond to an expected error; a stopping server answers 503."""
     headers, status, words = {}, status_of(error), word_error(request, error)
-    if isinstance(error, Busy) and request.app.state.service.draining:
+    if isinstance(error, Busy) and request.app.state.service.is_draining:
         status = 503
     if isinstance(error, Busy) and error.retry_seconds is not None:
         headers["Retry-After"] = str(ceil(error.retry_seconds))

@@ -173,7 +173,7 @@ async def follow(
         return stream_response(request, _stored_events(await service.session(whole), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
     start = running_session.stream.resume_point(last)
-    return stream_response(request, frames(running_session, start, heartbeat, ending=_ending))
+    return stream_response(request, frames(running_session, start, heartbeat, make_ending=_ending))
 
 
 async def _respond_to_start(running_session: RunningSession, wait: float) -> Response:
@@ -256,9 +256,9 @@ def _file(html: str, session: str) -> Response:
 )
 async def health(service: ServiceOf) -> Response:
     """Answer 200 while questions are accepted, 503 while the server stops."""
-    status: Any = "stopping" if service.draining else "ok"
+    status: Any = "stopping" if service.is_draining else "ok"
     answer = reply(ServerHealth(status, __version__, len(service.under_way)))
-    answer.status_code = 503 if service.draining else 200
+    answer.status_code = 503 if service.is_draining else 200
     return answer
 
 

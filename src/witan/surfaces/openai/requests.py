@@ -327,7 +327,7 @@ class CouncilCallBody(BaseModel):
         most = fusion.max_completion_tokens if self.most_tokens is None else self.most_tokens
         limit = {} if most is None else {"max_tokens": most}
         form = {} if self.json_schema is None else {"json_schema": self.json_schema}
-        options = {**model.options, **limit, **form, **council.options.values_given()}
+        options = {**model.options, **limit, **form, **council.options.collect_values()}
         question, conversation = self._split_question()
         return QuestionRequest(
             question,

@@ -28,28 +28,28 @@ CHOICES = {
 """How the best member was chosen, in words."""
 
 
-def arms_report(found: ArmComparison) -> Report:
+def arms_report(comparison: ArmComparison) -> Report:
     """Write the report of a comparison by itself."""
-    return Report("Was the council worth it?", (), "", tuple(comparison_blocks(found)))
+    return Report("Was the council worth it?", (), "", tuple(comparison_blocks(comparison)))
 
 
-def comparison_blocks(found: ArmComparison) -> Iterator[Block]:
+def comparison_blocks(comparison: ArmComparison) -> Iterator[Block]:
     """Write the conclusions, the numbers behind them, and what they rest on."""
     yield Heading("Was the council worth it?", "arms")
-    for each in found.differences:
+    for each in comparison.differences:
         if each.category is None or each.conclusion in ("ahead", "behind", "no difference"):
             yield Sentence(_sentence(each))
-    yield _differences(found)
-    yield _prices(found)
-    yield from _basis(found)
+    yield _differences(comparison)
+    yield _prices(comparison)
+    yield from _basis(comparison)
 
 
 def _sentence(line: ArmDifference) -> str:
     return f"{line.sentence[:1].upper()}{line.sentence[1:]}."
 
 
-def _differences(found: ArmComparison) -> Table:
-    lines = found.differences
+def _differences(comparison: ArmComparison) -> Table:
+    lines = comparison.differences
     means = [measure_of(each.mean) for each in lines]
     columns: list[tuple[Column, Sequence[str | Cell]]] = [
         (
@@ -60,13 +60,13 @@ def _differences(found: ArmComparison) -> Table:
         (Column("difference", interval=90), [_cell(each) for each in means]),
         (Column("n", keep=80), [f"{each.questions:,}" for each in lines]),
     ]
-    if found.people_questions >= MIN_CLUSTERS:
+    if comparison.people_questions >= MIN_CLUSTERS:
         columns += [
             (Column("jury alone", interval=60), [_cell(each.mean.jury) for each in lines]),
             (Column("people alone", interval=50), [_cell(each.mean.people) for each in lines]),
         ]
     columns.append((Column("conclusion", "left", keep=85), [each.conclusion for each in lines]))
-    return table_of(f"Differences in {found.unit}", columns)
+    return table_of(f"Differences in {comparison.unit}", columns)
 
 
 def _cell(measure: Measure) -> Cell:
@@ -78,8 +78,8 @@ def _cell(measure: Measure) -> Cell:
     return Cell(number(measure.value, 2), interval=f"[{low}, {high}]")
 
 
-def _prices(found: ArmComparison) -> Table:
-    lines = found.arms
+def _prices(comparison: ArmComparison) -> Table:
+    lines = comparison.arms
     costs = [None if each.cost_usd is None else each.cost_usd / each.priced for each in lines]
     return table_of(
         "Price of a question",
@@ -92,33 +92,37 @@ def _prices(found: ArmComparison) -> Table:
     )
 
 
-def _basis(found: ArmComparison) -> Iterator[Block]:
-    several = len(found.best) > 1
-    names = list_text([f"{name} ({n:,})" if several else name for name, n in found.best.items()])
+def _basis(comparison: ArmComparison) -> Iterator[Block]:
+    several = len(comparison.best) > 1
+    names = list_text(
+        [f"{name} ({n:,})" if several else name for name, n in comparison.best.items()]
+    )
     if names:
-        yield Sentence(f"Best member: {CHOICES[found.choice].format(names=names)}", quiet=True)
-    level = f"{found.level * 100:g} %"
-    if found.basis == "reviewers":
+        yield Sentence(f"Best member: {CHOICES[comparison.choice].format(names=names)}", quiet=True)
+    level = f"{comparison.level * 100:g} %"
+    if comparison.basis == "reviewers":
         yield Sentence(
             f"Intervals are of reviewers like these, on this one question, at {level} each.",
             quiet=True,
         )
     else:
         together = (
-            "" if found.category_level is None else f"; those of categories at {level} together"
+            ""
+            if comparison.category_level is None
+            else f"; those of categories at {level} together"
         )
         yield Sentence(
             f"Intervals are of questions like these, paired, at {level} for each pair{together}. "
-            f"Arms within ±{found.margin:g} do not differ.",
+            f"Arms within ±{comparison.margin:g} do not differ.",
             quiet=True,
         )
-    people = count_noun(found.people_questions, "question")
-    if found.people_questions >= MIN_CLUSTERS:
+    people = count_noun(comparison.people_questions, "question")
+    if comparison.people_questions >= MIN_CLUSTERS:
         yield Sentence(
             f"Corrected by people's votes on {people}, which holds if these are drawn at random.",
             quiet=True,
         )
-    elif found.people_questions:
+    elif comparison.people_questions:
         yield Note(
             f"people's votes on {people} are too few to correct the jury; {MIN_CLUSTERS} would do",
             "hint",

@@ -209,7 +209,7 @@ def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> 
     except InvalidParameter:
         problem = "answers another paper; this one is yours, so please rank it anew"
         raise InvalidBallot(paper.sheet.reviewer, problem) from None
-    cast_vote(store, paper, HumanVote(groups), seen="seen" in fields)
+    cast_vote(store, paper, HumanVote(groups), has_seen_ranking="seen" in fields)
 
 
 def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:

@@ -11,11 +11,14 @@ from openai_clients import ASKED, client_of
 from served import free_port, served
 from services import councils, write_config
 from witan.deliberation.ports import Call, Message, ignore_text
+from witan.deliberation.trace_context import TraceContext, within_trace
 from witan.errors import ModelError
 from witan.models.connections import Connections
 from witan.models.loop_guard import HOPS
 from witan.models.openai_compatible import OpenAICompatible
 from witan.models.pydantic_ai_model import PydanticAIModel
+
+PARENT = f"00-{'a' * 32}-{'b' * 16}-01"
 
 
 def write_circle(folder, *councils):
@@ -103,7 +106,7 @@ class TestSeating:
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
     async def test_every_way_of_calling_says_through_whom_it_comes(self, tmp_path, anyio_backend):
-        """Over aiohttp, over httpx2, and through pydantic-ai; each call for itself."""
+        """And in whose trace, over aiohttp, httpx2 and pydantic-ai; each call for itself."""
         with served(councils(write_config(tmp_path))) as server:
             name = server.service.name
             call = Call("answer", (Message("user", "Is it so?"),), 100)
@@ -117,7 +120,12 @@ class TestSeating:
                     with pytest.raises(ModelError, match=f"elsewhere → {name}"):
                         await model.complete(call, ignore_text)
                     HOPS.reset(token)
-                    assert (await model.complete(call, ignore_text)).text.startswith("All told")
+                    with within_trace(TraceContext(PARENT, "a=1")):
+                        reply = await model.complete(call, ignore_text)
+                    trace = server.service.recent[-1].session.opening.trace
+                    assert reply.text.startswith("All told")
+                    assert (trace.traceparent[:36], trace.tracestate) == (PARENT[:36], "a=1")
+                    assert trace.traceparent != PARENT
                 await theirs.aclose()
 
     @pytest.mark.anyio

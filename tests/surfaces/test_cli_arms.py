@@ -217,6 +217,7 @@ class TestMoney:
         rich = witan("batch", rows, *priced, "--max-cost", 2 * whole, "--json")
 
         assert {said.status for said in poor} == {4}
+        assert all(each["judgment"] for said in poor for each in lines(said.out))
         assert 0 < spent <= ceiling
         assert n_poor < 18
         assert rich.status == 0

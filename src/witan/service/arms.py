@@ -8,6 +8,7 @@ again by the names of its sessions.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from math import fsum, inf, nan
@@ -269,25 +270,17 @@ class ArmBatch:
         plain = Batch(self.council, self.history, self.tasks, self.options)
         plain.names = self.names
         council = plain.bill()
-        rows = self._read_rows()
-        self._choose([*rows.values()])
-        n_done = 0
-        plans: dict[str, list[Plan]] = {"self": [], "jury": []}
-        every = {"self", "jury"} & {"jury", *self.arms.arms}
-        found = {row.task.number: waits for row, waits in self._find_open(rows)}
-        for task in self.tasks:
-            waits = found.get(task.number, every)
-            if "self" in waits:
-                plans["self"].append(self._plan_control(task))
-            if "jury" in waits:
-                plans["jury"].append(self._plan_judgment(task))
-            n_done += not waits
+        rest = self._plan_rest()
+        plans = {
+            part: [parts[part] for parts in rest.values() if part in parts]
+            for part in ("self", "jury")
+        }
         more = [plan for part in plans.values() for plan in part]
         calls = {name: sum(plan.calls for plan in part) for name, part in plans.items()}
         spent = fsum(session.cost.committed_usd for session in self._list_earlier())
         return ArmBill(
             rows=len(self.tasks),
-            earlier=n_done,
+            earlier=sum(not parts for parts in rest.values()),
             calls=council.calls + sum(calls.values()),
             expected_usd=sum_known([council.expected_usd, *(each.expected_usd for each in more)]),
             worst_usd=sum_known([council.worst_usd, *(each.worst_usd for each in more)]),
@@ -296,13 +289,55 @@ class ArmBatch:
             parts={"council": council.calls, **calls},
         )
 
-    def _plan_control(self, task: BatchRow) -> Plan:
-        """Plan the control of one row by the member whose calls could cost most."""
+    def _plan_rest(self) -> dict[int, dict[str, Plan]]:
+        """Plan what each row still needs, by part; a row that cannot be planned needs nothing."""
+        rows = self._read_rows()
+        self._choose([*rows.values()])
+        waits = {row.task.number: parts for row, parts in self._find_open(rows)}
+        every = {"council", "self", "jury"} & {"council", "jury", *self.arms.arms}
+        plain = Batch(self.council, self.history, self.tasks, self.options)
+        dearest: Council | None = None
+        rest: dict[int, dict[str, Plan]] = {}
+        for task in self.tasks:
+            parts = rest[task.number] = {}
+            needs = waits.get(task.number, every)
+            with suppress(InvalidParameter):  # the run says of this row what is wrong
+                if "council" in needs:
+                    parts["council"] = plain.plan(task)
+                if "self" in needs:
+                    dearest = dearest or self._seat_dearest(task)
+                    parts["self"] = dearest.plan(task.question or "", files=task.sources)
+                if "jury" in needs:
+                    parts["jury"] = self._plan_judgment(task)
+        return rest
+
+    def _seat_dearest(self, task: BatchRow) -> Council:
+        """Seat the control of the best member, or else of the one that could cost most."""
         names = [self.arms.best] if self.arms.best else [m.name for m in self.council.members]
-        plans = [
-            self._control(name).plan(task.question or "", files=task.sources) for name in names
-        ]
-        return max(plans, key=lambda plan: inf if plan.worst_usd is None else plan.worst_usd)
+        controls = [self._control(name) for name in names]
+
+        def worst(control: Council) -> float:
+            usd = control.plan(task.question or "").worst_usd
+            return inf if usd is None else usd
+
+        return max(controls, key=worst)
+
+    def _admit(self) -> list[BatchRow]:
+        """Admit as many rows as the ceiling is expected to hold with all their arms.
+
+        Else the council's answers would take the money that their comparison needs.
+        """
+        ceiling = self.options.max_cost_usd
+        if ceiling is None:
+            return [*self.tasks]
+        left = ceiling - self._allowance.spent
+        admitted = []
+        for task, parts in zip(self.tasks, self._plan_rest().values(), strict=True):
+            usd = sum_known([plan.expected_usd for plan in parts.values()]) or 0.0
+            if usd == 0.0 or usd <= left:
+                admitted.append(task)
+                left -= usd
+        return admitted
 
     def _plan_judgment(self, task: BatchRow) -> Plan:
         """Plan the judgment of one row, whose texts are still to be written."""
@@ -325,7 +360,7 @@ class ArmBatch:
         """Run every row that is not done; hand over each once, as soon as it is judged."""
         began = anyio.current_time()
         if self.options.max_cost_usd is not None:
-            for session in await anyio.to_thread.run_sync(self._list_earlier):
+            for session in await anyio.to_thread.run_sync(self._list_all):
                 await self._allowance.count_earlier(session.id, session.cost.committed_usd)
         results: list[ArmRowResult] = []
 
@@ -334,7 +369,9 @@ class ArmBatch:
             on_result(result)
 
         council: dict[int, RowResult] = {}
-        await self._run_batch("council", self.council, self.tasks, council, on_progress)
+        admitted = await anyio.to_thread.run_sync(self._admit)
+        self._n_unaffordable = len(self.tasks) - len(admitted)
+        await self._run_batch("council", self.council, admitted, council, on_progress)
         rows = await anyio.to_thread.run_sync(self._read_rows)
         for number, result in council.items():
             if number in rows:
@@ -374,7 +411,8 @@ class ArmBatch:
 
         batch = Batch(council, self.history, tasks, self.options, allowance=self._allowance)
         if council is self.council:
-            batch.names = self.names
+            names = dict(zip((task.number for task in self.tasks), self.names, strict=True))
+            batch.names = [names[task.number] for task in tasks]
         report = await batch.run(take, lambda each: on_progress(replace(each, stage=stage)))
         self._n_unaffordable += report.unaffordable
         self._costs.append(report.cost_usd)
@@ -391,6 +429,11 @@ class ArmBatch:
 
     def _find(self, name: str) -> Session | None:
         return self.history.session(name) if self.history.has_record(name) else None
+
+    def _list_all(self) -> list[Session]:
+        """List all sessions of earlier runs."""
+        council = [session for name in self.names if (session := self._find(name)) is not None]
+        return [*council, *self._list_earlier()]
 
     def _list_earlier(self) -> list[Session]:
         """List controls and judgments of earlier runs, whoever was the best member then."""

@@ -27,9 +27,10 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         yield Sentence(f"{count_noun(result.earlier, 'row')} of an earlier run.", quiet=True)
     if result.unaffordable:
         rows = count_noun(result.unaffordable, "row")
-        yield Note(
-            f"{rows} not begun: the ceiling cannot hold another; raise --max-cost", "warning"
-        )
+        why = "cannot hold another"
+        if isinstance(result, ArmBatchReport):
+            why = "is not expected to hold another with all its arms"
+        yield Note(f"{rows} not begun: the ceiling {why}; raise --max-cost", "warning")
     if result.passed is not None:
         n_passed, n_failed = (result.decisions.get(name, 0) for name in ("passed", "failed"))
         share = number(100 * n_passed / (n_passed + n_failed), 0)

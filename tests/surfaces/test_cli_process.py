@@ -14,6 +14,8 @@ from typing import IO
 
 import pytest
 
+from histories import record_sessions
+from witan.history import History
 from witan.surfaces.cli.options import Status
 from witan.surfaces.cli.session import SessionOutput, run_session
 
@@ -92,6 +94,18 @@ class TestStart:
 
         assert "witan.surfaces.cli.app" in loaded
         assert not loaded.intersection(HEAVY)
+
+    def test_showing_a_session_loads_nothing_that_calls_models_or_votes(self, tmp_path):
+        """What is stored is read and worded: no draw is made, and no call."""
+        place = tmp_path / "history.sqlite"
+        with History.open(place) as history:
+            record_sessions(history, "q1")
+
+        loaded = loaded_after("show", "q1", "--history", place)
+
+        unneeded = {"witan.deliberation.calls", "witan.history.ballots", "numpy.ma", "anyio.abc"}
+        assert "witan.surfaces.report.session" in loaded
+        assert not loaded & unneeded
 
     def test_a_tally_loads_only_what_it_counts_with(self, council):
         """Counting JSON Lines into a pipe needs no reader of other formats, no rich, no fitting."""

@@ -17,7 +17,7 @@ NONCE_BYTES = 16
 
 
 def balanced_orders(
-    hides: Sequence[Collection[int]], n_candidates: int, rng: np.random.Generator
+    hides: Sequence[Collection[int]], n_candidates: int, rng: "np.random.Generator"
 ) -> Rows:
     """Draw each reviewer's order from a balanced design with shuffled rows and symbols.
 
@@ -285,12 +285,12 @@ def _collect_names(names: str | Collection[str]) -> Collection[str]:
     return [names] if isinstance(names, str) else names
 
 
-def _generator(seed: Sequence[int], purpose: int) -> np.random.Generator:
+def _generator(seed: Sequence[int], purpose: int) -> "np.random.Generator":
     # To a seed sequence [7] and [7, 0] are the same, so the length is told apart beside it.
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, len(seed))))
 
 
-def _sheet(reviewer: str, candidates: Sequence[str], rng: np.random.Generator) -> Sheet:
+def _sheet(reviewer: str, candidates: Sequence[str], rng: "np.random.Generator") -> Sheet:
     labels = tuple(_label(place) for place in range(1, len(candidates) + 1))
     return Sheet(reviewer, tuple(candidates), labels, rng.bytes(NONCE_BYTES).hex())
 

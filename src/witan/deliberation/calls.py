@@ -547,17 +547,6 @@ class Caller:
         return float(rng.uniform(0.0, longest))
 
 
-(
-    ANSWER_FENCES,
-    DEBATE_SHEETS,
-    REVIEW_SHEETS,
-    MIRRORED_SHEETS,
-    SYNTHESIS_LABELS,
-    RETRY_WAITS,
-) = range(6)
-"""Numbers of a session's random draws; each is seeded by the session's seed and its number."""
-
-
 def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
     """Drop the events of failed resumes."""
     standing: list[Event] = []

@@ -26,7 +26,6 @@ from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.core.stats.learning import Lessons
 from witan.deliberation.calls import (
-    RETRY_WAITS,
     Caller,
     SessionContext,
     drop_fruitless_resumes,
@@ -76,6 +75,7 @@ from witan.deliberation.procedure import Procedure, check_procedure
 from witan.deliberation.recorder import FailureNote, Listener, Recorder
 from witan.deliberation.retries import open_retry, plan_rest, plan_retry
 from witan.deliberation.session import (
+    RETRY_WAITS,
     Authorship,
     Session,
     disproved_prices,

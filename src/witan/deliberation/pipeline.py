@@ -10,9 +10,6 @@ from witan.core.blinding import draw_nonce, draw_sheets, label_map
 from witan.core.outcome import Outcome, join_names
 from witan.deliberation import events as e
 from witan.deliberation.calls import (
-    ANSWER_FENCES,
-    DEBATE_SHEETS,
-    SYNTHESIS_LABELS,
     CallFailure,
     CallResult,
     SessionContext,
@@ -31,7 +28,7 @@ from witan.deliberation.prompts import (
 )
 from witan.deliberation.retries import restore_reserve
 from witan.deliberation.reviews import RunningCount, review
-from witan.deliberation.session import Session
+from witan.deliberation.session import ANSWER_FENCES, DEBATE_SHEETS, SYNTHESIS_LABELS, Session
 from witan.deliberation.structure import read_structure
 from witan.deliberation.texts import DuplicateGroups, are_identical, group_duplicates, mask
 from witan.deliberation.trace_context import within_trace

@@ -21,8 +21,6 @@ from witan.core.settings import Settings
 from witan.deliberation import events as e
 from witan.deliberation.ballots import Review, read_review
 from witan.deliberation.calls import (
-    MIRRORED_SHEETS,
-    REVIEW_SHEETS,
     CallFailure,
     CallResult,
     SessionContext,
@@ -35,6 +33,7 @@ from witan.deliberation.prompts import (
     review_messages,
     review_schema,
 )
+from witan.deliberation.session import MIRRORED_SHEETS, REVIEW_SHEETS
 from witan.deliberation.texts import DuplicateGroups
 from witan.errors import InvalidBallot, UnsuitableBallots
 

@@ -25,6 +25,16 @@ from witan.deliberation.prompts import read_verdict
 from witan.deliberation.texts import are_identical, check_citations, group_duplicates
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
+(
+    ANSWER_FENCES,
+    DEBATE_SHEETS,
+    REVIEW_SHEETS,
+    MIRRORED_SHEETS,
+    SYNTHESIS_LABELS,
+    RETRY_WAITS,
+) = range(6)
+"""Numbers of a session's random draws; each is seeded by the session's seed and its number."""
+
 
 def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
     """True if juror and seat are the same model.

@@ -182,7 +182,7 @@ def calibrate(
     2002.
     """
     check_level(level)
-    filled = [int(band) for band in np.unique(table.band[table.pairs > 0])]
+    filled = sorted(set(table.band[table.pairs > 0].tolist()))
     bands = filled if with_bands else []
     pooled = _pool(table, filled)
     return Calibration(

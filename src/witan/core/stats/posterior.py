@@ -105,7 +105,7 @@ def beliefs(
     if others is not None:
         beyond = others.inverses
         pattern = pattern * len(beyond) + others.pattern
-    for number in np.unique(pattern[can_tell]).tolist():
+    for number in sorted(set(pattern[can_tell].tolist())):
         for df in set(uncertainty.df[(pattern == number) & can_tell].tolist()):
             chosen = np.flatnonzero((pattern == number) & can_tell & (uncertainty.df == df))
             own, extra = divmod(number, len(beyond))

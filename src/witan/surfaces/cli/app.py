@@ -47,8 +47,8 @@ MODULES: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(
             ("tally", "compare", "calibrate", "estimate", "explain", "recount"), "tally"
         ),
-        **dict.fromkeys(("show", "vote", "forget"), "sessions"),
-        **{name: name for name in ("batch", "export", "init", "doctor", "serve")},
+        **dict.fromkeys(("show", "forget"), "sessions"),
+        **{name: name for name in ("batch", "export", "init", "doctor", "serve", "vote")},
         "mcp": "serve",
         "import": "import_",
     }

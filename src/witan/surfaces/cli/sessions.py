@@ -1,37 +1,25 @@
-"""Stored sessions: ``witan show``, ``vote`` and ``forget``."""
+"""Stored sessions: ``witan show`` and ``forget``."""
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from witan.core.ballot import Groups
 from witan.deliberation.record import event_to_json
-from witan.errors import InvalidBallot, InvalidParameter, MissingParameter
 from witan.files.session_files import write_whole
-from witan.history.ballots import HumanVote, Paper
 from witan.service.operations.sessions import ShowParameters, delete_sessions, descendants, forget
 from witan.service.operations.sessions import show as operation
-from witan.service.operations.voting import (
-    VoteParameters,
-    VotingPaper,
-    cast_vote,
-    paper_for,
-    vote,
-)
-from witan.service.parameters import MOMENT, make_parameters
+from witan.service.parameters import MOMENT
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.text import Page, clean, count_noun
 from witan.surfaces.cli.commands import (
     command,
     parameter_options,
     print_result,
-    render_report,
 )
 from witan.surfaces.cli.options import (
     ParsedType,
@@ -42,7 +30,7 @@ from witan.surfaces.cli.options import (
     record_options,
 )
 from witan.surfaces.cli.stored_sessions import LocalSessions, open_named_sessions, open_sessions
-from witan.surfaces.terminal import ask, confirm, echo, page_through
+from witan.surfaces.terminal import confirm, echo
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -112,130 +100,6 @@ def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
     given = [f"--{option} {shlex.quote(str(value))}" for option, value in options.items() if value]
     again = " ".join(["witan resume", shlex.quote(name), *given])
     echo(Page.of(sys.stdout).sentence(f"to take it up: {again}", "dim"))
-
-
-NOTES = """On a terminal it shows the answers and asks for a ranking. Without one, print the paper
-with --show first; a vote is cast under the name of your login unless --as gives another.
-"""
-
-
-@command(
-    "vote",
-    "vote last",
-    "vote 20261121-1932 --as ines",
-    "vote q17 --as ines --show",
-    'vote q17 --as ines --paper 3f5c0a --ranking "B > A = C"',
-    notes=NOTES,
-)
-@parameter_options(vote.parameters, exclude=["ranking"])
-@click.option(
-    "--ranking",
-    metavar="TEXT",
-    help="Every label, best first: > between better and worse, = between equals; or names.",
-)
-@click.option("--show", is_flag=True, help="Print the answers under their labels, and end.")
-@config_option
-@history_option
-@json_option
-def vote_command(
-    config: Path | None, history: str | None, *, show: bool, as_json: bool, **parameters: Any
-) -> None:
-    """Print a paper, or cast a vote: by `--ranking`, or asked for on a terminal."""
-    if show and parameters["ranking"] is not None:
-        raise click.UsageError("choose --show or --ranking, not both")
-    if parameters["paper"] is not None and parameters["ranking"] is None:
-        raise click.UsageError("--paper belongs to --ranking")
-    asking = not show and parameters["ranking"] is None
-    if asking and (as_json or not sys.stdin.isatty()):
-        raise click.UsageError("without a terminal to ask on, give --show, then --ranking TEXT")
-    with open_sessions(config, history) as store:
-        prepared = paper_for(store, parameters["session"], parameters["as"])
-        command_line = _command_line(prepared, {"history": history, "config": config})
-        if show:
-            _show(VotingPaper.of(prepared), command_line, as_json=as_json)
-            return
-        _check_earlier(prepared, replace=parameters["replace"])
-        if asking:
-            result = cast_vote(store, prepared, HumanVote(_ask(prepared)))
-        else:
-            with _explain_labels(prepared, command_line):
-                result = vote.handler(store, make_parameters(VoteParameters, parameters))
-    print_result(result, as_json=as_json)
-
-
-def _check_earlier(paper: Paper, *, replace: bool) -> None:
-    person = clean(paper.sheet.reviewer)
-    if paper.earlier is None:
-        return
-    if not replace:
-        raise click.UsageError(f"{person} has voted on it; to take that vote back, add --replace")
-    echo(f"this vote takes the place of the earlier one by {person}", err=True)
-
-
-def _command_line(paper: Paper, options: Mapping[str, object]) -> str:
-    """Return the command by which this person votes on this session, but for its last options."""
-    import shlex
-
-    given = [f"--{option}={value}" for option, value in options.items() if value]
-    words = ["witan", "vote", paper.session, "--as", paper.sheet.reviewer, *given]
-    return shlex.join(words)
-
-
-@contextmanager
-def _explain_labels(paper: Paper, command_line: str) -> Iterator[None]:
-    """If the labels of a ranking are from no paper, or another, name the command to run."""
-    try:
-        yield
-    except InvalidParameter as error:
-        if error.name != "paper":
-            raise
-        person, problem = paper.sheet.reviewer, "does not say which paper it ranks"
-        if not isinstance(error, MissingParameter):
-            problem = f"ranks another paper, {error.value}"
-        remedy = f"labels differ between voters, so run: {command_line} --show"
-        raise InvalidBallot(person, f"{problem}; {remedy}") from None
-
-
-def _show(paper: VotingPaper, command_line: str, *, as_json: bool) -> None:
-    if as_json:
-        print_result(paper, as_json=True)
-    else:
-        page = Page.of(sys.stdout)
-        # An example of a ranking would suggest an order.
-        how = f'to vote: {command_line} --paper {paper.paper} --ranking "…"'
-        echo("\n".join([*render_report(page, paper), "", page.sentence(how, "dim", hang=2)]))
-
-
-def _ask(paper: Paper) -> Groups:
-    """Show the answers, and ask until a ranking of them is confirmed."""
-    from witan.core.blind_vote import read_ranking
-
-    page = Page.of(sys.stdout)
-    text = "\n".join(render_report(page, VotingPaper.of(paper))) + "\n"
-    if sys.stdout.isatty() and text.count("\n") >= _screen_lines():
-        page_through(text, has_colour=page.has_colour)
-    else:
-        echo(text)
-    while True:
-        # An example would suggest an order.
-        given = ask("Your ranking, the best first (> better, = equal)")
-        try:
-            groups = read_ranking(given, paper.sheet)
-        except InvalidBallot as error:
-            echo(clean(str(error)), err=True)
-            continue
-        if confirm(f"Vote {_ranking(paper, groups)}?", default=True):
-            return groups
-
-
-def _ranking(paper: Paper, groups: Groups) -> str:
-    return " > ".join(" = ".join(map(paper.sheet.label, group)) for group in groups)
-
-
-def _screen_lines() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().lines
 
 
 SHOWN = 10

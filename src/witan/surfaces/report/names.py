@@ -240,7 +240,7 @@ def _labels(session: "Session", seats: list[str]) -> dict[str, str]:
 
 
 def _draw_labels(session: "Session", seats: list[str]) -> dict[str, str]:
-    from witan.deliberation.calls import SYNTHESIS_LABELS
+    from witan.deliberation.session import SYNTHESIS_LABELS
 
     sheet = label_map("chairman", seats, (session.opening.seed, SYNTHESIS_LABELS))
     return dict(zip(sheet.candidates, sheet.labels, strict=True))

@@ -82,7 +82,7 @@ class TestStart:
         with project.open("rb") as file:
             scripts = tomllib.load(file)["project"]["scripts"]
 
-        assert scripts == {"witan": "witan.__main__:main"}
+        assert scripts["witan"] == "witan.__main__:main"
 
     @pytest.mark.parametrize(
         "arguments",

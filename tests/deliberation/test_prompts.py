@@ -250,8 +250,12 @@ class TestReview:
         for criterion in rubric.criteria:
             assert f"{criterion.name}: {criterion.description}" in prompt
             for band in criterion.anchors:
-                assert f"{band.low}–{band.high}: {band.text}" in prompt
+                assert f"{band.low}-{band.high}: {band.text}" in prompt
             assert f"{criterion.weight:g}" not in prompt.replace(SHEET.nonce, "")
+
+    def test_our_own_words_are_ascii(self):
+        """A single other character doubles what a prompt takes in memory."""
+        assert told(review(RUBRICS["general"])).isascii()
 
     def test_length_is_no_merit(self):
         """Reviewers are told to hold needless length against an answer."""

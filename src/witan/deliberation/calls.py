@@ -125,8 +125,9 @@ class Attempt:
         self._pending = pending
         self._hedge_seconds = hedge_seconds
         self._notify = tell
-        self._active = anyio.Event()
-        self._wait_for_turn = anyio.CancelScope()
+        if hedge_seconds is not None:  # only a hedge waits for a first word
+            self._active = anyio.Event()
+            self._wait_for_turn = anyio.CancelScope()
         # Weak, as an ear holds its attempt: the call, with all its texts, goes when it is over.
         self._speaker: ref[_ReplyListener] | None = None
         self._replies: list[Reply] = []

@@ -422,7 +422,7 @@ def _criteria(rubric: Rubric | None, holistic: bool) -> str:
     """Describe every criterion and its bands."""
     parts = [_GRADING]
     for criterion in rubric.criteria if rubric is not None else ():
-        bands = (f"  {band.low}–{band.high}: {band.text}" for band in criterion.anchors)
+        bands = (f"  {band.low}-{band.high}: {band.text}" for band in criterion.anchors)
         parts.append("\n".join((f"{criterion.name}: {criterion.description}", *bands)))
     return "\n\n".join((*parts, _OVERALL) if holistic else parts)
 

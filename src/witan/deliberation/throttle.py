@@ -1,7 +1,7 @@
 """Limits of a provider: calls in flight, as many as it takes, and calls a minute."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from math import inf, sqrt
 
 import anyio
@@ -140,21 +140,30 @@ class Throttle:
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """Hold a slot for one call, first come, first served."""
-        with ExitStack() as place:
-            async with self._turn:
-                while self._in_flight >= self._limit.value:
-                    self._free = anyio.Event()
-                    await self._free.wait()
-                self._in_flight += 1
-                place.callback(self._release)
-                await self.until_due()
-            number = self._limit.number
-            try:
-                yield
-            except ModelError as error:
-                self._note_failure(error, number)
-                raise
+        await self._take_slot()
+        number = self._limit.number
+        try:
+            yield
             self._note_reply()
+        except ModelError as error:
+            self._note_failure(error, number)
+            raise
+        finally:
+            self._release()
+
+    async def _take_slot(self) -> None:
+        async with self._turn:
+            while self._in_flight >= self._limit.value:
+                self._free = anyio.Event()
+                await self._free.wait()
+            self._in_flight += 1
+            is_due = False
+            try:
+                await self.until_due()
+                is_due = True
+            finally:
+                if not is_due:
+                    self._release()
 
     @contextmanager
     def spare_slot(self) -> Iterator[bool]:

@@ -4,7 +4,6 @@ import asyncio
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -85,19 +84,21 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         head = _head(method, target, headers)
         if body and b"\r\ncontent-length:" not in head.lower():
             head += b"Content-Length: %d\r\n" % len(body)
-        with ExitStack() as undo:
-            try:
-                server = self._server(url.scheme, url.netloc)
-                connection = await self._connector.connect(server, [], self._timeout)
-                undo.callback(connection.close)
-                reply = await _exchange(connection, (head, b"\r\n", body), self._connector)
-            except asyncio.CancelledError:
-                undo.close()
-                await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later
-                raise
-            except _FAILURES as error:
-                raise _word_failure(error) from _system_error(error)
-            undo.pop_all()
+        reply = connection = None
+        try:
+            server = self._server(url.scheme, url.netloc)
+            connection = await self._connector.connect(server, [], self._timeout)
+            reply = await _exchange(connection, (head, b"\r\n", body), self._connector)
+        except asyncio.CancelledError:
+            if connection is not None:
+                connection.close()
+            await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later
+            raise
+        except _FAILURES as error:
+            raise _word_failure(error) from _system_error(error)
+        finally:
+            if reply is None and connection is not None:
+                connection.close()
         return reply
 
     def _server(self, scheme: str, address: bytes) -> aiohttp.ClientRequest:

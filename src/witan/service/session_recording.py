@@ -425,6 +425,7 @@ class _Journal:
         file: Path | None,
     ) -> None:
         self._recording, self._listener = recording, listener
+        self._guard = listener if isinstance(listener, CallGuard) else None
         self._recorder: SessionRecorder | None = recorder
         self._resumed, self._file = resumed, file
         self._meanwhile = recorder.commit_wait()
@@ -508,5 +509,5 @@ class _Journal:
 
     async def before_call(self, *, is_recorded: bool) -> None:
         """Let whoever guards the calls do so."""
-        if isinstance(self._listener, CallGuard):
-            await self._listener.before_call(is_recorded=is_recorded)
+        if self._guard is not None:
+            await self._guard.before_call(is_recorded=is_recorded)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,6 +85,15 @@ class TestRows:
 
         assert said.status == 0
         assert [each["text"] for each in lines(said.out)] == ["All told: so."] * 3
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+    def test_a_full_disk_is_named(self, witan, texts, jury):
+        """By the file that cannot be written, which is not standard output."""
+        said = witan("batch", texts, *jury, "--pass-mark", 6, "-o", "/dev/full")
+
+        assert said.status == 2
+        assert "--output: /dev/full cannot be written: No space left on device" in said.err
+        assert "standard output" not in said.err
 
     @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
     def test_every_kind_of_file_is_read(self, witan, tmp_path, jury, kind):

@@ -3,7 +3,8 @@
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -180,8 +181,12 @@ def _open(path: str, file: str) -> TextIO:
     try:
         return Path(path).open("w", encoding="utf-8")
     except OSError as error:
-        problem = f"{path} cannot be written: {error.strerror or error}"
-        raise click.BadParameter(problem, param_hint="--output") from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: str, error: OSError) -> click.BadParameter:
+    problem = f"{path} cannot be written: {error.strerror or error}"
+    return click.BadParameter(problem, param_hint="--output")
 
 
 def _seat(
@@ -225,6 +230,21 @@ def _make_batch(
     return Batch(council, history, tasks, chosen)
 
 
+def _write_row(stream: TextIO | None, result: "RowResult") -> None:
+    from witan.service.json_output import to_json
+
+    if stream is None:
+        echo(to_json(result))
+    elif not stream.closed:  # rows may end after the disk was full
+        try:
+            stream.write(f"{to_json(result)}\n")
+            stream.flush()
+        except OSError as error:
+            with suppress(OSError):  # what is buffered cannot be written either
+                stream.close()
+            raise OSError(error.errno, error.strerror, stream.name) from error
+
+
 def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> int:
     """Run the batch; write rows as they end, and the report.
 
@@ -236,16 +256,13 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
     from witan.service.json_output import to_json
     from witan.service.text import Page
 
-    def write(result: "RowResult") -> None:
-        if stream is None:
-            echo(to_json(result))
-        else:
-            stream.write(f"{to_json(result)}\n")
-            stream.flush()
-
     with _ProgressView(len(batch.tasks)) as view:
         try:
-            report = run_batch(batch, write, view.show)
+            report = run_batch(batch, partial(_write_row, stream), view.show)
+        except OSError as error:
+            if stream is None or error.filename != stream.name:
+                raise
+            raise _unwritable(stream.name, error) from None
         except KeyboardInterrupt:
             rows = f"{view.n_done:,} of {count_noun(len(batch.tasks), 'row')}"
             stage = f" ({view.stage})" if view.stage else ""

@@ -25,7 +25,7 @@ from witan.errors import (
     WitanError,
 )
 from witan.service.config.configuration import load_config
-from witan.service.council import Council, ask, seat_council
+from witan.service.council import Council, ask, judge, seat_council
 from witan.service.procedure_options import build_procedure
 
 NAMES = {field.name for kind in (Procedure, Limits, Settings, Counting) for field in fields(kind)}
@@ -245,6 +245,13 @@ class TestOptions:
             Council([Echo(), Echo()], **options)
 
         assert said in str(caught.value)
+
+    def test_an_option_of_the_call_is_suggested_too(self):
+        """Beside those of a council, whoever sits in it."""
+        with pytest.raises(UnknownName, match="'passmark'; did you mean 'pass_mark'"):
+            judge("a text", [Echo(), Echo()], passmark=6)
+        with pytest.raises(UnknownName, match="'catagory'; did you mean 'category'"):
+            ask("Is it so?", catagory="coding")
 
 
 class TestConfiguration:

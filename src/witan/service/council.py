@@ -1,8 +1,9 @@
 """The council as it is used from Python: seats as strings, members, or models of one's own."""
 
+import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from witan.deliberation.recorder import Listener
 from witan.deliberation.retries import plan_retry
 from witan.deliberation.session import Session
 from witan.deliberation.throttle import Throttles
-from witan.errors import ConfigError, InvalidParameter, NoCouncil, UnknownName
+from witan.errors import ConfigError, InvalidParameter, NoCouncil, UnknownName, UnknownOption
 from witan.models.providers import find_key
 from witan.models.scripted import ScriptedModel
 from witan.models.seats import (
@@ -596,11 +597,12 @@ def ask(  # noqa: PLR0913 - all but three by name
     council deliberates in another. Without `members` the configured council sits; for the rest see
     `Council` and its `ask`.
     """
-    if members is None:
-        council = Council.from_config(jury=jury, chairman=chairman, **options)
-    else:
-        values: dict[str, Any] = {**options}  # a profile is refused here, by its name
-        council = Council(members, chairman, jury=jury, **values)
+    values: dict[str, Any] = {**options}  # a profile is refused beside members, by its name
+    with _suggest_options_of(ask):
+        if members is None:
+            council = Council.from_config(jury=jury, chairman=chairman, **values)
+        else:
+            council = Council(members, chairman, jury=jury, **values)
 
     async def put() -> Session:
         async with council:
@@ -649,11 +651,9 @@ def judge(  # noqa: PLR0913 - all but two by name
     **options
         As of `ask`.
     """
-    if jury is None:
-        council = Council.from_config(**options)
-    else:
-        values: dict[str, Any] = {**options}
-        council = Council(jury, **values)
+    values: dict[str, Any] = {**options}
+    with _suggest_options_of(judge):
+        council = Council.from_config(**values) if jury is None else Council(jury, **values)
     sources = files if reference is None else {**files, REFERENCE: reference}
 
     async def put() -> Session:
@@ -671,6 +671,17 @@ def judge(  # noqa: PLR0913 - all but two by name
             )
 
     return _run(put)
+
+
+@contextmanager
+def _suggest_options_of(function: Callable[..., object]) -> Iterator[None]:
+    """Count the keywords of a function among those that an unknown option may have meant."""
+    try:
+        yield
+    except UnknownOption as error:
+        own = inspect.signature(function).parameters.values()
+        named = (each.name for each in own if each.kind is each.KEYWORD_ONLY)
+        raise UnknownOption(error.name, sorted({*named, *error.known_names})) from None
 
 
 def _run(work: Callable[[], Awaitable[T]]) -> T:

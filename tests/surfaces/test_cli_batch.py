@@ -95,6 +95,21 @@ class TestRows:
         assert "--output: /dev/full cannot be written: No space left on device" in said.err
         assert "standard output" not in said.err
 
+    def test_a_row_without_a_ballot_says_why(self, witan, texts, tmp_path, place):
+        """The reason of each juror stands beside the number of ballots."""
+        jury = []
+        for name, line in {"mute": {"text": "no"}, "down": {"error": "is overloaded"}}.items():
+            jury += ["--jury", f"script:{write_script(tmp_path / f'{name}.toml', review=[line])}"]
+        said = witan("batch", texts, *jury, "--history", place)
+
+        assert said.status == 3
+        for each in lines(said.out):
+            assert each["missing"][0] == "0 of 2 ballots kept"
+            assert "down cast no ballot: is overloaded" in each["missing"]
+            assert any(
+                reason.startswith("mute cast no ballot: its r") for reason in each["missing"]
+            )
+
     @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
     def test_every_kind_of_file_is_read(self, witan, tmp_path, jury, kind):
         """Columns are named; each of --text holds a text of that name."""

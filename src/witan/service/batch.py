@@ -6,7 +6,7 @@ it has done, takes up what was interrupted, and asks the rest.
 
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +20,7 @@ from witan.core.outcome import Interval
 from witan.core.stats.approval import approval
 from witan.core.stats.learning import Lessons
 from witan.core.verdict import Verdict
-from witan.deliberation.events import SessionOpened
+from witan.deliberation.events import AnswerFailed, BallotAbstained, SessionOpened
 from witan.deliberation.learning import learn_lessons
 from witan.deliberation.money import sum_known
 from witan.deliberation.plan import Plan
@@ -669,9 +669,21 @@ def result_of(task: BatchRow, session: Session) -> RowResult:
         session.text,
         () if session.outcome is None else session.outcome.leaders,
         verdict,
-        session.missing,
+        (*session.missing, *(_reasons(session) if status == "failed" else ())),
         session.cost.total_usd,
     )
+
+
+def _reasons(session: Session) -> Iterator[str]:
+    """Say why the seats of an open session gave nothing; a closed one lacks just that."""
+    if session.status != "interrupted":
+        return
+    for event in session.events:
+        match event:
+            case AnswerFailed():
+                yield f"{event.seat} did not answer: {event.reason}"
+            case BallotAbstained(awaited=True):
+                yield f"{event.seat} cast no ballot: {event.reason}"
 
 
 def _failure(task: BatchRow, name: str, error: WitanError, usd: float = 0.0) -> RowResult:

@@ -110,6 +110,21 @@ class TestRows:
                 reason.startswith("mute cast no ballot: its r") for reason in each["missing"]
             )
 
+    def test_a_row_may_expect_another_text_than_the_batch(self, witan, tmp_path, jury):
+        """Its own counts, beside several texts; a name that is none is the error of the row."""
+        pair = {"texts": {"old": "ice", "new": "a moraine"}}
+        rows = [{**pair, "expected": e} for e in ("old", "new", None, "odd")]
+        rows.append({"text": "a moraine", "expected": "a right answer"})
+        path = write_rows(tmp_path / "pairs.jsonl", rows)
+        several = write_rows(tmp_path / "several.jsonl", rows[:4])
+        said = witan("batch", several, *jury, "--expected", "new")
+        single = witan("batch", path, *jury, "--pass-mark", 6)
+        results = sorted(lines(said.out), key=lambda each: each["row"])
+
+        assert [each["decision"] for each in results] == ["failed", "passed", "passed", None]
+        assert "unknown text 'odd'; did you mean 'old'?" in results[3]["error"]
+        assert {each["row"]: each["decision"] for each in lines(single.out)}[5] == "passed"
+
     @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
     def test_every_kind_of_file_is_read(self, witan, tmp_path, jury, kind):
         """Columns are named; each of --text holds a text of that name."""

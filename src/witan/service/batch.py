@@ -50,7 +50,9 @@ RIGHT = "reference"
 AT_ONCE = 100
 """Sessions of earlier runs that are read at a time."""
 
-COLUMNS = (QUESTION, TEXT, "texts", RIGHT, CATEGORY, ID)
+EXPECTED = "expected"
+
+COLUMNS = (QUESTION, TEXT, "texts", RIGHT, EXPECTED, CATEGORY, ID)
 """Fields of a row; its columns have these names unless others are given."""
 
 
@@ -74,6 +76,8 @@ class BatchRow:
         Files that come with the question, by name.
     parent
         The session that this row's is compared with; None: it stands by itself.
+    expected
+        The one of several texts that is to lead; None: as of the batch.
     """
 
     number: int
@@ -84,6 +88,7 @@ class BatchRow:
     category: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     parent: str | None = None
+    expected: str | None = None
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -260,7 +265,10 @@ def read_batch_rows(
         if tasks and bool(tasks[0].texts) != bool(found):
             raise BallotFileError(path, "has no text to judge, or only some rows have one", line)
         more = {key: _text(row, of[key], path, line) for key in (ID, CATEGORY, RIGHT)}
-        tasks.append(BatchRow(line, more[ID], question, found, more[RIGHT], more[CATEGORY]))
+        task = BatchRow(line, more[ID], question, found, more[RIGHT], more[CATEGORY])
+        if len(found) > 1:  # beside one text it is what others call the right answer
+            task = replace(task, expected=_text(row, of[EXPECTED], path, line))
+        tasks.append(task)
     for name in (*columns.values(), *texts):
         if name not in seen:
             remedy = f"it has {list_text([*seen])}"
@@ -303,6 +311,7 @@ def session_names(tasks: Sequence[BatchRow], procedure: object) -> list[str]:
         reference = task.reference if task.texts else None  # nobody who answers sees it
         asked = [task.question, dict(task.texts), reference, task.category, task.id]
         asked += [dict(task.sources)] if task.sources else []
+        asked += [] if task.expected is None else [task.expected]
         words = json.dumps([asked, repr(procedure)], sort_keys=True)
         key = blake2s(words.encode(errors="replace"), digest_size=10).hexdigest()
         seen[key] += 1
@@ -603,7 +612,7 @@ class Batch:
                 task.texts,
                 task.question,
                 pass_mark=self.options.pass_mark,
-                expected=self.options.expected,
+                expected=self.options.expected if task.expected is None else task.expected,
                 files=task.files,
                 category=task.category,
                 name=name,

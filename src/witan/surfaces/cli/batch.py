@@ -99,7 +99,8 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         multiple=True,
         type=ColumnType(),
         metavar="NAME=COLUMN",
-        help="Take this from that column: question, text, texts, reference, category or id.",
+        help="Take this from that column: question, text, texts, reference, expected, category "
+        "or id.",
     ),
     click.option(
         "--text",

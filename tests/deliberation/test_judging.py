@@ -56,6 +56,18 @@ class TestVerdict:
         assert session.verdict.reviewers == ("x", "y", "z")
         assert not any(isinstance(event, e.AnswerStarted) for event in session.events)
 
+    async def test_without_a_question_criteria_are_of_the_text_s_own_subject(self):
+        """The jury is told so, and only then: relevance to no question means nothing."""
+        seated = overheard(jury(moraine=9))
+        await judged("So says the moraine.", seated)
+        await judged("So says the moraine.", seated, "What says so?")
+        sheets_shown = asked(seated, "review")
+
+        assert ["take the text's own subject" in shown for shown in sheets_shown] == [
+            shown.count("What says so?") == 0 for shown in sheets_shown
+        ]
+        assert sum("take the text's own subject" in shown for shown in sheets_shown) == 3
+
     async def test_of_two_texts_the_better_leads(self):
         """By the names that they were given."""
         session = await judged(TEXTS, expected="new.md")

@@ -232,9 +232,16 @@ def _check_kind(texts: object) -> None:
         )
 
 
+NO_QUESTION = (
+    "Nobody asked a question: where a criterion speaks of one, take the text's own subject."
+)
+"""Says what relevance and completeness are judged by."""
+
+
 def own_question(texts: Mapping[str, str]) -> str:
     """The question on texts that answer none."""
-    return "How good is this text?" if len(texts) == 1 else "Which of these texts is best?"
+    question = "How good is this text?" if len(texts) == 1 else "Which of these texts is best?"
+    return f"{question} {NO_QUESTION}"
 
 
 def judging_procedure(procedure: Procedure) -> Procedure:

@@ -11,7 +11,7 @@ error that all reviewers share is left out: "probability" means of another draw 
 these, which would share it too.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -200,12 +200,13 @@ class _Posterior:
 
         Each λ has its share of the points, in the order of the lattice's last coordinate.
         """
+        bounds = np.rint(np.cumsum(self.weight, axis=0) * n_points).astype(np.intp)
+        bounds[-1] = n_points
+        n_each = np.diff(bounds, axis=0, prepend=0).T
         step = max(1, POINTS_AT_ONCE // n_points)
-        for start in range(0, self.effects.shape[1], step):
+        for start in range(0, len(n_each), step):
             some = slice(start, start + step)
-            bounds = np.rint(np.cumsum(self.weight[:, some], axis=0) * n_points).astype(np.intp)
-            bounds[-1] = n_points
-            counts = np.diff(bounds, axis=0, prepend=0).T.ravel()
+            counts = n_each[some].ravel()
 
             def spread_out(values: Floats, counts: NDArray[np.intp] = counts) -> Floats:
                 return np.repeat(values.T.ravel(), counts).reshape(-1, n_points)
@@ -218,11 +219,8 @@ class _Posterior:
         spread = self.spread[0] + noise
         pull = (self.shrink[0] / np.sqrt(spread))[:, np.newaxis] / np.sqrt(self.tau2)
         for some, spread_out in self._blocks(points.shape[1]):
-            drawn = spread_out(pull[:, some])
-            draws = [
-                drawn * effects[some, np.newaxis] + row
-                for effects, row in zip(self.effects, points, strict=True)
-            ]
+            draws = spread_out(pull[:, some]) * self.effects[:, some, np.newaxis]
+            draws += points[:, np.newaxis]
             shares[:, some] = _count_highest(draws, eligible[:, some])
         return _normalise(shares)
 
@@ -240,10 +238,12 @@ class _Posterior:
         for some, spread_out in self._blocks(n_points):
             alike = np.broadcast_to(starts, self.weight[:, some].shape)
             places = spread_out(alike) + np.arange(n_points)
-            draws = [
-                row[places] + spread_out(mean[:, some])
-                for row, mean in zip(stretched, means.swapaxes(0, 1), strict=True)
-            ]
+            draws = np.stack(
+                [
+                    row[places] + spread_out(mean[:, some])
+                    for row, mean in zip(stretched, means.swapaxes(0, 1), strict=True)
+                ]
+            )
             shares[:, some] = _count_highest(draws, eligible[:, some])
         return _normalise(shares)
 
@@ -300,13 +300,16 @@ def _exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
     return pairs
 
 
-def _count_highest(draws: Sequence[Floats], eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Points at which each eligible candidate is highest, (C, S), of draws (S, N) for each."""
-    best = np.full(draws[0].shape, -np.inf)
-    for draw, runs in zip(draws, eligible, strict=True):
-        draw[~runs] = -np.inf
-        np.maximum(best, draw, out=best)
-    return np.stack([np.count_nonzero(draw == best, axis=1) for draw in draws])
+def _count_highest(draws: Floats, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Points at which each eligible candidate is highest, (C, S), of draws (C, S, N)."""
+    if not eligible.all():
+        draws[~eligible] = -np.inf
+    highest = draws == draws.max(axis=0)
+    # Eight flags are a word; of 128 words no byte of the sum overflows. It takes a fifth of the
+    # time that adding flag by flag does.
+    words = highest.view(np.uint64).reshape(*eligible.shape, -1, 128).sum(axis=3)
+    counts: NDArray[np.intp] = words.view(np.uint8).sum(axis=2, dtype=np.intp)
+    return counts
 
 
 def _normalise(shares: Floats) -> Floats:

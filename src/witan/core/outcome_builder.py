@@ -589,9 +589,9 @@ class Outcomes:
         flat = "; every ballot is flat, so borda scores are shown"
         notes = (electorate.weights, electorate.mismatches, electorate.rankings)
         worth = None if row["fit"] is None else _effective_votes(self, column, row["rho"] or 0.0)
-        return {
-            **self._shared,
-            **row,
+        fields = {**_NO_FIELDS, **self._shared}  # has room for all of them
+        fields.update(row)
+        own = {
             "session": electorate.session,
             "why": self.why if row["fell_back_to"] is None else self.why + flat,
             "interpretation": interpretation(
@@ -619,6 +619,8 @@ class Outcomes:
             "without_effect": idle,
             "scales": electorate.scales,
         }
+        fields.update(own)
+        return fields
 
     def _tiered(self, column: int) -> list[tuple[str, int, int]]:
         """Candidate, votes and tier of the lines with votes."""
@@ -661,6 +663,7 @@ def _standing(*line: Any) -> Standing:
     return Standing(*(*line[:_INTERVAL], known, *line[_INTERVAL + 1 : -1], details))
 
 
+_NO_FIELDS: Mapping[str, Any] = dict.fromkeys([each.name for each in fields(Outcome)])
 _INTERVAL = [each.name for each in fields(Standing)].index("interval")
 
 

@@ -25,7 +25,7 @@ from typing import (
 import orjson
 
 from witan.core.escaping import escape_json
-from witan.core.outcome import BallotNote, Outcome, Standing
+from witan.core.outcome import Outcome, Standing
 from witan.core.scale import Scale
 from witan.version import __version__
 
@@ -89,7 +89,6 @@ OUTCOME = (
 
 _DERIVED = ("standings", "safety", "scales")
 _ORDER: Mapping[str, Any] = dict.fromkeys(OUTCOME)
-_BALLOT = tuple(each.name for each in fields(BallotNote))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +148,49 @@ def column_fields(batch: "Outcomes", column: int) -> dict[str, Any]:
         "tied_for_best": batch.tied_for_best[column],
         "clear_leader": batch.clear_leaders[column],
         "safety": {"failed": {line[0]: line[-2] for line in lines if line[-2]}},
-        "ballots": [dict(zip(_BALLOT, note, strict=True)) for note in fields["ballots"]],
+        "ballots": [_ballot_fields(note) for note in fields["ballots"]],
         "scales": [ScaleRecord.of(scale) for scale in fields["scales"]],
     }
-    return {**fields.pop("details"), **_ORDER, **fields, **own}
+    record = {**fields.pop("details"), **_ORDER}
+    record.update(fields)
+    record.update(own)
+    return record
 
 
 def _standing_fields(line: tuple[Any, ...]) -> dict[str, Any]:
-    *values, details = line
-    fields = dict(zip(STANDING, values, strict=True))
+    # Spelt out, a mapping takes a third of the time of `dict(zip(names, values))`.
+    candidate, rank, score, std_error, interval, votes, wins, coverage, confidence = line[:9]
+    tied_with_next, p_best, effect, tier, mean_grade, band, failed, details = line[9:]
+    fields = {
+        "candidate": candidate,
+        "rank": rank,
+        "score": score,
+        "std_error": std_error,
+        "interval": interval,
+        "votes": votes,
+        "wins": wins,
+        "coverage": coverage,
+        "confidence": confidence,
+        "tied_with_next": tied_with_next,
+        "p_best": p_best,
+        "effect": effect,
+        "tier": tier,
+        "mean_grade": mean_grade,
+        "band": band,
+        "failed": failed,
+    }
     return {**details, **fields} if details else fields
+
+
+def _ballot_fields(note: tuple[Any, ...]) -> dict[str, Any]:
+    reviewer, tau, weight, mismatch, ranking = note
+    return {
+        "reviewer": reviewer,
+        "tau": tau,
+        "weight": weight,
+        "mismatch": mismatch,
+        "ranking": ranking,
+    }
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The words of a verdict, in a sentence and with its tables, and a safe way to print them."""
+"""A verdict in a sentence and in tables, and safe printing."""
 
 from witan.service.trust import verdict_sentence
 from witan.surfaces.report.session import judgment_text

@@ -101,8 +101,12 @@ class TestNoSpread:
             return interval.high - interval.low
 
         # The error of a mean of 30 shares that deviate by .083 is .0152; t is 2.045.
-        assert width(near, opposed=True) == pytest.approx(2 * 2.045 * 0.0152, rel=0.03)
-        assert width(near) == pytest.approx(width(same)) == pytest.approx(width(same, opposed=True))
+        assert width(near, opposed_pairs=True) == pytest.approx(2 * 2.045 * 0.0152, rel=0.03)
+        assert (
+            width(near)
+            == pytest.approx(width(same))
+            == pytest.approx(width(same, opposed_pairs=True))
+        )
 
 
 @pytest.mark.parametrize(

@@ -213,9 +213,9 @@ async def test_what_cannot_be_written_of_one_holds_no_other_up(tmp_path, caplog)
         path.rename(tmp_path / "away")
         path.mkdir()
         await bob.settle(None)
-        assert "cannot be kept" in caplog.text
+        assert "cannot be recorded" in caplog.text
         await ada.await_record("ada's", is_recorded=True)
-        with pytest.raises(HistoryError, match="cannot be kept"):
+        with pytest.raises(HistoryError, match="cannot be recorded"):
             await cyd.await_record("cyd's", is_recorded=True)
         await ada.await_record("ada's", is_recorded=True)
         path.rmdir()

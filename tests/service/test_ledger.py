@@ -88,7 +88,7 @@ class TestFile:
         """A second would let everybody spend all of it again; it is told what to do."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path):
-            with pytest.raises(HistoryError, match="stop that one") as caught:
+            with pytest.raises(HistoryError, match="stop that server") as caught:
                 Ledger(calendar, path)
             assert str(path) in str(caught.value)
         Ledger(calendar, path).close()
@@ -133,7 +133,7 @@ class TestFile:
         with Ledger(calendar, path) as ledger:
             path.unlink()
             path.mkdir()
-            with pytest.raises(HistoryError, match="cannot be kept"):
+            with pytest.raises(HistoryError, match="cannot be recorded"):
                 await told(ledger, 2.0)
             path.rmdir()
             path.write_text('{"number": "torn')

@@ -554,7 +554,7 @@ class TestMoney:
             async with Service.open(councils(priced()), ledger=ledger, most=1) as service:
                 client = Client("ci", daily_usd=50.0)
                 for _ in range(2):
-                    with pytest.raises(HistoryError, match="cannot be kept"):
+                    with pytest.raises(HistoryError, match="cannot be recorded"):
                         await service.ask(QuestionRequest(QUESTION), client)
                 assert ledger.spent_usd("ci") == 0
                 await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()

@@ -35,7 +35,7 @@ ZEROS = "0" * 40
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What the gate found, in a sentence and whole.
+    """The result of a gate, in a sentence and whole.
 
     Parameters
     ----------

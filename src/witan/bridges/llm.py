@@ -47,7 +47,7 @@ def _make_options() -> type[llm.Options]:
 
 
 class _NamedCouncil:
-    """What both models of a council have."""
+    """The shared part of both models of a council."""
 
     can_stream = True
     supports_schema = True

@@ -81,7 +81,7 @@ class JudgedAssertion:
 
 
 def _describe(council: "Council") -> list[object]:
-    """Describe who judges and how; a script counts by its text, as it is what the seat says."""
+    """Describe jury and procedure; a script counts by its text."""
     described: list[object] = [council.procedure]
     for member in council.reviewers:
         script = Path(member.source.removeprefix("script:"))

@@ -112,7 +112,7 @@ def _join(piece: str, void: str) -> str:
 
 
 def session_facts(session: "Session") -> dict[str, Any]:
-    """Say by name how a session ended, what its ballots come to, at what cost, and what lacks."""
+    """List the facts of a session: end, outcome, cost and gaps."""
     outcome = session.outcome
     return {
         "session": session.id,

@@ -51,7 +51,7 @@ def share_of_scale(grade: float) -> float:
 
 
 def verdict_facts(session: "Session") -> dict[str, Any]:
-    """Say by name how sure the verdict on one text is, who judged, at what cost, and where."""
+    """List the facts of a verdict: certainty, jury, cost and session."""
     facts = {"session": session.id, "status": session.status, "cost_usd": session.cost.total_usd}
     if (verdict := session.verdict) is None:
         return facts

@@ -112,7 +112,7 @@ class ArmCost:
 
 @dataclass(frozen=True, slots=True)
 class ArmDifference:
-    """How far the first arm is above the second.
+    """The difference between two arms, first minus second.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From scores to ranks: tie-breaks, and candidates barred from the lead."""
+"""Ranks from scores: tie-breaks, and candidates barred from the lead."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""What every call carries: the councils behind it, against self-membership, and its trace."""
+"""The headers of every call: the councils behind it and its trace."""
 
 import os
 import re

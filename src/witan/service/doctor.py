@@ -122,7 +122,7 @@ class HistoryFinding:
 
 @dataclass(frozen=True, slots=True)
 class TokenFinding:
-    """One who may ask: the variable of the token, and why it cannot be used, if it cannot."""
+    """A client's token: its variable, and its problem, if any."""
 
     name: str
     variable: str | None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def rescue_session(session: "Session") -> Path:
-    """Write a session to a file of its own, which nobody else may read; none is written over."""
+    """Write a session to a new file that only its owner may read."""
     from witan.files.session_files import write_session
 
     folder = _folder()

@@ -169,7 +169,7 @@ def _problem(error: InvalidParameter) -> str:
 
 
 def _at(config: "Config", name: str, problem: str, value: object = None) -> ConfigError:
-    """Return an error at the setting of that name; where it has several sources, at all of them."""
+    """Return an error that names all sources of a setting."""
     named = [s for s in config.deliberative if name in s.key]
     result = [s for s in named if s.value == value] or named
     if not result:

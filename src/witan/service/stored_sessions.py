@@ -100,7 +100,7 @@ class SessionStore(Protocol):
         ...
 
     def record(self, session: str) -> "Session | None":
-        """Return a session by its whole name, as far as it came; None: it came in as ballots."""
+        """Return a session by its whole name; None: an import of ballots."""
         ...
 
     def describe(self, session: "Session") -> "CouncilSession":
@@ -121,7 +121,7 @@ class SessionStore(Protocol):
 
 
 def describe_session(history: "History | None", session: "Session") -> "CouncilSession":
-    """Add people's votes on a session and the sessions that came of it, as the history has them."""
+    """Add people's votes and later sessions from the history."""
     from witan.service.session_records import CouncilSession
 
     if history is None:

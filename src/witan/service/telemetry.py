@@ -46,7 +46,7 @@ class SpanExport:
         logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
 
     def close(self, seconds: float = 2.0) -> None:
-        """Wait so long until the last are sent, and no longer for a receiver that is not there."""
+        """Send the last spans, waiting at most so long for the receiver."""
         flushing = Thread(target=self.provider.force_flush, daemon=True)
         flushing.start()
         flushing.join(seconds)

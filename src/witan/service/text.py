@@ -97,7 +97,7 @@ class Page:
 
 
 class Folding:
-    """Folds a text at its words, however it comes in pieces; the last word is held until it ends.
+    """Folds a streamed text at its words; buffers the last one.
 
     What is wider than the width and has no place to break, such as an address, stays whole.
 

@@ -1,4 +1,4 @@
-"""Counting that may take long, a few at a time: what is brief has threads of its own."""
+"""Threads for long counting, a few at a time."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, Self, TypeVar
@@ -62,7 +62,7 @@ def check_wanted() -> None:
 
 
 async def cancel_counting(lock_wait: float) -> None:
-    """Break off whatever is counted, wait so many seconds for it to end, and let nothing begin."""
+    """Cancel all counting, wait for its end, and start no more."""
     under_way = _get_pool(_under_way, _Activity)
     under_way.stopping = True
     for scope in under_way.scopes:

@@ -295,7 +295,7 @@ class Board:
         return replace(self, writer=line.start("writing", at))
 
     def settle(self) -> "Board":
-        """Return the board as it stays true for good: whoever is still waited for is so no more."""
+        """Return the final board: nobody is waited for any more."""
         seats = tuple(replace(line, since=None) for line in self.seats)
         if self.writer is None or not self.writer.is_running:
             return replace(self, seats=seats)

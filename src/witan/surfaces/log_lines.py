@@ -1,4 +1,4 @@
-"""The only way into the log: each record is one line, and steers no terminal that shows it."""
+"""The only way into the log: one safe line per record."""
 
 import json
 import logging
@@ -45,7 +45,7 @@ class JsonLine(logging.Formatter):
 
 
 def _value(value: object) -> str:
-    """Return a value as it is, or in quotes where it could be taken for other fields."""
+    """Return a value, in quotes where it could pass for fields."""
     text = str(value)
     plain = text and not any(char in '"=\\' or char.isspace() for char in text)
     return text if plain else json.dumps(text, ensure_ascii=False)

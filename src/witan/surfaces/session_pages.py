@@ -1,4 +1,4 @@
-"""A session as one HTML file, for commands, programs and clients that do not reach the page."""
+"""A session as one HTML file, without a server."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -520,7 +520,7 @@ def borrow(electorates: Sequence[Electorate], settings: Settings) -> Settings:
 
 
 def _learn_prior(electorates: Sequence[Electorate], settings: Settings) -> Prior | None:
-    """From grades if fifty sessions have them, else from ranks."""
+    """Learn from grades if fifty sessions have them, else from ranks."""
     if len(electorates) < MIN_HISTORY:
         return None
     rule = RULES["calibrated" if settings.rule == AUTO else settings.rule]

@@ -47,7 +47,7 @@ def public_prior(unit: Unit, n_candidates: int) -> Prior:
 def prior_of(
     prior: Prior | str | None, unit: Unit, n_candidates: int, *, is_paired: bool = False
 ) -> Prior | None:
-    """The prior that a setting means for a fit: its own of the unit, else the public one.
+    """The prior of a setting for a fit: its own, else the public one.
 
     Nothing public is known of the noise of single pairs.
     """

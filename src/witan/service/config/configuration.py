@@ -357,7 +357,7 @@ def _demonstration() -> tuple[Setting, ...]:
 
 
 def check_name(setting: Setting) -> None:
-    """Refuse a name for a profile or a token that could not be written wherever it is used.
+    """Refuse a profile's or token's name with unsafe characters.
 
     Raises
     ------

@@ -293,7 +293,7 @@ def delete_sessions(
 
 
 def descendants(history: History, sessions: Iterable[str]) -> dict[str, str]:
-    """Find the sessions that came of these, or of those, and how; none of these is among them."""
+    """Find the descendants of these sessions, with their relations."""
     chosen = [*sessions]
     known: dict[str | None, list[SessionSummary]] = {}
     for summary in history.find() if len(chosen) > MANY else ():

@@ -162,7 +162,7 @@ def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResul
 
 
 def check_unvoted(history: History, paper: Paper, *, replace_earlier: bool) -> None:
-    """Refuse a second vote of the same person, unless it is to take the place of the first."""
+    """Refuse a second vote of a person, unless it replaces the first."""
     if paper.earlier is not None and not replace_earlier:
         problem = f"{paper.sheet.reviewer} has voted on {paper.session}"
         remedy = "to take that vote back, ask for it to be replaced (replace)"

@@ -455,7 +455,7 @@ class Service:
         max_cost_usd: float | None = None,
         client: Client = LOCAL,
     ) -> RunningSession:
-        """Ask the seats that failed once more, in a session of its own; none given: all of them."""
+        """Retry failed seats, by default all, in a session of its own."""
         record = await self.record_at_rest(session)
         job = retry_job(self._seatings, record, seats, max_cost_usd)
         return await self._start(client, job)

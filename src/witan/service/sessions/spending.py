@@ -67,10 +67,10 @@ class Ledger:
 
     A line is appended when a session is begun, with the most that it can cost, another before its
     first call, with its name, and one when it has ended, with what it did cost. What a server that
-    was killed had begun counts in full until that is settled. What is said counts at once, and
-    outlives the process once `kept` has returned.
+    was killed had begun counts in full until that is settled. A line counts at once, and
+    outlives the process once `flush` has returned.
 
-    A file belongs to one ledger at a time, until that is closed: two would each let an client spend
+    A file belongs to one ledger at a time, until that is closed: two would each let a client spend
     all that it may.
 
     Parameters
@@ -81,7 +81,7 @@ class Ledger:
     Attributes
     ----------
     left
-        What a server that was killed had held back.
+        Reservations of a server that was killed.
     """
 
     def __init__(self, clock: Clock, path: Path | None = None) -> None:
@@ -114,7 +114,7 @@ class Ledger:
         self._file_lock.close()
 
     def spent_usd(self, client: str) -> float:
-        """Dollars of the last 24 hours, those held back included."""
+        """Dollars of the last 24 hours, reservations included."""
         self._forget()
         return sum(line.usd for line in self._lines.values() if line.client == client)
 
@@ -128,7 +128,7 @@ class Ledger:
         return sum(reservations), len(reservations)
 
     def reserve(self, client: str, usd: float) -> ReservedAmount:
-        """Hold dollars back."""
+        """Reserve dollars for a client."""
         reservation = ReservedAmount(secrets.token_hex(8), client, usd)
         self._under_way.add(reservation.number)
         self._write_line(reservation, usd, reservation)
@@ -146,18 +146,18 @@ class Ledger:
         self._write_line(reservation, reservation.usd, None if session is None else named)
 
     def settle(self, reservation: ReservedAmount, usd: float, at: datetime | None = None) -> None:
-        """Put what it cost in place of what was held back; by when, if that was not now."""
+        """Settle a reservation at its cost, by default as of now."""
         self._under_way.discard(reservation.number)
         self._write_line(reservation, usd, at=at)
 
     def drop(self, reservation: ReservedAmount) -> None:
-        """Give back what was held back for nothing."""
+        """Drop a reservation that came to nothing."""
         self._under_way.discard(reservation.number)
         self._lines.pop(reservation.number, None)
         self._unwritten.pop(reservation.number, None)
 
     async def flush(self, reservation: ReservedAmount | None = None) -> None:
-        """Wait until all that was said so far is on the disk; of what was reserved there, if any.
+        """Wait until all lines, or those of a reservation, are on disk.
 
         Those who wait at the same time wait for one writing of it. Nobody waits for what was said
         of another alone, nor hears that it cannot be written.
@@ -215,8 +215,8 @@ class Ledger:
             self._file_lock.close()
             raise HistoryError(
                 str(path),
-                "what was spent is kept there by a server that runs",
-                "stop that one, or set XDG_STATE_HOME to a folder of its own for this one",
+                "another running server records its spending there",
+                "stop that server, or set XDG_STATE_HOME to another folder for this one",
             )
         if path.exists():
             self._lines = dict(_lines(path.read_text(encoding="utf-8")))
@@ -295,8 +295,8 @@ def _read_reservation(
 
 
 def _unusable(path: Path, error: Exception) -> HistoryError:
-    problem = f"what was spent cannot be kept: {error}"
-    return HistoryError(str(path), problem, "make the file one that this user may write")
+    problem = f"spending cannot be recorded: {error}"
+    return HistoryError(str(path), problem, "let this user write the file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ _log = logging.getLogger("witan.service")
 
 
 class SessionReservation:
-    """The dollars that are held back for a session.
+    """The reservation of a session.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ class SessionReservation:
         await flush_ledger(self._ledger, self._reservation)
 
     async def settle(self, session: Session | None) -> None:
-        """Put what a session cost in place of what was held back for it; None: there was none.
+        """Settle the reservation at the session's cost; None: there was no session.
 
         What is unknown counts for all that it may have been: nothing is called at an unknown price
         where there is a ceiling, and there is one where anything is held back.
@@ -386,7 +386,7 @@ class SessionReservation:
 
 
 async def flush_ledger(ledger: Ledger, reservation: ReservedAmount | None = None) -> None:
-    """Wait as a ledger's `kept` does; who is cancelled is so afterwards."""
+    """Flush a ledger despite cancellation, which takes effect afterwards."""
     # What is written of somebody who is cancelled meanwhile is known, too.
     with anyio.CancelScope(shield=True):
         await ledger.flush(reservation)
@@ -402,7 +402,7 @@ RETRY_SECONDS = 5.0
 
 
 class ClientLimits:
-    """The limits of every client: on money, kept in a ledger, and on what it begins in a minute."""
+    """Limits of every client on money and on sessions per minute."""
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
@@ -504,7 +504,7 @@ class ClientLimits:
         return SessionReservation(self._ledger, reserved)
 
     async def reconcile(self, history: "History | None") -> None:
-        """Put what sessions of a server that was killed had cost in place of what it held back.
+        """Settle the reservations of a killed server at their sessions' costs.
 
         Nothing was called for what names no session. What names one counts whole where no history
         tells of it.
@@ -528,6 +528,6 @@ async def _recorded_session(history: "History | None", name: str) -> Session | N
     try:
         session = await anyio.to_thread.run_sync(history.session, name)
     except WitanError as error:
-        _log.warning("what %s cost is not known, and counts as it was held back: %s", name, error)
+        _log.warning("the cost of %s is unknown and counts as reserved: %s", name, error)
         return None
     return session if session.id == name else None

@@ -112,7 +112,7 @@ class TextRun(StreamMessage):
         super().__init__(self._piece, is_simulated=is_simulated, mark=mark)
 
     def part_after(self, after: int) -> StreamMessage:
-        """Return the rest of the text, for a reader that has heard the pieces up to this number."""
+        """Return the rest of the text after the piece of this number."""
         n_heard = bisect_right(self.seqs, after)
         if not n_heard:
             return self
@@ -156,7 +156,7 @@ _Text = tuple[str, str | None, int]
 
 @dataclass(slots=True)
 class _PendingText:
-    """A text under way: what of it is yet to be told, and how many pieces stand by themselves."""
+    """A text under way: its unsent piece, and its number of separate pieces."""
 
     told_at: float = 0.0
     pending: Piece | None = None

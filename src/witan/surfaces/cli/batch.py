@@ -320,7 +320,7 @@ BAR_WIDTH = 24
 
 
 def _describe(progress: "Progress") -> str:
-    """Write a bar, the rows that are done, what they cost, and when the rest should be done."""
+    """Write a progress bar with rows, cost and remaining time."""
     from witan.service.trust import cost_sum_text, duration_text
 
     filled = BAR_WIDTH * progress.n_done // max(1, progress.rows)

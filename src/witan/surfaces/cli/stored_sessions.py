@@ -182,7 +182,7 @@ def _is_held(name: str, config: Path | None, url: str | None) -> bool:
 
 
 def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
-    """Return the name of the session that was meant; what is said of one that is not there helps.
+    """Complete the name of a session, or suggest where to look.
 
     Parameters
     ----------

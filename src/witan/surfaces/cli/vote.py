@@ -100,7 +100,7 @@ def _command_line(paper: Paper, options: Mapping[str, object]) -> str:
 
 @contextmanager
 def _explain_labels(paper: Paper, command_line: str) -> Iterator[None]:
-    """If the labels of a ranking are from no paper, or another, name the command to run."""
+    """Name the command to run for labels from another paper."""
     try:
         yield
     except InvalidParameter as error:

@@ -1,4 +1,4 @@
-"""What every reply of OpenAI's protocol says of a session, in whichever shape."""
+"""The parts that all replies of OpenAI's protocol share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -248,7 +248,7 @@ class FusionPlugin(BaseModel):
 
 
 class CouncilCallBody(BaseModel):
-    """What both protocols, chat completions and responses, say of a council and its reply."""
+    """The fields that chat completions and responses share."""
 
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
@@ -300,7 +300,7 @@ class CouncilCallBody(BaseModel):
 
     @property
     def fusion(self) -> FusionPlugin:
-        """What the plugin says; without one, or where it is switched off, nothing."""
+        """The settings of the plugin; empty without one."""
         plugins = [plugin for plugin in self.plugins or () if plugin.enabled]
         return plugins[0] if plugins else FusionPlugin(id="fusion")
 
@@ -466,7 +466,7 @@ class TextFormat(TypedDict):
 
 
 class TextBody(_Lenient):
-    """How the final answer is written."""
+    """The form of the final answer."""
 
     format: TextFormat | None = None
     verbosity: str | None = None
@@ -714,7 +714,7 @@ def _extra(body: BaseModel) -> set[str]:
 def _find_seats(
     profile: CouncilProfile | None, models: Sequence[str], *, chairs: bool
 ) -> tuple[str, ...]:
-    """Name the seat of each model; a model with several seats takes the next one each time.
+    """Name the seats of models, in turn where several fit.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ class ResponseFormatObject(TypedDict):
 
 
 class ResponseText(TypedDict):
-    """How the final answer is written.
+    """The form of the final answer.
 
     Parameters
     ----------

@@ -290,7 +290,7 @@ Measures = Sequence[tuple[str, ReviewerAudit | GradingAudit]]
 
 
 def audit_title(reviewer: str | None, criterion: str | None) -> str:
-    """Word the title of an audit of one reviewer or of all, on one criterion or on none."""
+    """Word the title of an audit by reviewer and criterion."""
     if criterion:
         return (
             f"How {reviewer} grades {criterion}"

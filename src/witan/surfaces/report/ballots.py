@@ -137,7 +137,7 @@ def _cells(
 
 
 def overall_grade(ballot: Ballot, candidate: str, rubric: Rubric) -> float | None:
-    """One grade for a candidate: by the rubric as far as it is graded by it, else its own."""
+    """The overall grade of a candidate: by the rubric, else its own."""
     grades = ballot.grades.get(candidate)
     scale = Scale() if ballot.scale is None else ballot.scale
     if not isinstance(grades, Mapping):
@@ -189,7 +189,7 @@ def _replies(events: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[str, s
 
 
 def ballot_line(ballot: Ballot) -> str:
-    """``a [8] > b [clarity 7, depth 6]``: the order, and the grades as they were given."""
+    """Write order and grades: ``a [8] > b [clarity 7, depth 6]``."""
 
     def graded(candidate: str) -> str:
         grade = _grade_text(ballot.grades.get(candidate))

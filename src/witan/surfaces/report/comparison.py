@@ -159,7 +159,7 @@ def _rank(outcome: Outcome, name: str) -> str:
 
 
 def _steadiness(comparison: Comparison) -> Iterator[Block]:
-    """Say how often each rule has a clear leader, who it is, and how well it holds."""
+    """Say how often each rule has a clear leader, and how stably."""
     if not comparison.rules:
         return
     leads = [comparison.leads[rule] for rule in comparison.rules]

@@ -87,7 +87,7 @@ class _Body(NamedTuple):
 
 
 def draw_chart(chart: Chart, *, with_frame: bool = False) -> str:
-    """Draw a chart as SVG; `with_frame`: with its headline on a ground of its own, as a file."""
+    """Draw a chart as SVG; `with_frame` adds headline and background."""
     body: _Body = _DRAWERS[type(chart.drawing)](chart.drawing)
     about = " · ".join(filter(None, (*chart.about, chart.caption)))
     if with_frame:
@@ -202,7 +202,7 @@ def _draw_line(line: DotLine, axes: Sequence[Axis], columns: _Columns, y: float)
 
 
 def _scale_axis(axis: Axis, start: float, length: float) -> Callable[[float], float]:
-    """Return the place of a value on an axis, from its worse end; a negative length goes up."""
+    """Map values to places on an axis, from its worse end."""
     return lambda value: start + length * min(max(0.0, axis.share(value)), 1.0)
 
 
@@ -273,7 +273,7 @@ def _square(square: Any, x: float, y: float, size: tuple[float, float]) -> Itera
 
 
 def _shade(share: float | None) -> str:
-    """Choose the class of a cell from −1, far behind, to 1, far ahead; only 0 has no hue."""
+    """Choose the colour class of a cell from −1 (behind) to 1 (ahead)."""
     if not share:
         return "s0"
     depth = min(max(int(abs(share) * 3.999), 1), 3)
@@ -447,7 +447,7 @@ def _text(
     room: float | None = None,
     style: str = "",
 ) -> str:
-    """Write a text, its middle at `y`; what has no room is cut, and whole in its title."""
+    """Write a text with its middle at `y`, cut to its room."""
     words = clean(words)
     shown = words if room is None else _shorten(words, room, size)
     whole = f"<title>{_safe(words)}</title>" if shown != words else ""
@@ -562,7 +562,7 @@ def _rasterise(svg: str, target: Path) -> bytes:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """Write beside the target, then rename over it: a reader sees the old file or the new one."""
+    """Write beside the target, then rename, so that readers see whole files."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         try:

@@ -140,7 +140,7 @@ class SeatNames(CandidateNames):
         )
 
     def order(self, seats: Iterable[str]) -> tuple[str, ...]:
-        """Seats of no order of their own: by their labels while names are hidden, else as given."""
+        """Order seats by their labels while names are hidden."""
         return tuple(sorted(seats, key=self.name) if self.hides_names else seats)
 
     def sort(self, texts: Sequence[_Text]) -> Sequence[_Text]:
@@ -222,7 +222,7 @@ def _everyone(opening: "SessionOpened") -> list[str]:
 
 
 def _labels(session: "Session", seats: list[str]) -> dict[str, str]:
-    """Seat to label: as the chairman has them, or will have them; then the seats that it has not.
+    """Map seats to the chairman's labels, then the other seats.
 
     Those are drawn too, as the order of the seats would tell who is who.
     """

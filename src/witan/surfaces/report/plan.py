@@ -66,7 +66,7 @@ def _warnings(plan: "PlanSummary") -> Iterator[str]:
 
 
 def _table(plan: "PlanSummary") -> Table:
-    """Write a line per seat and stage with their sum, then what may be needed, and the sum."""
+    """Write a line per seat and stage, then the sums."""
     usual = [line for line in plan.lines if not line.if_needed]
     spare = [line for line in plan.lines if line.if_needed]
     rows = [

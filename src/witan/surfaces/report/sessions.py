@@ -84,7 +84,7 @@ def relation_text(relation: str | None, parent: str) -> str:
 
 
 def origin_text(line: SessionSummary, parent: str | None = None) -> str:
-    """Name the file that a session is from and the session that it came of; empty: neither.
+    """Name a session's file and parent; empty: neither.
 
     Parameters
     ----------

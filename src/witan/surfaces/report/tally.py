@@ -72,7 +72,7 @@ class Digest:
 
 
 def _flips(outcome: Outcome) -> str:
-    """Return the number of ballots to flip as a cell, ``≤`` where a smaller one may do."""
+    """Return the ballots to flip as a cell; ``≤`` marks a bound."""
     if outcome.ballots_to_flip is None:
         return UNKNOWN
     return f"{'' if outcome.flip_is_exact else '≤'}{outcome.ballots_to_flip}"

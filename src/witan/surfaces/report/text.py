@@ -145,7 +145,7 @@ def _natural(table: Table) -> int:
 
 
 def _measure(page: Page, row: Row) -> str:
-    """Write a measure as a sentence, where a table would have to drop what it rests on."""
+    """Write a measure as a sentence with its basis."""
     name, value, interval, basis, meaning = map(_cell, row.cells)
     if value == UNKNOWN:
         return page.sentence(f"{name}: {basis}", hang=2)

@@ -44,7 +44,7 @@ def verdict_report(verdict: Verdict) -> Report:
 
 
 def _grades_table(verdict: Verdict, names: CandidateNames) -> Table:
-    """Make a column of grades for each of a few texts; of many, a row for each."""
+    """Tabulate grades, a column per text, or a row if many."""
     texts, criteria = verdict.texts, {name: None for t in verdict.texts for name in t.criteria}
     rows: list[tuple[str, list[str | Cell]]] = [("overall", [_grade(t.overall) for t in texts])]
     if verdict.pass_mark is not None:

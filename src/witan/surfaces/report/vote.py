@@ -1,4 +1,4 @@
-"""The reports of a voting paper, and of a vote: who wrote what, how the panel ranked it."""
+"""Reports of a voting paper and of a vote."""
 
 from collections.abc import Iterator
 

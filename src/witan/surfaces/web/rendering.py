@@ -145,7 +145,7 @@ def _render_prose(text: str, final: FinalAnswer | None = None) -> Markup:
 
 
 def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
-    """Make the address of a link; it keeps what the page has of since, until and the like."""
+    """Make the address of a link, with the page's own filters."""
     if link.operation == "show":
         path = site.at("sessions", link.parameters["session"])
         count = {name: value for name, value in link.parameters.items() if name != "session"}

@@ -218,6 +218,6 @@ def find_council(opening: SessionOpened, councils: Sequence["CouncilProfile"]) -
 
 
 def _identity(seat: Seat) -> tuple[str, str]:
-    """Name and source; of a script the name of its file, as its folder changes with the machine."""
+    """Name and source of a seat; of a script its file name."""
     kind, _, file = seat.source.partition(":")
     return seat.name, PurePath(file).stem if kind == "script" else seat.source

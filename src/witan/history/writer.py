@@ -79,21 +79,21 @@ class SessionQueue:
         self.holder = holder
         self.recorder = recorder
         self.events: list[Event] = []
-        self.queued = 0
-        self.written = 0
+        self.n_queued = 0
+        self.n_written = 0
         self.failure: Exception | None = None
 
     @property
     def durable(self) -> int:
         """The number of the last durable event; 0: none."""
-        written = self.written if self.failure is None else 0
+        written = self.n_written if self.failure is None else 0
         return self.events[written - 1].seq if written else 0
 
     def batch(self, upto: int) -> EventBatch:
         """Return the queued, unwritten events."""
         events = self.events[:upto]
         closing = Session.of(events) if isinstance(events[-1], SessionClosed) else None
-        return EventBatch(self.opening, self.holder, tuple(events[self.written :]), closing)
+        return EventBatch(self.opening, self.holder, tuple(events[self.n_written :]), closing)
 
     def fail(self, error: Exception) -> None:
         """Store no more events of the session."""
@@ -114,7 +114,9 @@ def commit_pending(database: Database, pending: Pending) -> None:
     in_order = sorted(pending.items(), key=lambda item: item[0].opening.session)
     for block in blocks(in_order, MOST_AT_ONCE):
         unwritten = [
-            (queue, upto) for queue, upto in block if queue.failure is None and upto > queue.written
+            (queue, upto)
+            for queue, upto in block
+            if queue.failure is None and upto > queue.n_written
         ]
         try:
             _commit(database, unwritten)
@@ -164,7 +166,7 @@ def _commit(database: Database, unwritten: Sequence[tuple[SessionQueue, int]]) -
     for queue, error in refusals:
         queue.fail(error)
     for queue, upto, _ in writes:
-        queue.written = upto
+        queue.n_written = upto
 
 
 class _Write:
@@ -240,15 +242,15 @@ class Writer:
         self._queue: SimpleQueue[tuple[SessionQueue, int] | Signal | _Dismissal] = SimpleQueue()
         self._thread: Thread | None = None
         self._starting = Lock()
-        self._closing = False
+        self._is_closing = False
         self._closed_by = math.inf
         self._end = Signal()
-        self._blocked: HistoryError | None = None
+        self._block_error: HistoryError | None = None
 
     def enqueue(self, queue: SessionQueue, upto: int) -> None:
         """Queue the first `upto` events of a session for the next commit."""
         with self._starting:
-            if self._closing:
+            if self._is_closing:
                 problem = "is closed, and keeps nothing more"
                 raise HistoryError("the history", problem, "open it for as long as sessions run")
             if self._thread is None:
@@ -259,7 +261,7 @@ class Writer:
     def notify(self, call: Callable[[], None]) -> None:
         """Have the thread call a function once everything queued now is processed."""
         with self._starting:
-            if not self._closing:
+            if not self._is_closing:
                 self._queue.put(_Notice(call))
                 return
         call()
@@ -271,7 +273,7 @@ class Writer:
         signal = self._enqueue_signal(Signal())
         is_done = signal.wait(wait)
         while not is_done:
-            if (error := self._blocked) is not None:
+            if (error := self._block_error) is not None:
                 raise HistoryError(error.location, error.problem, error.remedy) from error.__cause__
             is_done = signal.wait(LOOK_SECONDS)
 
@@ -283,17 +285,17 @@ class Writer:
     def close(self) -> None:
         """Process the queue and end the thread, within `OPENING_SECONDS`."""
         with self._starting:
-            if not self._closing and self._thread is not None:
+            if not self._is_closing and self._thread is not None:
                 self._closed_by = time.monotonic() + OPENING_SECONDS
                 self._queue.put(self._end)
-            self._closing = True
+            self._is_closing = True
         if self._thread is not None:
             self._thread.join()
 
     def _enqueue_signal(self, signal: Signal, item: _Dismissal | None = None) -> Signal:
         """Queue a signal or its item; return the signal to wait for."""
         with self._starting:
-            if self._closing:
+            if self._is_closing:
                 # Nothing is queued after the end, so wait for that.
                 return self._end
             self._queue.put(signal if item is None else item)
@@ -306,7 +308,7 @@ class Writer:
         try:
             while True:
                 dismissals = self._take(pending, signals)
-                if self._blocked is not None:  # else dismissed events would be tried once more
+                if self._block_error is not None:  # else dismissed events would be tried once more
                     self._drop(pending, dismissals)
                 database = self._write(database, pending)
                 self._drop(pending, dismissals)
@@ -351,12 +353,12 @@ class Writer:
                 commit_pending(database, pending)
         except Exception as error:  # noqa: BLE001 - the thread serves every other session, too
             if isinstance(error, HistoryError) and is_transient(error):
-                self._blocked = error
+                self._block_error = error
                 return database
             for queue, upto in pending.items():
-                if queue.written < upto:
+                if queue.n_written < upto:
                     queue.fail(error)
-        self._blocked = None
+        self._block_error = None
         pending.clear()
         return database
 
@@ -367,14 +369,14 @@ class Writer:
                 del pending[queue]
                 queue.fail(dismissal.error)
             dismissal.complete.set()
-        if self._blocked is not None and time.monotonic() >= self._closed_by:
+        if self._block_error is not None and time.monotonic() >= self._closed_by:
             for queue in pending:
-                queue.fail(self._blocked)
+                queue.fail(self._block_error)
             pending.clear()
 
     def _release(self, signals: Sequence[Signal]) -> None:
         with self._starting:
-            self._closing = True
+            self._is_closing = True
             self._end.set()
             for signal in signals:
                 signal.set()
@@ -428,7 +430,7 @@ class Recording:
         queue = self._session
         if queue is None or self._n_sessions > 1 or not self._is_closed:
             return False
-        return queue.failure is None and queue.written == len(queue.events)
+        return queue.failure is None and queue.n_written == len(queue.events)
 
     def __enter__(self) -> Self:
         return self
@@ -489,10 +491,10 @@ class Recording:
         queue = self._session
         if queue is None or queue.failure is not None:
             return False
-        if queue.queued < len(queue.events):
+        if queue.n_queued < len(queue.events):
             self._writer.enqueue(queue, len(queue.events))
-            queue.queued = len(queue.events)
-        return queue.written < len(queue.events)
+            queue.n_queued = len(queue.events)
+        return queue.n_written < len(queue.events)
 
     def flush(self, lock_wait: LockWait | None = None) -> None:
         """Wait until all appended events are durable.

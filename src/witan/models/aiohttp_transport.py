@@ -152,7 +152,7 @@ class _Body(httpx2.AsyncByteStream):
     ) -> None:
         self._content, self._connection = content, connection
         self._protocol, self._connector = protocol, connector
-        self._ended = False
+        self._is_over = False
         self.status, self.headers = message.code, message.headers
         self.raw_headers = message.raw_headers
 
@@ -170,12 +170,12 @@ class _Body(httpx2.AsyncByteStream):
         except (aiohttp.ClientError, HttpProcessingError) as error:
             raise _broken_off(error, self.headers) from None
         if not piece:
-            self._ended = True
+            self._is_over = True
             raise StopAsyncIteration
         return piece
 
     async def aclose(self) -> None:
-        if not self._ended:
+        if not self._is_over:
             self._connection.close()
             self._connector.close_idle(self._protocol)
             await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later

@@ -23,12 +23,12 @@ class EventStream:
     `close`, which gives it too: a stream may end without its last blank line.
     """
 
-    __slots__ = ("_after_cr", "_begun", "_buffer")
+    __slots__ = ("_after_cr", "_buffer", "_has_begun")
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._after_cr = False
-        self._begun = False
+        self._has_begun = False
 
     @property
     def n_buffered(self) -> int:
@@ -63,8 +63,8 @@ class EventStream:
         return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _read_events(self, events: bytes) -> list[str]:
-        if not self._begun:
-            self._begun = True
+        if not self._has_begun:
+            self._has_begun = True
             events = events.removeprefix(_BOM)
         text = events.decode(errors="replace")
         blocks = (_data(event) for event in text.split("\n\n"))
@@ -159,7 +159,7 @@ class CompletionReader:
         self._body = bytearray()
         self._whole = False
         self._events: EventStream | None = None
-        self._chosen = False
+        self._has_choice = False
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._unheard: list[str] = []
@@ -200,7 +200,7 @@ class CompletionReader:
             if not self.is_finished:
                 raise self._error("broke off in the middle of its reply", transient=True)
         self._flush_text()
-        if not self._chosen:
+        if not self._has_choice:
             raise self._strange()
         text = self._redact.hide(_repair_text("".join(self._text or self._refusal)))
         if is_blank(text):
@@ -251,7 +251,7 @@ class CompletionReader:
     def _choose(self, choice: Mapping[str, Any]) -> None:
         message = choice.get("delta", choice.get("message"))
         if isinstance(message, dict):
-            self._chosen = True
+            self._has_choice = True
             if any(map(message.get, REASONING_FIELDS)):
                 self._hear_reasoning()
             if content := message.get("content"):

@@ -277,12 +277,12 @@ class PydanticAIModel:
             raise MissingKey(name, key_variable)
         _require_package(name, self.provider)
         self._key, self._base_url = key, base_url
-        self._owned = providers is None
+        self._owns_providers = providers is None
         self._providers = Providers() if providers is None else providers
         password = None if base_url is None else urlsplit(base_url).password
         self._secrets = Redaction([secret for secret in (key, password) if secret is not None])
         self._translation = Translation(name, self.model, key_variable, base_url, self._secrets)
-        self._loaded = False
+        self._is_loaded = False
         self._rung = 0
 
     def __repr__(self) -> str:
@@ -302,14 +302,14 @@ class PydanticAIModel:
 
     async def aclose(self) -> None:
         """Close the HTTP client, unless it is shared."""
-        if self._owned:
+        if self._owns_providers:
             await self._providers.aclose()
 
     async def _model(self) -> "Model":
         try:
-            if not self._loaded:  # the others' replies are not held up for a second
+            if not self._is_loaded:  # the others' replies are not held up for a second
                 await to_thread.run_sync(_load, self.provider, abandon_on_cancel=True)
-                self._loaded = True
+                self._is_loaded = True
         except (ImportError, ValueError) as error:
             raise self._translation.unusable(error) from error
         from pydantic_ai.exceptions import UserError

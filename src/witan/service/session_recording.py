@@ -68,18 +68,18 @@ class ResumedSession:
         self.before = before
         self.last = before.events[-1].seq
         self._events: list[Event] = []
-        self._released = recorded
-        self._progressed = False
+        self._n_released = recorded
+        self._has_progress = False
 
     def take(self, event: Event) -> Sequence[Event]:
         """Note an event; return those that are to be kept from now on."""
         self._events.append(event)
-        self._progressed = self._progressed or self._is_progress(event)
-        return self.release() if self._progressed else ()
+        self._has_progress = self._has_progress or self._is_progress(event)
+        return self.release() if self._has_progress else ()
 
     def release(self) -> Sequence[Event]:
         """Release the events that were held back."""
-        passed, self._released = self._released, len(self._events)
+        passed, self._n_released = self._n_released, len(self._events)
         return self._events[passed:]
 
     def leave_open(self) -> tuple[Session, Sequence[Event]] | None:
@@ -87,15 +87,15 @@ class ResumedSession:
 
         It is as it was, but for what the calls may have cost. None: something came of it.
         """
-        if self._progressed:
+        if self._has_progress:
             return None
         ending = next(event for event in self._events if self._ends(event))
         stood = [event for event in self._events if event.seq < ending.seq]
         stood.append(FruitlessResume(seq=ending.seq, at=ending.at, since=self.last))
         left = Session.of(stood)
-        if left.cost == self.before.cost and self._released <= len(self.before.events):
+        if left.cost == self.before.cost and self._n_released <= len(self.before.events):
             return self.before, ()
-        return left, stood[self._released :]
+        return left, stood[self._n_released :]
 
     def _ends(self, event: Event) -> bool:
         """Check for an event of the end of a session."""
@@ -429,14 +429,14 @@ class _Journal:
         self._recorder: SessionRecorder | None = recorder
         self._resumed, self._file = resumed, file
         self._meanwhile = recorder.commit_wait()
-        self._file_is_due = self._stopped = False
-        self._filed = 0
+        self._file_is_due = self._is_stopped = False
+        self._n_filed = 0
         self.filing = Lock()
         self.events: list[Event] = []
 
     def keep(self, event: Event) -> None:
         """Take an event in."""
-        if self._stopped:
+        if self._is_stopped:
             return
         if isinstance(event, SessionOpened) and self._recorder is not None:
             self._recorder.hold(event.session, self._recording)
@@ -450,7 +450,7 @@ class _Journal:
 
     def flush(self) -> None:
         """Hold nothing back: a call is about to be made, whose cost may not be forgotten."""
-        if self._resumed is not None and not self._stopped:
+        if self._resumed is not None and not self._is_stopped:
             self._record(self._resumed.release())
             self._file_is_due = True
 
@@ -474,9 +474,9 @@ class _Journal:
     def _write(self, events: Sequence[Event]) -> None:
         """Write the file, unless it has more already; what fails is said at the end."""
         with self.filing, suppress(WitanError, OSError):
-            if self._file is not None and len(events) > self._filed:
+            if self._file is not None and len(events) > self._n_filed:
                 write_session(Session.of(events), self._file)
-                self._filed = len(events)
+                self._n_filed = len(events)
 
     def leave_open(self) -> Session | None:
         """Record a session that was resumed in vain as it is left; None: it progressed."""
@@ -494,17 +494,17 @@ class _Journal:
         """Record and show nothing from now on."""
         if self._resumed is not None:
             self._record(self._resumed.release())
-        self._stopped = True
+        self._is_stopped = True
 
     def flush_now(self, lock_wait: LockWait) -> None:
         """Wait until the events are durable; raises `HistoryError`."""
-        self._filed = len(self.events)
+        self._n_filed = len(self.events)
         if self._recording is not None:
             self._recording.flush(lock_wait)
 
     def __call__(self, event: Event) -> None:
         """Show an event to whoever listens."""
-        if self._listener is not None and not self._stopped:
+        if self._listener is not None and not self._is_stopped:
             self._listener(event)
 
     async def before_call(self, *, is_recorded: bool) -> None:

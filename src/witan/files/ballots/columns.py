@@ -129,29 +129,33 @@ class Header:
         self.names = [name.strip() for name in names]
         self.path = path
         self._places = {name: place for place, name in reversed(list(enumerate(self.names)))}
-        self._folded = {
+        self._folded_places = {
             fold_name(name): self._places[name]
             for name in reversed(self.names)
             if not name.casefold().startswith(CRITERION_PREFIX)
         }
         listed = columns.get("criteria", "")
-        self._listed = [name.strip() for name in listed.split(",") if name.strip()]
-        self._where = {field: found for field in ALIASES if (found := self._find(field, columns))}
+        self._listed_criteria = [name.strip() for name in listed.split(",") if name.strip()]
+        self._field_places = {
+            field: found for field in ALIASES if (found := self._find(field, columns))
+        }
 
     def place(self, *names: str) -> int | None:
         """Position of the first of these columns, if any."""
-        return next((self._folded[name] for name in names if name in self._folded), None)
+        return next(
+            (self._folded_places[name] for name in names if name in self._folded_places), None
+        )
 
     def column(self, field: str) -> str:
         """The column name of a field."""
-        return "+".join(self.names[place] for place in self._where[field])
+        return "+".join(self.names[place] for place in self._field_places[field])
 
     def places(self, fields: Iterable[str]) -> set[int]:
         """Positions of these fields' columns."""
-        return {place for field in fields for place in self._where.get(field, ())}
+        return {place for field in fields for place in self._field_places.get(field, ())}
 
     def __contains__(self, field: str) -> bool:
-        return field in self._where
+        return field in self._field_places
 
     def require(self, *fields: str) -> None:
         """Refuse a table without one of these fields."""
@@ -169,7 +173,7 @@ class Header:
 
     def cell(self, field: str) -> Cell:
         """A getter of the field's text in a row."""
-        where = self._where.get(field, ())
+        where = self._field_places.get(field, ())
         if not where:
             return lambda _row: ""
         if len(where) == 1:
@@ -189,7 +193,7 @@ class Header:
         for place, column in enumerate(self.names):
             if column.casefold().startswith(CRITERION_PREFIX):
                 known.append((column[len(CRITERION_PREFIX) :].strip(), place))
-            elif column in self._listed:
+            elif column in self._listed_criteria:
                 known.append((column, place))
             elif fold_name(column) in CRITERIA:
                 known.append((fold_name(column), place))
@@ -202,8 +206,8 @@ class Header:
         if field in columns:
             return self._named_columns(columns[field].strip())
         for alias in ALIASES[field]:
-            if alias in self._folded:
-                return (self._folded[alias],)
+            if alias in self._folded_places:
+                return (self._folded_places[alias],)
         return ()
 
     def _named_columns(self, kind: str) -> tuple[int, ...]:

@@ -67,10 +67,10 @@ class LiveSession:
         self.board = Board()
         self.voice = _Voice(output, panel)
         self.session: Session | None = None
-        self.interrupted = False
+        self.is_interrupted = False
         self._failure: Exception | None = None
         self._scope: anyio.CancelScope | None = None
-        self._scripted = False
+        self._plays_script = False
 
     def _make_recorder(self) -> SessionRecorder:
         history = None if self.place is None else self.place.history
@@ -123,7 +123,7 @@ class LiveSession:
 
     def _report(self, start: "SessionStart") -> int:
         """Print what became of the session."""
-        if self.interrupted:
+        if self.is_interrupted:
             return Status.INTERRUPTED
         if self._failure is not None:
             if isinstance(self._failure, OSError):
@@ -178,7 +178,7 @@ class LiveSession:
         """Leave the end to `run`."""
 
     def _show(self, event: e.Event) -> None:
-        if self.interrupted:
+        if self.is_interrupted:
             return
         try:
             if self.output.events:
@@ -196,8 +196,8 @@ class LiveSession:
     def _has_script(self, event: e.Event) -> bool:
         """Check that any seat of this session plays a script."""
         if isinstance(event, e.SessionOpened):
-            self._scripted = event.is_simulated
-        return self._scripted
+            self._plays_script = event.is_simulated
+        return self._plays_script
 
     def _wait(self, sentence: str) -> None:
         """Say at the end what is waited for."""
@@ -216,9 +216,9 @@ class LiveSession:
 
     def _interrupt(self) -> None:
         """Keep what came in, and say how to go on; the calls are cancelled after that."""
-        if self.interrupted:
+        if self.is_interrupted:
             return
-        self.interrupted = True
+        self.is_interrupted = True
         remains = self._say_remains("interrupted")
         with suppress(OSError):  # the terminal may be what is gone
             self._close_panel()

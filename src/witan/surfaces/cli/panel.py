@@ -67,7 +67,7 @@ class Panel:
         self._clock = clock
         self._began = clock()
         self._board: Board | None = None
-        self._settled = False
+        self._is_settled = False
         self._console = console or terminal.console()
         # Standard output carries the answer, and no line of it may be drawn over.
         self._live = Live(
@@ -101,7 +101,7 @@ class Panel:
     def close(self, *, keep: bool = True) -> None:
         """Stop drawing; the last picture stays and stays true, unless it is not worth keeping."""
         if self._live.is_started:
-            self._settled = True
+            self._is_settled = True
             self._live.transient = not keep
             self._live.stop()
 
@@ -109,9 +109,9 @@ class Panel:
         if self._board is None:
             yield style_line(f"witan · seating the council · {self._since(self._began)}", "bold")
             return
-        board = self._board.settle() if self._settled else self._board
+        board = self._board.settle() if self._is_settled else self._board
         # What is drawn for the last time may scroll; before, it has to fit the screen.
-        room = None if self._settled else console.size.height - 1
+        room = None if self._is_settled else console.size.height - 1
         width = options.max_width - ECHO_COLUMNS
         picture = Group(*self._picture(board, options.update(width=width), room))
         yield Constrain(picture, width)
@@ -132,7 +132,7 @@ class Panel:
 
     def _title(self, board: "Board") -> str:
         parts = ["witan", board.stage_text, self._since(board.began or self._began)]
-        if board.unsaved_remark and not self._settled:
+        if board.unsaved_remark and not self._is_settled:
             parts.append(board.unsaved_remark)
         return " · ".join(["simulated", *parts] if board.scripted_seats else parts)
 

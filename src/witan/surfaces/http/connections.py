@@ -136,7 +136,7 @@ class ServerConnections:
         self._silent: dict[Connection, None] = {}
         self._behind: dict[Connection, None] = {}
         self._closed: Counter[Reason] = Counter()
-        self._reported = -inf
+        self._report_time = -inf
 
     def __len__(self) -> int:
         return len(self._open)
@@ -223,13 +223,13 @@ class ServerConnections:
 
     def _report(self, now: float) -> None:
         """Log together why connections were closed since the last time."""
-        if not self._closed or now - self._reported < REPORT_SECONDS:
+        if not self._closed or now - self._report_time < REPORT_SECONDS:
             return
         fields: dict[str, object] = dict(sorted(self._closed.items()))
         fields |= {"open": len(self), "limit": self.most}
         _log.warning("connections closed or refused", extra={"fields": fields})
         self._closed.clear()
-        self._reported = now
+        self._report_time = now
 
 
 class _CountingTransport:
@@ -257,7 +257,7 @@ class Connection(HttpToolsProtocol):
         self._limits = connections.settings
         self._surplus = False
         self._reading: Literal["header", "body"] | None = "header"
-        self._refused = False
+        self._has_refused = False
         self._heard_at = self._checked_at = self.loop.time()
         self._deadline = inf
         self._header_bytes = 0
@@ -294,7 +294,7 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on; what follows a refusal is read past."""
-        if self._refused:
+        if self._has_refused:
             return
         self._heard_at = self.loop.time()
         if self._reading is None and self._is_answered:
@@ -328,7 +328,7 @@ class Connection(HttpToolsProtocol):
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > MOST_HEADER_BYTES:
             self._refuse(431, "header_size", f"headers are longer than {MOST_HEADER_BYTES:,} bytes")
-        if self._refused or len(self.pipeline) >= MOST_PIPELINED:
+        if self._has_refused or len(self.pipeline) >= MOST_PIPELINED:
             raise httptools.HttpParserError
         super().on_headers_complete()
         self.cycle.keep_alive = self.cycle.keep_alive and not self._surplus
@@ -401,7 +401,7 @@ class Connection(HttpToolsProtocol):
         self._all.await_client(self)
 
     def _expire(self) -> None:
-        if self._refused:
+        if self._has_refused:
             self.abort()
         elif self._reading == "header" and self._header_bytes:
             seconds = self._limits.header_seconds
@@ -417,13 +417,13 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, status: int, reason: Reason, detail: str) -> None:
         """Answer a malformed request, and discard the rest of it."""
-        if self._refused:
+        if self._has_refused:
             return
         self._all.note(reason)
         self._all.await_server(self)
         replies = self._is_answered if self._reading == "header" else self._unanswered_alone
         self._leave()
-        self._refused, self._deadline = True, self.loop.time() + LINGER_SECONDS
+        self._has_refused, self._deadline = True, self.loop.time() + LINGER_SECONDS
         if not replies:
             self.transport.abort()
             return

@@ -223,7 +223,7 @@ class Door:
         scope["request"] = secrets.token_hex(6)
         status: int | None = None
 
-        async def sending(message: Message) -> None:
+        async def forward(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = GONE if scope.get("gone") else message["status"]
@@ -235,7 +235,7 @@ class Door:
 
         try:
             alone = scope["method"] == "HEAD"
-            await self._pass(scope, receive, _headers_alone(sending) if alone else sending)
+            await self._pass(scope, receive, _headers_alone(forward) if alone else forward)
             status = status or GONE
         finally:
             client = scope.get("witan.client")
@@ -265,7 +265,7 @@ class Door:
         started_body = exceeded = False
         left = self._most_bytes(scope)
 
-        async def receiving() -> Message:
+        async def receive_within_limit() -> Message:
             nonlocal left, exceeded
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -276,7 +276,7 @@ class Door:
                 raise _TooLarge
             return message
 
-        async def sending(message: Message) -> None:
+        async def forward(message: Message) -> None:
             nonlocal started_body
             if started_body or not exceeded:  # else it tells of a body that it could not read
                 started_body = True
@@ -289,7 +289,7 @@ class Door:
         try:
             with contain_errors(_log, "a request failed within", fields=fields) as mishap:
                 with suppress(_TooLarge, ClientDisconnect):
-                    await self._app(within, receiving, sending)
+                    await self._app(within, receive_within_limit, forward)
                 instead = self._too_large(scope) if exceeded else None
         finally:
             scope["route"] = within.get("route")
@@ -428,14 +428,14 @@ def _headers_alone(send: Send) -> Send:
     """Send an answer without its body."""
     answered = False
 
-    async def sending(message: Message) -> None:
+    async def forward(message: Message) -> None:
         nonlocal answered
         if not answered:
             answered = True
             await send(message)
             await send({"type": "http.response.body"})
 
-    return sending
+    return forward
 
 
 def refusal(

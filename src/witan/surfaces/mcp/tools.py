@@ -149,8 +149,8 @@ class ArgumentSchemas:
     """
 
     def __init__(self) -> None:
-        self._named: dict[str, set[str]] = {}
-        self._described: dict[str, tuple[str, Any]] = {}
+        self._names: dict[str, set[str]] = {}
+        self._first_shapes: dict[str, tuple[str, Any]] = {}
         self._shapes: Mapping[str, Any] = {}
         self._tool = ""
 
@@ -161,7 +161,7 @@ class ArgumentSchemas:
         required = {"required": schema["required"]} if "required" in schema else {}
         properties = self._shorten(schema)["properties"]
         for name, shape in properties.items():
-            first, described = self._described.setdefault(name, (tool, shape))
+            first, described = self._first_shapes.setdefault(name, (tool, shape))
             if first != tool and described == shape:
                 properties[name] = {key: shape[key] for key in shape if key != "description"}
         return {"type": "object", "properties": properties, **required}
@@ -201,9 +201,9 @@ class ArgumentSchemas:
 
     def _name_members(self, node: Mapping[str, Any]) -> Any:
         names = [*self._shapes[node["$ref"].rpartition("/")[2]]["properties"]]
-        known = (tool for tool, listed in self._named.items() if listed.issuperset(names))
+        known = (tool for tool, listed in self._names.items() if listed.issuperset(names))
         tool = next(known, None)
-        self._named.setdefault(self._tool, set()).update(names if tool is None else ())
+        self._names.setdefault(self._tool, set()).update(names if tool is None else ())
         members = ", ".join(names) if tool is None else f"as of `{tool}`"
         words = node.get("description")
         about = f"{_first_clause(words)}: {members}" if words else members

@@ -191,13 +191,13 @@ def _replies(events: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[str, s
 def ballot_line(ballot: Ballot) -> str:
     """Write order and grades: ``a [8] > b [clarity 7, depth 6]``."""
 
-    def graded(candidate: str) -> str:
+    def write_grade(candidate: str) -> str:
         grade = _grade_text(ballot.grades.get(candidate))
         return f"{candidate} [{grade}]" if grade else candidate
 
-    order = " > ".join(" = ".join(map(graded, group)) for group in ballot.groups)
+    order = " > ".join(" = ".join(map(write_grade, group)) for group in ballot.groups)
     ranked = {candidate for group in ballot.groups for candidate in group}
-    alone = [graded(candidate) for candidate in ballot.grades if candidate not in ranked]
+    alone = [write_grade(candidate) for candidate in ballot.grades if candidate not in ranked]
     grades = f"grades alone: {list_text(alone, most=20)}" if alone else ""
     return "; ".join(part for part in (order, grades) if part)
 

@@ -1,4 +1,4 @@
-"""One generated history, held by four engines."""
+"""One generated history, stored in four engines."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sessions that came of one another, in the history and on each engine."""
+"""Related sessions (retried, rejudged, continued), in the history and on each engine."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -30,23 +30,23 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 def insert_family(
     database: Database, family: Sequence[tuple[str, str | None, str | None]], holder: str = ""
 ) -> None:
-    """Insert sessions by name, parent and relation, of one content, a minute apart.
+    """Insert sessions by name, parent and relation, with equal content, a minute apart.
 
     Those that somebody holds have left nothing yet.
     """
     rows, sessions = Rows(), []
     answers = (AnswerEntry("a", "a", 50, 1.5, 0.25),)
     for number, (name, parent, relation) in enumerate(family):
-        held = replace(ENTRIES.session, session=name)
-        cast = [Ballot(b.reviewer, session=name, abstained=True) for b in ENTRIES.ballots]
+        entry = replace(ENTRIES.session, session=name)
+        ballots = [Ballot(b.reviewer, session=name, abstained=True) for b in ENTRIES.ballots]
         row = SessionRow(
             name, NOON + timedelta(minutes=number), None, False, "test", "complete", "?",
-            holder=holder, entry=held, parent=parent, relation=relation,
+            holder=holder, entry=entry, parent=parent, relation=relation,
         )  # fmt: skip
         sessions.append(row)
         if holder:
             continue
-        rows.add(name, replace(ENTRIES, session=held, answers=answers), cast, {})
+        rows.add(name, replace(ENTRIES, session=entry, answers=answers), ballots, {})
     with database.transaction():
         insert_sessions(database, sessions)
         rows.write(database)
@@ -55,7 +55,7 @@ def insert_family(
 def sums_of(
     request: pytest.FixtureRequest, folder: Path, store: Callable[[Database], None]
 ) -> Iterator[WindowSums]:
-    """What each of the engines says of what is stored."""
+    """The sums of a stored history, on each of the engines."""
     if request.param == "postgresql":
         for url in database_of():
             with History.open(url) as history:

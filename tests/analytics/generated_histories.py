@@ -1,4 +1,4 @@
-"""Histories drawn at random with everything in them, and tables of sums made comparable."""
+"""Random histories with every kind of row, and comparison of tables of sums."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ RUNNING = Entries(
                  (1, 2), (400, 80)),),
     (AnswerEntry("seat 0", MODELS[0], 400, 1.0, 0.5),),
 )  # fmt: skip
-"""What a session that somebody still writes to should not have, and would be seen by."""
+"""Rows of a running session, which no sum may include."""
 
 KEYS = {
     "StandingSums": 2,
@@ -72,15 +72,19 @@ def session(rng: random.Random, number: int) -> Entries:
     seats = rng.choices(MODELS, k=rng.randint(2, 5))
     chars = [rng.choice(CHARS) for _ in seats]
     kinds = ["model", "human"] if rng.random() < 0.6 else ["model"]
-    ballots = [cast(rng, reviewer, "model", seats, chars) for reviewer in dict.fromkeys(seats)]
+    ballots = [
+        random_ballot(rng, reviewer, "model", seats, chars) for reviewer in dict.fromkeys(seats)
+    ]
     if rng.random() < 0.3:
-        ballots += [paired(rng, rng.choice(seats), "model", seats, chars) for _ in range(3)]
+        ballots += [
+            random_comparison(rng, rng.choice(seats), "model", seats, chars) for _ in range(3)
+        ]
     if rng.random() < 0.3:
-        # One that a later ballot replaces, or that weighs nothing: it stands aside.
+        # A ballot that a later one replaces, or of weight zero: it is not counted.
         ballots.insert(0, BallotEntry(seats[0], "model", repaired=True, weight=0.0))
     if "human" in kinds:
-        ballots += [cast(rng, person, "human", seats, chars) for person in PEOPLE]
-        ballots += [paired(rng, PEOPLE[0], "human", seats, chars) for _ in range(2)]
+        ballots += [random_ballot(rng, person, "human", seats, chars) for person in PEOPLE]
+        ballots += [random_comparison(rng, PEOPLE[0], "human", seats, chars) for _ in range(2)]
     models = tuple(sorted(set(seats)))
     return Entries(
         SessionEntry(
@@ -124,35 +128,35 @@ def matchup(rng: random.Random, kind: Any, models: Sequence[str]) -> MatchupEntr
     return MatchupEntry(kind, tuple(models), weights(), weights(), weights(), p_beats)
 
 
-def cast(
+def random_ballot(
     rng: random.Random, reviewer: str, kind: Any, seats: Sequence[str], chars: Sequence[int | None]
 ) -> BallotEntry:
     """One whole ballot: perhaps an abstention, perhaps with the reviewer's own candidates on it."""
-    kept = [at for at in range(len(seats)) if seats[at] != reviewer or rng.random() < 0.4]
-    if rng.random() < 0.1 or not kept:
+    seats_shown = [at for at in range(len(seats)) if seats[at] != reviewer or rng.random() < 0.4]
+    if rng.random() < 0.1 or not seats_shown:
         return BallotEntry(reviewer, kind, abstained=True)
-    places = rng.sample(range(1, len(kept) + 1), len(kept))
+    places = rng.sample(range(1, len(seats_shown) + 1), len(seats_shown))
     criteria = rng.choice([(), CRITERIA, CRITERIA[:1], CRITERIA[::-1]])
     compared = rng.randint(0, 3)
     return BallotEntry(
         reviewer,
         kind,
-        models=tuple(seats[at] for at in kept),
-        own=tuple(seats[at] == reviewer for at in kept),
-        shares=tuple(rng.choice(SHARES) for _ in kept),
-        grades=tuple(rng.choice(GRADES) for _ in kept),
+        models=tuple(seats[at] for at in seats_shown),
+        own=tuple(seats[at] == reviewer for at in seats_shown),
+        shares=tuple(rng.choice(SHARES) for _ in seats_shown),
+        grades=tuple(rng.choice(GRADES) for _ in seats_shown),
         positions=tuple(place if rng.random() < 0.9 else 0 for place in places),
-        chars=tuple(chars[at] for at in kept),
+        chars=tuple(chars[at] for at in seats_shown),
         repaired=rng.random() < 0.2,
         kept=rng.randint(0, compared),
         compared=compared,
         weight=rng.choice([1.0, 0.5]),
         criteria=criteria,
-        criterion_grades=tuple(tuple(rng.choice(GRADES) for _ in kept) for _ in criteria),
+        criterion_grades=tuple(tuple(rng.choice(GRADES) for _ in seats_shown) for _ in criteria),
     )
 
 
-def paired(
+def random_comparison(
     rng: random.Random, reviewer: str, kind: Any, seats: Sequence[str], chars: Sequence[int | None]
 ) -> BallotEntry:
     """One comparison of two candidates."""
@@ -171,19 +175,19 @@ def paired(
 
 
 def store(database: Database, entries: Iterable[Entries]) -> None:
-    """Write rows into a history as counting its sessions would."""
+    """Write rows into a history as counting its sessions does."""
     rows, sessions = Rows(), []
     for one in entries:
-        held = one.session
+        entry = one.session
         ballots = [
-            Ballot(ballot.reviewer, session=held.session, abstained=True) for ballot in one.ballots
+            Ballot(ballot.reviewer, session=entry.session, abstained=True) for ballot in one.ballots
         ]
-        rows.add(held.session, one, ballots, {})
+        rows.add(entry.session, one, ballots, {})
         sessions.append(
-            SessionRow(held.session, held.at, held.category, held.simulated, "test", "complete",
-                       "?", entry=held)
+            SessionRow(entry.session, entry.at, entry.category, entry.simulated, "test", "complete",
+                       "?", entry=entry)
         )  # fmt: skip
-    # One that is being held now: it is in no sum, whatever rows it had.
+    # A running session: it is in no sum, whatever rows it has.
     running = SessionRow("running", START, None, False, "test", "running", "?", holder="somebody")
     rows.add("running", RUNNING, [Ballot("vendor:model-a", session="running", abstained=True)], {})
     with database.transaction():
@@ -192,7 +196,7 @@ def store(database: Database, entries: Iterable[Entries]) -> None:
 
 
 def merge(lake: Path, folder: Path) -> None:
-    """Write a lake anew with one file per table, the last day first."""
+    """Rewrite a lake with one file per table, the last day first."""
     import pyarrow
     import pyarrow.parquet
 
@@ -200,14 +204,14 @@ def merge(lake: Path, folder: Path) -> None:
         paths = sorted(table.rglob("*.parquet"), reverse=True)
         if not paths:
             continue
-        whole = pyarrow.concat_tables([pyarrow.parquet.ParquetFile(path).read() for path in paths])
+        rows = pyarrow.concat_tables([pyarrow.parquet.ParquetFile(path).read() for path in paths])
         target = folder / table.name / ("" if table.name == "names" else "day=2026-01-01")
         target.mkdir(parents=True)
-        pyarrow.parquet.write_table(whole, target / "all.parquet", row_group_size=50)
+        pyarrow.parquet.write_table(rows, target / "all.parquet", row_group_size=50)
 
 
-def inside(entries: Iterable[Entries], window: Window) -> list[Entries]:
-    """The sessions of a window, by what its dataclass says."""
+def sessions_within(entries: Iterable[Entries], window: Window) -> list[Entries]:
+    """The sessions of a window, by the definition of its dataclass."""
     return [
         one
         for one in entries
@@ -217,27 +221,27 @@ def inside(entries: Iterable[Entries], window: Window) -> list[Entries]:
     ]
 
 
-def merged(table: Any) -> dict[tuple[int, ...], dict[str, float]]:
-    """Rows by key, added up where a key stands in several; a row of noughts is as good as none."""
+def sum_by_key(table: Any) -> dict[tuple[int, ...], dict[str, float]]:
+    """Sum the rows of each key; drop rows of zeros."""
     names = [column.name for column in fields(table)]
     n_keys = KEYS[type(table).__name__]
-    held: dict[tuple[int, ...], dict[str, float]] = {}
+    sums_of_key: dict[tuple[int, ...], dict[str, float]] = {}
     for row in zip(*(getattr(table, name).tolist() for name in names), strict=True):
-        sums = held.setdefault(row[:n_keys], dict.fromkeys(names[n_keys:], 0))
+        sums = sums_of_key.setdefault(row[:n_keys], dict.fromkeys(names[n_keys:], 0))
         for name, value in zip(names[n_keys:], row[n_keys:], strict=True):
             sums[name] += value
-    return {key: sums for key, sums in held.items() if any(sums.values())}
+    return {key: sums for key, sums in sums_of_key.items() if any(sums.values())}
 
 
-def assert_same(found: Any, expected: Any) -> None:
-    """Counts are identical, sums agree to 1e-9 of the largest in their column."""
-    assert type(found) is type(expected)
-    here, there = merged(found), merged(expected)
+def assert_same(actual: Any, expected: Any) -> None:
+    """Assert that counts are identical and sums agree to 1e-9 of the largest in their column."""
+    assert type(actual) is type(expected)
+    here, there = sum_by_key(actual), sum_by_key(expected)
     assert sorted(here) == sorted(there)
-    for column in fields(found)[KEYS[type(found).__name__] :]:
+    for column in fields(actual)[KEYS[type(actual).__name__] :]:
         a = np.array([here[key][column.name] for key in sorted(here)])
         b = np.array([there[key][column.name] for key in sorted(here)])
-        if getattr(found, column.name).dtype == np.int64:
+        if getattr(actual, column.name).dtype == np.int64:
             np.testing.assert_array_equal(a, b, err_msg=column.name)
         else:
             largest = max(np.abs(b).max(initial=0.0), 1e-3)

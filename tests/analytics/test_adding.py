@@ -1,4 +1,4 @@
-"""Sums that come a piece at a time are added up as they come."""
+"""Sums that arrive in pieces are added up on arrival."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from witan.core.stats.sums import HumanSums, PanelSums
 GROUPS = AT_ONCE // 4
 
 
-def test_what_is_held_does_not_grow_with_the_pieces():
-    """However many pieces come over the same keys, no more rows wait than may."""
+def test_memory_does_not_grow_with_the_number_of_pieces():
+    """The number of waiting rows stays bounded however many pieces share the same keys."""
     groups = np.arange(GROUPS)
     sums = RunningSums(PanelSums)
     for _ in range(20):
@@ -21,8 +21,8 @@ def test_what_is_held_does_not_grow_with_the_pieces():
     assert np.bincount(table.bucket, table.kendall_w).tolist() == [5.0] * GROUPS
 
 
-def test_rows_that_differ_in_any_key_stay_apart():
-    """Two reviewers of one group are two rows in either order, and stay so when added up."""
+def test_rows_with_different_keys_stay_separate():
+    """Two reviewers of one group are two rows in either order, also after adding up."""
     n = AT_ONCE
     keys = {"bucket": [0, 0, 0], "reviewer": [3, 7, 3], "other": [7, 3, 3]}
     piece = {**keys, "n": [1, 2, 3], "xy": [0.5, -1.0, 0.25]}
@@ -35,8 +35,8 @@ def test_rows_that_differ_in_any_key_stay_apart():
     assert sorted(table.xy.tolist()) == [-1.0 * n, 0.25 * n, 0.5 * n]
 
 
-def test_a_column_that_is_not_given_is_nought():
-    """A query fills some columns of a table."""
+def test_a_missing_column_is_zero():
+    """A query fills only some columns of a table."""
     sums = RunningSums(PanelSums)
     sums.add({"bucket": np.arange(2), "sessions": np.ones(2)})
 

@@ -1,4 +1,4 @@
-"""The time that an audit takes, as sessions grow wider."""
+"""The time of an audit as sessions grow wider."""
 
 from datetime import UTC, datetime
 from time import process_time
@@ -12,39 +12,39 @@ from witan.history import History, SessionImport
 REVIEWERS, PEOPLE = 34, 9
 
 
-def wide(n_candidates: int) -> SessionImport:
-    """One session: so many answers of known length that nine people and 25 models grade."""
+def wide_session(n_candidates: int) -> SessionImport:
+    """One session: nine people and 25 models grade this many answers of known length."""
     rng = np.random.default_rng(n_candidates)
     models = [f"model-{k:02d}" for k in range(n_candidates)]
     worth = rng.standard_normal(n_candidates)
-    cast = []
+    ballots = []
     for reviewer in range(REVIEWERS):
-        seen = np.rint(5 + worth + rng.standard_normal(n_candidates)).clip(1, 10).tolist()
-        grades = dict(zip(models, seen, strict=True))
+        grades_shown = np.rint(5 + worth + rng.standard_normal(n_candidates)).clip(1, 10).tolist()
+        grades = dict(zip(models, grades_shown, strict=True))
         groups = tuple(
             tuple(model for model in models if grades[model] == grade)
-            for grade in sorted(set(seen), reverse=True)
+            for grade in sorted(set(grades_shown), reverse=True)
         )
         kind = "human" if reviewer < PEOPLE else "model"
         name = f"reviewer-{reviewer}"
-        cast.append(Ballot(name, groups, session="wide", grades=grades, kind=kind))
+        ballots.append(Ballot(name, groups, session="wide", grades=grades, kind=kind))
     lengths = dict(zip(models, rng.integers(200, 4000, n_candidates).tolist(), strict=True))
     return SessionImport(
-        "wide", datetime(2026, 1, 1, tzinfo=UTC), ballots=tuple(cast), lengths=lengths
+        "wide", datetime(2026, 1, 1, tzinfo=UTC), ballots=tuple(ballots), lengths=lengths
     )
 
 
 def test_cost_grows_with_the_square_of_the_candidates(tmp_path):
-    """Twice the candidates are four times the pairs, and never more than five times the CPU."""
-    taken = []
+    """Twice the candidates are four times the pairs, and at most five times the CPU time."""
+    seconds = []
     for n_candidates in (4, 15, 30, 60):  # the first one for what is imported
         place = tmp_path / f"{n_candidates}.sqlite"
         with History.open(place) as history:
-            history.add([wide(n_candidates)], "wide", "wide")
+            history.add([wide_session(n_candidates)], "wide", "wide")
         began = process_time()
         report = audit(place)
-        taken.append(process_time() - began)
+        seconds.append(process_time() - began)
         assert len(report.reviewers) == REVIEWERS - PEOPLE
 
-    assert taken[2] < 5 * taken[1]
-    assert taken[3] < 5 * taken[2]
+    assert seconds[2] < 5 * seconds[1]
+    assert seconds[3] < 5 * seconds[2]

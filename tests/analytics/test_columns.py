@@ -1,4 +1,4 @@
-"""Columns of a table of sums as SQL: what is given, and noughts elsewhere."""
+"""Columns of a table of sums as SQL, with zeros for missing columns."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from witan.analytics.views import columns_of
 from witan.core.stats.sums import CriterionSums, PanelSums
 
 
-def test_columns_stand_in_the_order_of_the_table():
-    """Each under its name, whatever order they are given in, noughts of its type elsewhere."""
+def test_columns_follow_the_order_of_the_table():
+    """Columns may be passed in any order; missing ones are zeros of their type."""
     columns = columns_of(CriterionSums, ll="SUM(ll)", bucket="bucket").split(",\n    ")
 
     assert columns == [
@@ -23,7 +23,7 @@ def test_columns_stand_in_the_order_of_the_table():
     ]
 
 
-def test_a_column_that_is_not_there():
-    """A name that the table does not have is an error, and not a column more."""
+def test_an_unknown_column_is_an_error():
+    """A name that the table does not have is refused, not added."""
     with pytest.raises(TypeError, match="PanelSums has no column 'sesions'"):
         columns_of(PanelSums, sesions="COUNT(*)")

@@ -1,4 +1,4 @@
-"""Four engines, one definition: each gives what a count by hand gives."""
+"""Four engines, one definition: each gives the sums of a plain Python count."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import fmean
 
 import pytest
-from generated_histories import MODELS, START, assert_same, inside, merged
+from generated_histories import MODELS, START, assert_same, sessions_within, sum_by_key
 
 import reference_sums as by_hand
 from reference_gradings import grading_sums
@@ -68,43 +68,43 @@ CODING = Window(START + timedelta(hours=7), START + timedelta(hours=280), "codin
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_table_is_what_a_hand_count_gives(engine, entries, table):
+def test_every_table_equals_a_plain_count(engine, entries, table):
     """Counts are identical and sums agree to 1e-9, on each engine."""
-    asked, counted = TABLES[table]
+    read_table, count_by_hand = TABLES[table]
 
-    found = asked(WindowSums(engine))
+    result = read_table(WindowSums(engine))
 
-    assert merged(found)
-    assert_same(found, counted(entries))
+    assert sum_by_key(result)
+    assert_same(result, count_by_hand(entries))
 
 
 @pytest.mark.parametrize("table", ["standings", "lengths", "calibration"])
-def test_a_window_holds_its_first_moment_and_not_its_last(engine, entries, table):
-    """Sessions of a category count from `since` on and before `until`, each to the microsecond."""
-    asked, counted = TABLES[table]
-    chosen = inside(entries, CODING)
+def test_a_window_includes_its_start_and_excludes_its_end(engine, entries, table):
+    """A category's sessions count from `since` on and before `until`, to the microsecond."""
+    read_table, count_by_hand = TABLES[table]
+    window_entries = sessions_within(entries, CODING)
 
-    found = asked(WindowSums(engine, CODING))
+    result = read_table(WindowSums(engine, CODING))
 
-    assert 0 < len(chosen) < len(entries)
-    assert_same(found, counted(chosen))
+    assert 0 < len(window_entries) < len(entries)
+    assert_same(result, count_by_hand(window_entries))
 
 
-def test_windows_side_by_side_add_up(engine, entries):
-    """A moment where one window ends and the next begins falls into exactly one of them."""
+def test_adjacent_windows_add_up(engine, entries):
+    """The moment between two adjacent windows belongs to exactly one of them."""
     cut = entries[40].session.at
 
     halves = [
         WindowSums(engine, window).table(PanelSums)
         for window in (Window(until=cut), Window(since=cut))
     ]
-    whole = WindowSums(engine).table(PanelSums)
+    panel = WindowSums(engine).table(PanelSums)
 
-    assert sum(half.sessions.sum() for half in halves) == whole.sessions.sum()
+    assert sum(half.sessions.sum() for half in halves) == panel.sessions.sum()
 
 
 def test_an_empty_window_has_empty_tables(engine):
-    """Before the first session there is nothing, and every column is there."""
+    """Before the first session the tables have no rows and all columns."""
     before = WindowSums(engine, Window(until=START))
 
     for sums in (
@@ -112,11 +112,11 @@ def test_an_empty_window_has_empty_tables(engine):
         before.table(UnitSums),
         before.table(PanelSums),
     ):
-        assert merged(sums) == {}
+        assert sum_by_key(sums) == {}
 
 
-def test_tables_asked_for_at_once_are_what_each_is_alone(engine, entries):
-    """Side by side, and from one reading of the ballots, they are what a hand count gives."""
+def test_tables_read_together_equal_tables_read_alone(engine, entries):
+    """Read together, from one pass over the ballots, tables equal a plain count."""
     expected = [
         by_hand.standing_sums(entries, "mean_rank"),
         by_hand.matchup_sums(entries),
@@ -127,39 +127,42 @@ def test_tables_asked_for_at_once_are_what_each_is_alone(engine, entries):
         by_hand.criterion_sums(entries),
     ]
 
-    found = WindowSums(engine).tables(*map(type, expected), rule="mean_rank")
+    result = WindowSums(engine).tables(*map(type, expected), rule="mean_rank")
 
     for table in expected:
-        assert_same(found[type(table)], table)
+        assert_same(result[type(table)], table)
 
 
-def test_standings_of_two_names_of_a_model_are_one_in_a_session(engine, entries):
-    """Both names in a session have the mean of their scores, and count once, on each engine."""
-    asked, aliases = WindowSums(engine), {MODELS[0]: MODELS[1], MODELS[2]: MODELS[1]}
+def test_aliases_of_a_model_share_one_standing_per_session(engine, entries):
+    """Two aliases in a session get the mean of their scores and count once, on each engine."""
+    window_sums, aliases = WindowSums(engine), {MODELS[0]: MODELS[1], MODELS[2]: MODELS[1]}
 
-    found = rename_standings(
-        asked,
-        asked.table(StandingSums, rule="borda"),
+    result = rename_standings(
+        window_sums,
+        window_sums.table(StandingSums, rule="borda"),
         "borda",
         0,
         aliases=aliases,
-        names=asked.names(),
+        names=window_sums.names(),
     )
 
-    assert_same(found, by_hand.standing_sums([called(one, aliases) for one in entries], "borda"))
+    assert_same(
+        result,
+        by_hand.standing_sums([standings_by_alias(one, aliases) for one in entries], "borda"),
+    )
 
 
-def called(entries, aliases):
-    """Standings by the names that models have now, those of one name put together."""
-    held = defaultdict(list)
+def standings_by_alias(entries, aliases):
+    """Standings under the current names of models, those of one name merged."""
+    lines_by_model = defaultdict(list)
     for line in entries.standings:
-        held[line.kind, line.rule, aliases.get(line.model, line.model)].append(line)
+        lines_by_model[line.kind, line.rule, aliases.get(line.model, line.model)].append(line)
     standings = (
         StandingEntry(
             *key, mean([line.score for line in lines]), mean([line.z for line in lines]),
             *(sum(getattr(line, name) for line in lines) for name in ("votes", "offered", "wins")),
         )
-        for key, lines in held.items()
+        for key, lines in lines_by_model.items()
     )  # fmt: skip
     return replace(entries, standings=tuple(standings))
 
@@ -169,28 +172,28 @@ def mean(values):
     return fmean(known) if known else None
 
 
-def test_names_spell_out_every_code(engine, entries):
-    """Each code of a model, reviewer or criterion has the name it was made of."""
-    held = engine.names()
+def test_every_code_has_its_name(engine, entries):
+    """Each code of a model, reviewer or criterion maps back to its name."""
+    names = engine.names()
 
     expected = by_hand.names_of(entries)
-    assert {code: held[code] for code in expected.of} == dict(expected.of)
+    assert {code: names[code] for code in expected.of} == dict(expected.of)
 
 
 def test_elo_is_the_same_on_every_engine(engine, sqlite_history):
-    """What depends on the order of sessions gets them in one order everywhere."""
-    found = rate_matches(WindowSums(engine).matches())
+    """Elo depends on the order of sessions, which is the same on every engine."""
+    result = rate_matches(WindowSums(engine).matches())
     expected = rate_matches(WindowSums(SqlEngine(sqlite_history)).matches())
 
-    assert found.matches == expected.matches
-    assert found.rating == pytest.approx(expected.rating, rel=1e-12)
+    assert result.matches == expected.matches
+    assert result.rating == pytest.approx(expected.rating, rel=1e-12)
 
 
 class TestSpans:
-    """A lake is summed a span at a time."""
+    """A lake is summed one time span after another."""
 
     def test_spans_cover_a_window_without_gap_or_overlap(self, lake):
-        """Each begins where the one before it ends, the first and the last at the window's ends."""
+        """Each begins where the previous one ends, the first and the last at the window's ends."""
         spans = Lake(lake, ballots_at_once=20).spans(CODING)
 
         assert len(spans) > 5
@@ -199,9 +202,9 @@ class TestSpans:
             assert one.until == following.since
 
     @pytest.mark.parametrize("at_once", [15, 10_000])
-    def test_sums_do_not_depend_on_how_many_are_taken_at_once(self, lake, entries, at_once):
-        """Many short spans give what one span gives."""
+    def test_sums_do_not_depend_on_the_length_of_spans(self, lake, entries, at_once):
+        """Many short spans give the same sums as one long span."""
         with DuckLake(Lake(lake, ballots_at_once=at_once)) as duck:
-            found = WindowSums(duck, ALWAYS).table(ReviewerSums)
+            result = WindowSums(duck, ALWAYS).table(ReviewerSums)
 
-        assert_same(found, by_hand.reviewer_sums(entries))
+        assert_same(result, by_hand.reviewer_sums(entries))

@@ -1,4 +1,4 @@
-"""Ties, a partial ballot, an abstention and recusal, counted on paper, on each engine."""
+"""Ties, a partial ballot, an abstention and recusal, counted by hand, on each engine."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from generated_histories import merged, store
+from generated_histories import store, sum_by_key
 
 from postgres import database_of
 from witan.analytics.lake import write_lake
@@ -86,18 +86,18 @@ X, Y = code_of("x"), code_of("y")
 
 @pytest.fixture(scope="module", params=ENGINES_BY_HAND)
 def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
-    with reduced(ENTRIES, request, tmp_path_factory.mktemp("by-hand")) as found:
-        yield found
+    with sums_of_entries(ENTRIES, request, tmp_path_factory.mktemp("by-hand")) as result:
+        yield result
 
 
 @pytest.fixture(scope="module", params=ENGINES_BY_HAND)
-def copied(request, tmp_path_factory) -> Iterator[WindowSums]:
-    with reduced(COPIED, request, tmp_path_factory.mktemp("copied")) as found:
-        yield found
+def sums_with_copies(request, tmp_path_factory) -> Iterator[WindowSums]:
+    with sums_of_entries(COPIED, request, tmp_path_factory.mktemp("copied")) as result:
+        yield result
 
 
 @contextmanager
-def reduced(entries: Entries, request, folder: Path) -> Iterator[WindowSums]:
+def sums_of_entries(entries: Entries, request, folder: Path) -> Iterator[WindowSums]:
     """The sums of these entries by one engine."""
     with ExitStack() as stack:
         if request.param == "postgresql":
@@ -122,22 +122,22 @@ def reduced(entries: Entries, request, folder: Path) -> Iterator[WindowSums]:
         yield WindowSums(stack.enter_context(SparkLake(folder / "lake", session=session)))
 
 
-def test_a_model_without_votes_appears_and_has_no_score(sums):
-    """An appearance is counted; a session with a score is not, and its share of a tie stands."""
-    found = merged(sums.table(StandingSums, rule="borda"))
+def test_a_model_without_votes_has_an_appearance_and_no_score(sums):
+    """Its appearance is counted, no session with a score is, and its share of a tie counts."""
+    result = sum_by_key(sums.table(StandingSums, rule="borda"))
 
-    assert found[BUCKET, A] == {
+    assert result[BUCKET, A] == {
         "appearances": 1, "sessions": 0, "total": 0.0, "squares": 0.0, "z_sessions": 0,
         "z_total": 0.0, "votes": 0, "offered": 2, "wins": 0.5,
     }  # fmt: skip
-    assert (found[BUCKET, C]["total"], found[BUCKET, C]["squares"]) == (0.625, 0.390625)
+    assert (result[BUCKET, C]["total"], result[BUCKET, C]["squares"]) == (0.625, 0.390625)
 
 
 def test_ties_and_partial_ballots_in_pairs(sums):
-    """Model c against d is won once and level once; a against c was never seen."""
-    found = merged(sums.table(MatchupSums))
+    """Model c against d is won once and tied once; a against c was never compared."""
+    result = sum_by_key(sums.table(MatchupSums))
 
-    assert found == {
+    assert result == {
         (BUCKET, A, B): {"wins": 0.0, "losses": 0.0, "ties": 1.0},
         (BUCKET, B, C): {"wins": 1.0, "losses": 0.0, "ties": 0.0},
         (BUCKET, B, D): {"wins": 1.0, "losses": 0.0, "ties": 0.0},
@@ -146,36 +146,36 @@ def test_ties_and_partial_ballots_in_pairs(sums):
 
 
 def test_an_abstention_is_a_ballot_without_a_vote(sums):
-    """It counts among the ballots of its reviewer, and brings no row of votes."""
-    ballots, votes = merged(sums.table(BallotSums)), merged(sums.table(VoteSums))
+    """It counts among its reviewer's ballots and adds no row of votes."""
+    ballots, votes = sum_by_key(sums.table(BallotSums)), sum_by_key(sums.table(VoteSums))
 
     assert ballots[BUCKET, C, 0]["ballots"] == ballots[BUCKET, C, 0]["abstained"] == 1
     assert [key for key in votes if key[1] == C] == []
 
 
-def test_an_own_candidate_stands_apart(sums):
-    """Model d gives itself 1, which is in no sum but that of own votes."""
-    votes, lengths = merged(sums.table(VoteSums)), merged(sums.table(LengthSums))
+def test_own_votes_are_summed_separately(sums):
+    """Model d gives itself 1, which enters only the sum of own votes."""
+    votes, lengths = sum_by_key(sums.table(VoteSums)), sum_by_key(sums.table(LengthSums))
 
     assert votes[BUCKET, D, 0, D, 1]["total"] == 1.0
     assert (BUCKET, D, 0, D, 0) not in votes
     assert (lengths[BUCKET, D, 0]["n"], lengths[BUCKET, D, 0]["decided"]) == (2, 0)
 
 
-def test_others_are_those_who_ranked_the_same_candidate(sums):
-    """Model a gives c ¼ and d ¼ where b gives 1 and 0; b of a's ballot has d's ½ beside it."""
-    found = merged(sums.table(ReviewerSums))[BUCKET, A, 0]
+def test_votes_are_compared_with_other_reviewers_of_the_same_candidate(sums):
+    """Model a gives c ¼ and d ¼ where b gives 1 and 0; beside b's ballot stands d's ½."""
+    result = sum_by_key(sums.table(ReviewerSums))[BUCKET, A, 0]
 
-    assert found["n_shares"] == 3
-    assert (found["share_x"], found["share_y"]) == (1.5, 1.5)
-    assert found["share_xy"] == 1.0 * 0.5 + 0.25 * 1.0 + 0.25 * 0.0
+    assert result["n_shares"] == 3
+    assert (result["share_x"], result["share_y"]) == (1.5, 1.5)
+    assert result["share_xy"] == 1.0 * 0.5 + 0.25 * 1.0 + 0.25 * 0.0
 
 
-def test_a_copy_of_an_answer_has_no_place_of_its_own(copied):
+def test_copies_of_an_answer_share_its_place(sums_with_copies):
     """The first place and the last of four candidates count one vote each, for all four."""
-    found = merged(copied.table(PositionSums))
+    result = sum_by_key(sums_with_copies.table(PositionSums))
 
-    ends = {key: sums for key, sums in found.items() if key[3] in (1, 4)}
+    ends = {key: sums for key, sums in result.items() if key[3] in (1, 4)}
     assert {key: sums["votes"] for key, sums in ends.items()} == {
         (BUCKET, X, 0, 1, 4): 1, (BUCKET, X, 0, 4, 4): 1,
         (BUCKET, Y, 0, 1, 4): 1, (BUCKET, Y, 0, 4, 4): 1,
@@ -186,19 +186,19 @@ def test_a_copy_of_an_answer_has_no_place_of_its_own(copied):
     )
 
 
-def test_the_longer_of_two_answers(sums):
-    """Model a tells b from c, of which c is longer, and c from d not at all."""
-    found = merged(sums.table(LengthSums))[BUCKET, A, 0]
+def test_pairs_won_by_the_longer_answer(sums):
+    """Model a ranks b above the longer c, and ties c and d."""
+    result = sum_by_key(sums.table(LengthSums))[BUCKET, A, 0]
 
-    assert (found["decided"], found["longer"]) == (1, 0)
+    assert (result["decided"], result["longer"]) == (1, 0)
 
 
-def test_a_candidate_judged_once_is_no_unit(sums):
+def test_a_candidate_with_one_judgement_is_no_unit(sums):
     """b, c and d have two shares each; a has one, and nothing was graded twice."""
-    found = merged(sums.table(UnitSums))
+    result = sum_by_key(sums.table(UnitSums))
 
-    assert list(found) == [(BUCKET, 0, 0)]
-    row = found[BUCKET, 0, 0]
+    assert list(result) == [(BUCKET, 0, 0)]
+    row = result[BUCKET, 0, 0]
     assert (row["units"], row["n"], row["total"]) == (3, 6, 3.0)
     # b (1, ½), c (¼, 1), d (¼, 0): (n Σx² − (Σx)²)/(n − 1) is (x − y)² for two.
     assert row["within"] == pytest.approx(0.25 + 0.5625 + 0.0625)

@@ -1,11 +1,11 @@
-"""Calls that reached no model leave nothing to be summed, on each engine."""
+"""Calls that reached no model add nothing to any sum, on each engine."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 from families import ENGINES, sums_of
-from generated_histories import merged
+from generated_histories import sum_by_key
 
 from histories import told
 from sessions import Story, spent
@@ -29,7 +29,7 @@ def _unreached(story: Story, seat: str) -> None:
 
 
 def _with_one_unreached() -> Session:
-    """Two answer and vote; the address of the third is wrong."""
+    """Two members answer and vote; the address of the third is wrong."""
     story = Story("a", "b", "nowhere").answers(a="A", b="B")
     _unreached(story, "nowhere")
     for reviewer, other in ("ab", "ba"):
@@ -40,8 +40,8 @@ def _with_one_unreached() -> Session:
     return Session.of(story.closed("nowhere did not answer", status="degraded").events)
 
 
-def _with_nobody() -> Session:
-    """Nobody answers: one times out, the address of the other is wrong."""
+def _with_no_answers() -> Session:
+    """No member answers: one times out, the address of the other is wrong."""
     story = Story("late", "nowhere", session="q2")
     story.tell(e.AnswerFailed, seat="late", reason="timed out", spent=spent())
     _unreached(story, "nowhere")
@@ -49,8 +49,8 @@ def _with_nobody() -> Session:
 
 
 def store(database: Database) -> None:
-    """The two, and a complete session of other members."""
-    sessions = [_with_one_unreached(), _with_nobody(), Session.of(told("q3"))]
+    """The two sessions above, and a complete one of other members."""
+    sessions = [_with_one_unreached(), _with_no_answers(), Session.of(told("q3"))]
     imported = [SessionImport(one.id, session_record=one) for one in sessions]
     import_sessions(database, imported, "test", "digest", datetime(2026, 11, 22, tzinfo=UTC))
 
@@ -60,21 +60,21 @@ def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
     yield from sums_of(request, tmp_path_factory.mktemp("misconfigured"), store)
 
 
-def models_in(summed) -> set[int]:
-    """The models that a reduction by bucket and model has."""
-    return {key[1] for key in merged(summed)}
+def models_in(sums_by_table) -> set[int]:
+    """The models in sums by bucket and model."""
+    return {key[1] for key in sum_by_key(sums_by_table)}
 
 
-def test_they_stand_on_no_leaderboard_and_in_no_audit(sums):
-    """Of the two members that answered everything is there, of the others nothing."""
+def test_unreachable_models_are_in_no_leaderboard_and_no_audit(sums):
+    """The two members that answered have all their rows, the others none."""
     there = {code_of(f"script:{name}.toml") for name in "ab"}
     there |= {code_of(f"test:{name}") for name in ("ada", "bo", "cy", "di", "ed")}
 
-    for summed in (
+    for sums_by_table in (
         sums.table(StandingSums, rule="borda"),
         sums.table(AnswerSums),
         sums.table(BallotSums),
     ):
-        assert models_in(summed) == there
+        assert models_in(sums_by_table) == there
     assert code_of(NOWHERE) not in there
-    assert sum(row["abstained"] for row in merged(sums.table(BallotSums)).values()) == 0
+    assert sum(row["abstained"] for row in sum_by_key(sums.table(BallotSums)).values()) == 0

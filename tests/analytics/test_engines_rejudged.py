@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from families import ENGINES, insert_family, sums_of
-from generated_histories import merged
+from generated_histories import sum_by_key
 
 from witan.analytics.sums import WindowSums
 from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, PanelSums, StandingSums
@@ -16,7 +16,7 @@ APART = (("q4", "q1", "continued"),)
 
 
 def store(database: Database) -> None:
-    """One session, two juries on its answers, and one that goes on from it."""
+    """One session, two more juries on its answers, and a session that continues it."""
     insert_family(database, (*FAMILY, *APART))
 
 
@@ -25,12 +25,12 @@ def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
     yield from sums_of(request, tmp_path_factory.mktemp("rejudged"), store)
 
 
-def test_what_is_said_of_answers_is_said_once(sums):
-    """Standings, matchups, matches and answers are of the two sessions that gave answers."""
+def test_rejudged_answers_are_counted_once(sums):
+    """Standings, matchups, matches and answers come from the two sessions that gave answers."""
     b = code_of("b")
 
-    standings = merged(sums.table(StandingSums, rule="borda"))
-    answers = merged(sums.table(AnswerSums))
+    standings = sum_by_key(sums.table(StandingSums, rule="borda"))
+    answers = sum_by_key(sums.table(AnswerSums))
 
     assert {bucket for bucket, _ in standings} == {bucket_of("q1"), bucket_of("q4")}
     assert standings[bucket_of("q1"), b]["sessions"] == 1
@@ -40,9 +40,9 @@ def test_what_is_said_of_answers_is_said_once(sums):
     assert answers[bucket_of("q1"), code_of("a")]["answers"] == 1
 
 
-def test_every_jury_is_audited_in_the_group_of_the_first(sums):
-    """Ballots and agreement of all three juries stand under the bucket of the first session."""
-    ballots = merged(sums.table(BallotSums))
+def test_every_jury_is_audited_under_the_first_session(sums):
+    """Ballots and agreement of all three juries are in the bucket of the first session."""
+    ballots = sum_by_key(sums.table(BallotSums))
     panel = sums.table(PanelSums)
 
     assert ballots[bucket_of("q1"), code_of("a"), 0]["ballots"] == 3

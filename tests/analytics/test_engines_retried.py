@@ -1,10 +1,10 @@
-"""Of a session and those that retry it only the latest counts, on each engine."""
+"""Of a session and its retries only the latest counts, on each engine."""
 
 from collections.abc import Iterator
 
 import pytest
 from families import ENGINES, insert_family, sums_of
-from generated_histories import merged
+from generated_histories import sum_by_key
 
 from witan.analytics.sums import WindowSums
 from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, PanelSums, StandingSums
@@ -23,7 +23,7 @@ UNDER_WAY = (("r3", "r1", "retried"),)
 
 
 def store(database: Database) -> None:
-    """A session retried three times, the second time in turn; one judged again; others."""
+    """A session retried three times (the second a retry of a retry), one rejudged, and others."""
     insert_family(database, (*FAMILY, *APART))
     insert_family(database, UNDER_WAY, holder="somebody")
 
@@ -33,12 +33,12 @@ def sums(request, tmp_path_factory) -> Iterator[WindowSums]:
     yield from sums_of(request, tmp_path_factory.mktemp("retried"), store)
 
 
-def test_kept_answers_and_ballots_count_once(sums):
-    """Standings, matchups and answers are of the last retrial, and of those apart."""
+def test_reused_answers_and_ballots_count_once(sums):
+    """Standings, matchups and answers come from the last retry and from unrelated sessions."""
     b = code_of("b")
 
-    standings = merged(sums.table(StandingSums, rule="borda"))
-    answers = merged(sums.table(AnswerSums))
+    standings = sum_by_key(sums.table(StandingSums, rule="borda"))
+    answers = sum_by_key(sums.table(AnswerSums))
 
     apart = {bucket_of("r1"), bucket_of("elsewhere")}
     assert {bucket for bucket, _ in standings} == {bucket_of("q1"), *apart}
@@ -49,9 +49,9 @@ def test_kept_answers_and_ballots_count_once(sums):
     assert answers[bucket_of("q1"), code_of("a")]["answers"] == 1
 
 
-def test_reviewers_are_audited_once_for_a_ballot(sums):
-    """The jury that judged the last retrial is audited beside it, in the same group."""
-    ballots = merged(sums.table(BallotSums))
+def test_each_ballot_is_audited_once(sums):
+    """The jury that judged the last retry is audited beside it, in the same group."""
+    ballots = sum_by_key(sums.table(BallotSums))
     panel = sums.table(PanelSums)
 
     assert ballots[bucket_of("q1"), code_of("a"), 0]["ballots"] == 2

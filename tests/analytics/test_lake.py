@@ -1,4 +1,4 @@
-"""A lake is the same however its rows are spread over files, and says what is wrong with one."""
+"""A lake gives the same sums however rows are spread over files; errors name the bad file."""
 
 import shutil
 from dataclasses import replace
@@ -37,8 +37,8 @@ DAY = START.date()
 
 
 @pytest.fixture
-def copied(lake, tmp_path) -> Path:
-    """A lake that a test may change."""
+def lake_copy(lake, tmp_path) -> Path:
+    """A copy of the lake that a test may change."""
     folder = tmp_path / "copied"
     shutil.copytree(lake, folder)
     return folder
@@ -48,8 +48,8 @@ def of(database, **options) -> SimpleNamespace:
     return SimpleNamespace(database=database, **options)
 
 
-def store_more(database, one: Entries, model: str) -> None:
-    """Another session on the first day, with a model of its own."""
+def store_another_session(database, one: Entries, model: str) -> None:
+    """Store another session on the first day, with a model of its own."""
     session = replace(one.session, session="more", at=START, simulated=False)
     standing = StandingEntry("model", "borda", model, 1.0, None, 1, 1, 1.0)
     more = replace(one, session=session, standings=(standing,))
@@ -75,11 +75,11 @@ def check(folder: Path, entries) -> None:
 
 
 class TestFiles:
-    """Which file holds a row is nobody's business."""
+    """Sums do not depend on which file contains a row."""
 
-    def test_split_into_many_files_under_other_names(self, copied, entries):
-        """Every file cut in three and renamed so that the order of reading turns."""
-        for number, path in enumerate(sorted(copied.glob("*/day=*/*.parquet"))):
+    def test_files_may_be_split_and_renamed(self, lake_copy, entries):
+        """Every file is cut in three and renamed so that the order of reading is reversed."""
+        for number, path in enumerate(sorted(lake_copy.glob("*/day=*/*.parquet"))):
             table = pq.ParquetFile(path).read()
             for part in range(3):
                 rows = table.slice(part * len(table) // 3, (part + 1) * len(table) // 3
@@ -87,14 +87,14 @@ class TestFiles:
                 pq.write_table(rows, path.parent / f"{9999 - number:04d} it's [{part}].parquet")
             path.unlink()
 
-        check(copied, entries)
+        check(lake_copy, entries)
 
-    def test_merged_into_one_file_per_table(self, merged_lake, entries):
-        """All days in one folder, the last rows first."""
+    def test_days_may_be_merged_into_one_file_per_table(self, merged_lake, entries):
+        """All days are in one folder, the last rows first."""
         check(merged_lake, entries)
 
     def test_several_histories_in_one_lake(self, entries, tmp_path):
-        """Two histories written into one folder are what one history of both would be."""
+        """Two histories exported into one folder give the sums of one combined history."""
         for name, some in (("one", entries[::2]), ("two", entries[1::2])):
             with open_database(tmp_path / f"{name}.sqlite", SystemClock(), LockWait()) as database:
                 store(database, some)
@@ -104,49 +104,49 @@ class TestFiles:
         Lake(tmp_path / "lake").check_duplicates()
 
 
-class TestLost:
-    """A lake that lacks what an export wrote is not summed as if it were whole."""
+class TestMissingFiles:
+    """A lake with missing exported rows is not summed."""
 
     @pytest.mark.parametrize("table", ["standings", "ballots", "sessions"])
-    def test_a_file_that_was_lost_is_named(self, copied, table):
-        """Which file, how many rows it had, and what to do."""
-        path = some_file(copied, table)
+    def test_a_missing_file_is_named(self, lake_copy, table):
+        """The error names the file, its number of rows and the remedy."""
+        path = some_file(lake_copy, table)
         rows = pq.read_metadata(path).num_rows
         path.unlink()
 
         lost = f"copied: lacks {table}/{path.parent.name}/{path.name} with its {rows:,} row"
         with pytest.raises(HistoryError, match=lost) as refused:
-            Lake(copied)
+            Lake(lake_copy)
         assert "export the history again" in str(refused.value)
 
-    def test_a_day_that_was_lost_is_named(self, copied):
+    def test_a_missing_day_is_named(self, lake_copy):
         """All five files of a day are gone: the first is named, the others are counted."""
-        day = some_file(copied, "sessions").parent.name
+        day = some_file(lake_copy, "sessions").parent.name
         for table in ("sessions", "standings", "matchups", "ballots", "answers"):
-            shutil.rmtree(copied / table / day)
+            shutil.rmtree(lake_copy / table / day)
 
         with pytest.raises(HistoryError, match=rf"lacks sessions/{day}/.* and 4 more files"):
-            Lake(copied)
+            Lake(lake_copy)
 
-    def test_nothing_left_is_no_empty_lake(self, copied):
-        """Where an export wrote days and all are gone, it is not said that there were none."""
+    def test_a_lake_without_any_file_left_is_not_empty(self, lake_copy):
+        """Where an export wrote days and all are gone, the error does not say there were none."""
         for table in ("sessions", "standings", "matchups", "ballots", "answers"):
-            shutil.rmtree(copied / table)
+            shutil.rmtree(lake_copy / table)
 
         with pytest.raises(HistoryError, match=r"lacks sessions/.*and \d+ more files"):
-            Lake(copied)
+            Lake(lake_copy)
 
-    def test_a_part_of_a_split_file_that_was_lost_is_noticed(self, copied):
-        """A file was cut in two, of which one is gone."""
-        path = some_file(copied, "matchups")
+    def test_a_missing_part_of_a_split_file_is_noticed(self, lake_copy):
+        """A file was cut in two and one part deleted."""
+        path = some_file(lake_copy, "matchups")
         table = pq.ParquetFile(path).read()
         pq.write_table(table.slice(1), path)
 
         with pytest.raises(HistoryError, match=f"lacks 1 row of matchups/{path.parent.name}/"):
-            Lake(copied)
+            Lake(lake_copy)
 
-    def test_one_of_two_histories_is_lost(self, entries, tmp_path):
-        """The files of one are gone; those of the other do not stand for them."""
+    def test_a_missing_history_of_two_is_noticed(self, entries, tmp_path):
+        """The files of one history are gone; those of the other do not replace them."""
         for name, some in (("one", entries[::2]), ("two", entries[1::2])):
             with open_database(tmp_path / f"{name}.sqlite", SystemClock(), LockWait()) as database:
                 store(database, some)
@@ -157,10 +157,10 @@ class TestLost:
         with pytest.raises(HistoryError, match=r"lake: lacks sessions/.*/two.parquet"):
             Lake(tmp_path / "lake")
 
-    def test_files_arranged_anew_need_the_same_rows(self, copied, tmp_path, entries):
-        """Merged in its own folder a lake is as whole as before; without one row it is not."""
-        merge(copied, tmp_path / "merged")
-        shutil.copytree(copied / "_exports", tmp_path / "merged" / "_exports")
+    def test_rearranged_files_need_the_same_rows(self, lake_copy, tmp_path, entries):
+        """Merged in its own folder a lake is still complete; without one row it is not."""
+        merge(lake_copy, tmp_path / "merged")
+        shutil.copytree(lake_copy / "_exports", tmp_path / "merged" / "_exports")
         check(tmp_path / "merged", entries)
         path = tmp_path / "merged" / "standings" / "day=2026-01-01" / "all.parquet"
         pq.write_table(pq.ParquetFile(path).read().slice(1), path)
@@ -169,35 +169,35 @@ class TestLost:
             Lake(tmp_path / "merged")
 
     @pytest.mark.parametrize("listed", [True, False])
-    def test_one_table_of_a_day_written_anew_by_another_tool(self, copied, entries, listed):
+    def test_a_file_rewritten_by_another_tool_is_accepted(self, lake_copy, entries, listed):
         """Its file has lost the mark of its export; its rows are all there."""
-        path = some_file(copied, "ballots")
+        path = some_file(lake_copy, "ballots")
         pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata(), path)
         path.rename(path.with_name("compacted.parquet"))
         if not listed:
-            shutil.rmtree(copied / "_exports")
+            shutil.rmtree(lake_copy / "_exports")
 
-        check(copied, entries)
+        check(lake_copy, entries)
 
-    def test_days_moved_elsewhere_on_purpose(self, copied, tmp_path, entries):
-        """A part of a lake is a lake, and so is the rest once its list of files is deleted."""
+    def test_a_moved_part_of_a_lake_is_a_lake(self, lake_copy, tmp_path, entries):
+        """So is the rest once its list of files is deleted."""
         cut = "day=" + entries[40].session.at.date().isoformat()
         for table in ("sessions", "standings", "matchups", "ballots", "answers"):
-            for day in sorted((copied / table).iterdir()):
+            for day in sorted((lake_copy / table).iterdir()):
                 if day.name < cut:
                     (tmp_path / "old" / table).mkdir(parents=True, exist_ok=True)
                     day.rename(tmp_path / "old" / table / day.name)
-        shutil.copytree(copied / "names", tmp_path / "old" / "names")
+        shutil.copytree(lake_copy / "names", tmp_path / "old" / "names")
         before = [one for one in entries if f"day={one.session.at.date()}" < cut]
 
         check(tmp_path / "old", before)
         with pytest.raises(HistoryError, match=r"delete _exports/\w+.json"):
-            Lake(copied)
-        shutil.rmtree(copied / "_exports")
-        check(copied, entries[len(before) :])
+            Lake(lake_copy)
+        shutil.rmtree(lake_copy / "_exports")
+        check(lake_copy, entries[len(before) :])
 
-    def test_a_first_export_that_stopped_is_no_whole_lake(self, entries, tmp_path):
-        """Some days are there and others not: that is said until an export has come to its end."""
+    def test_an_interrupted_first_export_is_reported(self, entries, tmp_path):
+        """Some days are missing: the error says so until an export has finished."""
         with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries[:6])
             (tmp_path / "lake" / "ballots").mkdir(parents=True)
@@ -214,55 +214,55 @@ class TestLost:
         check(tmp_path / "lake", entries[:6])
 
     @pytest.mark.parametrize("text", ["", "[]", '{"complete": true}', "\0"])
-    def test_a_list_of_files_that_is_none(self, copied, text):
-        """It is named, with what to do."""
-        [path] = (copied / "_exports").iterdir()
+    def test_an_invalid_list_of_files_is_named(self, lake_copy, text):
+        """The error names it and says what to do."""
+        [path] = (lake_copy / "_exports").iterdir()
         path.write_text(text, encoding="utf-8")
 
         with pytest.raises(HistoryError, match="no list of the files") as refused:
-            Lake(copied)
+            Lake(lake_copy)
         assert str(path) in str(refused.value)
 
 
 class TestWriting:
-    """A lake follows its history."""
+    """An export updates the lake from its history."""
 
     def test_writing_again_changes_nothing(self, sqlite_history, tmp_path):
-        """The second time leaves the same files with the same bytes."""
+        """A second export leaves the same files with the same bytes."""
 
         def write() -> tuple[object, dict[Path, bytes]]:
-            written = write_lake(of(sqlite_history), tmp_path)
+            export = write_lake(of(sqlite_history), tmp_path)
             paths = (path for path in tmp_path.rglob("*") if path.is_file())
-            return written, {path: path.read_bytes() for path in paths}
+            return export, {path: path.read_bytes() for path in paths}
 
-        written, files = write()
+        export, files = write()
 
-        assert write() == (written, files)
-        assert written.sessions == 90
-        assert written.days == len(list((tmp_path / "sessions").iterdir()))
+        assert write() == (export, files)
+        assert export.sessions == 90
+        assert export.days == len(list((tmp_path / "sessions").iterdir()))
 
     @pytest.mark.parametrize("table", ["standings", "matchups", "ballots", "answers"])
-    def test_what_is_summed_together_stands_together(self, lake, table):
-        """Rows that are summed by bucket stand by bucket within their day."""
+    def test_rows_are_sorted_by_bucket_within_a_day(self, lake, table):
+        """Tables that are summed by bucket are stored in the order of buckets."""
         files = sorted((lake / table).glob("day=*/*.parquet"))
         buckets = [pq.read_table(file)["bucket"].to_pylist() for file in files]
 
-        assert any(len(set(held)) > 1 for held in buckets)
-        assert all(held == sorted(held) for held in buckets)
+        assert any(len(set(values)) > 1 for values in buckets)
+        assert all(values == sorted(values) for values in buckets)
 
-    def test_a_column_that_is_the_same_throughout_is_known(self, tmp_path):
-        """Its value is told without a row being read; an unknown, or another value, ends that."""
+    def test_a_constant_column_is_known_without_reading_rows(self, tmp_path):
+        """An unknown or a second value makes the column not constant."""
         files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
         columns = {"same": [2, 2], "other": [1, 1], "holes": [3, None], "none": [None, None]}
         pq.write_table(pa.table({**columns, "list": [[2], [2]]}), files[0])
         pq.write_table(pa.table({**columns, "other": [1, 0], "list": [[2], [2]]}), files[1])
 
-        asked = ["same", "other", "holes", "none"]
-        assert constants(files, asked) == {"same": 2}
-        assert constants(files[:1], asked) == {"same": 2, "other": 1}
+        names = ["same", "other", "holes", "none"]
+        assert constants(files, names) == {"same": 2}
+        assert constants(files[:1], names) == {"same": 2, "other": 1}
 
-    def test_what_was_forgotten_leaves_the_lake(self, entries, tmp_path):
-        """Writing again after sessions were deleted takes their days away."""
+    def test_forgotten_sessions_leave_the_lake(self, entries, tmp_path):
+        """Exporting again after sessions were deleted removes their days."""
         with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries)
             write_lake(of(database), tmp_path / "lake")
@@ -276,8 +276,8 @@ class TestWriting:
         assert all(one.session.at < late for one in entries[:30])
         check(tmp_path / "lake", entries[:30])
 
-    def test_a_session_in_two_histories_is_noticed(self, entries, tmp_path):
-        """A lake into which one session came twice says which."""
+    def test_a_session_from_two_histories_is_noticed(self, entries, tmp_path):
+        """The error names the session that is in the lake twice."""
         for name in ("one", "two"):
             with open_database(tmp_path / f"{name}.sqlite", SystemClock(), LockWait()) as database:
                 store(database, entries[:3] if name == "one" else entries[2:5])
@@ -295,19 +295,19 @@ class TestWriting:
             pass
 
     def test_an_empty_history_makes_an_empty_lake(self, tmp_path):
-        """It is a lake, which holds no session yet, and not a folder of something else."""
+        """It is a valid lake without sessions, not a foreign folder."""
         with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             write_lake(of(database), tmp_path / "lake")
 
         with pytest.raises(HistoryError, match="holds no session yet"):
             Lake(tmp_path / "lake")
 
-    def test_writing_that_stops_leaves_a_lake(self, entries, tmp_path):
-        """Days are whole, old or new, and each code in them has its name."""
+    def test_an_interrupted_export_leaves_a_readable_lake(self, entries, tmp_path):
+        """Each day is complete, old or new, and each code in it has its name."""
         with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries[:6])
             write_lake(of(database), tmp_path / "lake")
-            store_more(database, history(7, 1)[0], "vendor:model-new")
+            store_another_session(database, history(7, 1)[0], "vendor:model-new")
             in_the_way = tmp_path / "lake" / "ballots" / f"day={DAY + timedelta(days=1)}"
             aside = in_the_way.rename(tmp_path / "aside")
             in_the_way.write_text("not a folder", encoding="utf-8")
@@ -321,8 +321,8 @@ class TestWriting:
             models = WindowSums(duck).table(StandingSums, rule="borda").model
             assert "vendor:model-new" in {duck.names()[code] for code in models}
 
-    def test_a_folder_that_cannot_be_written(self, sqlite_history, tmp_path):
-        """A file stands where the folder should be: the place is named."""
+    def test_an_unwritable_folder_is_named(self, sqlite_history, tmp_path):
+        """There is a file in place of the folder: the error names its path."""
         (tmp_path / "lake").write_text("not a folder", encoding="utf-8")
 
         with pytest.raises(HistoryError, match="lake: cannot be written"):
@@ -333,22 +333,22 @@ class TestWrongInput:
     """Each error names the file and what to do."""
 
     @pytest.mark.parametrize("report", [witan.leaderboard, witan.audit])
-    def test_a_code_without_a_name(self, copied, report):
-        """Somebody took a file of names away: what to do is said."""
-        [path] = (copied / "names").iterdir()
+    def test_a_missing_file_of_names_is_reported(self, lake_copy, report):
+        """A code has no name: the error says what to do."""
+        [path] = (lake_copy / "names").iterdir()
         pq.write_table(pq.ParquetFile(path).read().slice(0, 1), path)
 
         with pytest.raises(HistoryError, match=r"has no name of.*export"):
-            report(copied)
+            report(lake_copy)
 
-    def test_tables_of_two_exports(self, entries, tmp_path):
+    def test_a_day_with_tables_of_two_exports_is_refused(self, entries, tmp_path):
         """A writer was killed between two files of a day: the day is not summed."""
         with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries[:6])
             write_lake(of(database), tmp_path / "lake")
             path = min((tmp_path / "lake" / "standings").rglob("*.parquet"))
             before = path.read_bytes()
-            store_more(database, history(7, 1)[0], "vendor:model-new")
+            store_another_session(database, history(7, 1)[0], "vendor:model-new")
             write_lake(of(database), tmp_path / "lake")
         path.write_bytes(before)
 
@@ -359,8 +359,8 @@ class TestWrongInput:
         with pytest.raises(HistoryError, match="holds tables of two exports"):
             Lake(tmp_path / "lake")
 
-    def test_a_running_export_beside_a_file_without_a_mark(self, entries, tmp_path):
-        """A file that other tools wrote anew does not hide that its day is being written again."""
+    def test_an_unmarked_file_does_not_hide_a_running_export(self, entries, tmp_path):
+        """A file rewritten by another tool stands beside a day that is being exported again."""
         with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries[:6])
             write_lake(of(database), tmp_path / "lake")
@@ -368,70 +368,70 @@ class TestWrongInput:
             path = min((tmp_path / "running" / "ballots").rglob("*.parquet"))
             table = pq.read_table(path, partitioning=None)
             pq.write_table(table.replace_schema_metadata(), path)
-            store_more(database, history(7, 1)[0], "vendor:model-new")
+            store_another_session(database, history(7, 1)[0], "vendor:model-new")
             write_lake(of(database), tmp_path / "lake")
-        written = min((tmp_path / "lake" / "standings").rglob("*.parquet"))
-        shutil.copy(written, tmp_path / "running" / written.relative_to(tmp_path / "lake"))
+        source = min((tmp_path / "lake" / "standings").rglob("*.parquet"))
+        shutil.copy(source, tmp_path / "running" / source.relative_to(tmp_path / "lake"))
 
         with pytest.raises(HistoryError, match="holds tables of two exports"):
             Lake(tmp_path / "running")
 
     @pytest.mark.parametrize("missing", ["ballots", "names"])
-    def test_a_folder_that_is_no_lake(self, copied, missing):
-        """A table that is missing is named."""
-        shutil.rmtree(copied / missing)
+    def test_a_folder_without_a_table_is_no_lake(self, lake_copy, missing):
+        """The error names the missing table."""
+        shutil.rmtree(lake_copy / missing)
 
         with pytest.raises(HistoryError, match=f"no lake: it has no {missing}/"):
-            DuckLake(copied)
+            DuckLake(lake_copy)
 
-    def test_a_file_that_lacks_a_column(self, copied):
-        """File and column are named."""
-        path = some_file(copied, "standings")
+    def test_a_missing_column_is_named(self, lake_copy):
+        """The error names file and column."""
+        path = some_file(lake_copy, "standings")
         pq.write_table(pq.ParquetFile(path).read().drop_columns(["wins"]), path)
 
         with pytest.raises(HistoryError, match="has no column 'wins'") as refused:
-            Lake(copied)
+            Lake(lake_copy)
         assert str(path) in str(refused.value)
 
-    def test_a_column_of_another_type(self, copied):
-        """File, column and both types are named."""
-        path = some_file(copied, "matchups")
+    def test_a_column_of_the_wrong_type_is_named(self, lake_copy):
+        """The error names file, column and both types."""
+        path = some_file(lake_copy, "matchups")
         table = pq.ParquetFile(path).read()
         at = table.column_names.index("wins")
         pq.write_table(table.set_column(at, "wins", table["wins"].cast(pa.string())), path)
 
         with pytest.raises(HistoryError, match="column 'wins', where double"):
-            Lake(copied)
+            Lake(lake_copy)
 
     @pytest.mark.parametrize("cut", [0, 100])
-    def test_a_file_that_was_cut_off(self, copied, cut):
-        """A file without its end is named when the lake is opened."""
-        path = some_file(copied, "answers")
+    def test_a_truncated_file_is_named_on_opening(self, lake_copy, cut):
+        """The file lacks its footer."""
+        path = some_file(lake_copy, "answers")
         path.write_bytes(path.read_bytes()[:cut])
 
         with pytest.raises(HistoryError, match="is no readable Parquet file") as refused:
-            Lake(copied)
+            Lake(lake_copy)
         assert str(path) in str(refused.value)
 
     @pytest.mark.parametrize(
         "engine_name", ["duckdb", pytest.param("spark", marks=pytest.mark.slow)]
     )
-    def test_a_file_that_is_damaged_inside(self, copied, engine_name, request):
-        """A file whose end is whole is named when it is summed."""
-        path = some_file(copied, "standings")
-        held = bytearray(path.read_bytes())
-        held[4:400] = bytes(396)
-        path.write_bytes(held)
+    def test_a_corrupt_file_is_named_on_summing(self, lake_copy, engine_name, request):
+        """The footer is intact, the data are damaged."""
+        path = some_file(lake_copy, "standings")
+        content = bytearray(path.read_bytes())
+        content[4:400] = bytes(396)
+        path.write_bytes(content)
         spark = request.getfixturevalue("spark") if engine_name == "spark" else None
-        opened = DuckLake(copied) if spark is None else SparkLake(copied, session=spark)
+        lake = DuckLake(lake_copy) if spark is None else SparkLake(lake_copy, session=spark)
 
-        with opened as engine, pytest.raises(HistoryError, match="is no readable") as refused:
+        with lake as engine, pytest.raises(HistoryError, match="is no readable") as refused:
             WindowSums(engine).table(StandingSums, rule="borda")
         assert str(path) in str(refused.value)
 
 
-def test_a_history_of_another_draw_is_another(lake, entries):
-    """The comparison that these tests rest on can fail."""
+def test_another_random_history_has_other_sums(lake, entries):
+    """The comparison in these tests can fail."""
     with DuckLake(lake) as duck, pytest.raises(AssertionError):
         assert_same(WindowSums(duck).table(PanelSums), by_hand.panel_sums(history(1, 90)))
     assert len(entries) == 90

@@ -1,4 +1,4 @@
-"""Without an engine's package, or without Java, a sentence says what to install."""
+"""Without an engine's package, or without Java, the error says what to install."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ except Exception as error:
 """
 
 
-def said(engine: str, lake: object, *absent: str, **environment: str) -> str:
+def error_without_packages(engine: str, lake: object, *absent: str, **environment: str) -> str:
     code = OPEN.format(absent=absent, engine=engine, lake=str(lake))
     run = subprocess.run(  # noqa: S603 - our own interpreter on our own line
         [sys.executable, "-c", code],
@@ -39,24 +39,24 @@ def said(engine: str, lake: object, *absent: str, **environment: str) -> str:
         ("SparkLake", "pyspark", "reading a lake with Spark needs an extra: 'witan[spark]'"),
     ],
 )
-def test_a_package_that_is_not_installed(lake, engine, absent, extra):
-    """The extra that brings it is named."""
-    told = said(engine, lake, absent).replace("pip install ", "")
+def test_a_missing_package_names_its_extra(lake, engine, absent, extra):
+    """The error names the extra to install."""
+    error = error_without_packages(engine, lake, absent).replace("pip install ", "")
 
-    assert told == f"MissingExtra {extra}\n"
+    assert error == f"MissingExtra {extra}\n"
 
 
 @pytest.mark.slow
-def test_no_java(lake, tmp_path):
-    """Spark without Java says that it needs one, before it starts."""
+def test_missing_java_is_reported_before_start(lake, tmp_path):
+    """Spark without Java fails with a sentence that names Java."""
     pytest.importorskip("pyspark", reason="Spark is not installed")
 
-    told = said("SparkLake", lake, PATH=str(tmp_path), JAVA_HOME="")
+    error = error_without_packages("SparkLake", lake, PATH=str(tmp_path), JAVA_HOME="")
 
-    assert told.startswith("HistoryError Spark: needs Java")
+    assert error.startswith("HistoryError Spark: needs Java")
 
 
-def test_engines_load_nothing_until_they_are_used():
+def test_importing_engines_loads_no_engine_package():
     """Importing the engines imports neither DuckDB nor Spark nor Arrow."""
     code = (
         "import sys, witan.analytics.sources;"

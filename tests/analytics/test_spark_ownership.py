@@ -1,4 +1,4 @@
-"""Whose Spark it is: one of our own ends with the lake, one that runs already goes on."""
+"""Ownership of Spark: our own session ends with the lake, a foreign one continues."""
 
 import os
 import shutil
@@ -24,8 +24,8 @@ except RuntimeError as error:
 """
 
 
-def test_a_spark_that_runs_already_goes_on(merged_lake, spark):
-    """A notebook's own session is used, keeps its views and its settings, and is not stopped."""
+def test_a_foreign_spark_session_is_not_stopped(merged_lake, spark):
+    """A notebook's session is used, keeps its views and its settings, and continues."""
     setting = "spark.sql.shuffle.partitions"
     spark.range(3).createOrReplaceTempView("mine")
     before = spark.conf.get(setting)
@@ -38,8 +38,8 @@ def test_a_spark_that_runs_already_goes_on(merged_lake, spark):
 
 
 @pytest.mark.slow
-def test_a_spark_of_our_own_is_stopped(merged_lake):
-    """In a process where none ran, none is left running."""
+def test_our_own_spark_session_is_stopped(merged_lake):
+    """A process without Spark has no Spark session afterwards."""
     pytest.importorskip("pyspark", reason="Spark is not installed")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, and there is none")
@@ -56,8 +56,8 @@ def test_a_spark_of_our_own_is_stopped(merged_lake):
     assert run.stderr == ""
 
 
-def test_errors_are_heard_and_talk_is_not():
-    """Of what Java and Spark say at their start, only what somebody should know is passed on."""
+def test_only_errors_of_spark_are_printed():
+    """Routine messages of Java and Spark at startup are suppressed."""
     talk = [
         "WARNING: Using incubator modules: jdk.incubator.vector\n",
         "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties\n",

@@ -1,26 +1,30 @@
-"""Early stopping: prove the leader safe from every missing ballot.
+"""Early stopping: the leader proved safe from missing ballots, or the chance of a clear one.
 
-Proved by bounds, in one of two ways. Where what is worst for the leader against one rival is a
-single ballot, the rule counts that ballot itself. Where it is not, the leader is safe if it keeps a
-majority that nothing can take from it.
+The former is proved by bounds, in one of two ways. Where what is worst for the leader against one
+rival is a single ballot, the rule counts that ballot itself. Where it is not, the leader is safe if
+it keeps a majority that nothing can take from it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import nan
+from math import isfinite, nan
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
-from witan.core.counting import failed_candidates, score, stack
+from witan.core.counting import count, failed_candidates, score, stack
 from witan.core.electorate import Electorate, Vote
-from witan.core.outcome import MIN_VOTES
+from witan.core.inference import fit_parts
+from witan.core.outcome import MIN_VOTES, Outcome
 from witan.core.placing import Placing, place, votes
 from witan.core.profile import Floats
 from witan.core.rules import RULES
 from witan.core.scale import HIGHEST, LOWEST
+from witan.core.sequential import look_level, p_settled
 from witan.core.settings import AUTO, Settings
+from witan.core.stats.distributions import t_quantile
+from witan.core.stats.uncertainty import MIN_DF
 from witan.core.tally import prepare
 from witan.errors import InvalidParameter
 
@@ -117,6 +121,48 @@ def find_decided_leader(
     if least is None:
         return None
     return race.leader if BOUNDS[race.rule](replace(race, min_votes=least)) else None
+
+
+def p_lead_settled(
+    ballots: Sequence[Ballot], outcome: Outcome, settings: Settings, growth: float
+) -> float:
+    """Estimate the probability that more ballots show a clear leader; see `p_settled`.
+
+    Each rival has to be separated from the leader; the closest one has the least chance of it.
+
+    Parameters
+    ----------
+    outcome
+        Of these ballots under these settings.
+    growth
+        Ballots at the end over ballots now, > 1.
+    """
+    [electorate], known = prepare([b for b in ballots if not b.abstained], settings)
+    counted = count(outcome.rule, stack([electorate]), [electorate], replace(known, flips=False))
+    parts = fit_parts(counted)
+    if not parts or not outcome.leaders:
+        return 1.0
+    [part] = parts
+    one, places = part.uncertainty, part.places
+    names, effects = electorate.candidates, one.fit.effects[:, 0]
+    own_of = dict(zip(names, range(len(names)) if places is None else places, strict=True))
+    leader = own_of[outcome.leaders[0]]
+    rivals = {at for name, at in own_of.items() if name not in electorate.failed} - {leader}
+    shared = float(one.shared_variance[0])
+    together = 2 * shared * float(one.variance[0])
+    more = (growth - 1) * len(electorate.votes) * (len(effects) - 1)
+    freedom = float(one.df[0]) + more
+    if freedom < MIN_DF:
+        return 0.0
+    level = look_level(settings.level, settings.looks, shared)
+    bar = t_quantile((1 + level) / 2, freedom)
+    chances = [1.0]
+    for rival in rivals:
+        variance = float(one.contrast_variances()[leader, rival, 0]) - together
+        difference = float(effects[leader] - effects[rival])
+        if one.votes[[leader, rival], 0].min() >= MIN_VOTES and isfinite(variance + difference):
+            chances.append(p_settled(difference, variance, together, growth, bar))
+    return min(chances)
 
 
 def _race(

@@ -10,6 +10,7 @@ from witan.core.counting import BatchCount, opinion_rows
 from witan.core.electorate import Electorate
 from witan.core.outcome import Prior, Unit
 from witan.core.profile import Floats, Profile
+from witan.core.sequential import look_level
 from witan.core.settings import Settings
 from witan.core.stats.additive import (
     AdditiveFit,
@@ -20,7 +21,7 @@ from witan.core.stats.additive import (
 )
 from witan.core.stats.posterior import beliefs, ratios
 from witan.core.stats.priors import prior_of, rho_of
-from witan.core.stats.uncertainty import Uncertainty, design_effect
+from witan.core.stats.uncertainty import Uncertainty, design_effect, moderate_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,6 @@ def infer(counted: BatchCount) -> Inference:
     """Compute all blocks of a batch."""
     n_candidates, n_sessions = counted.votes.shape
     blocks = Inference.blank(n_candidates, n_sessions)
-    level = counted.settings.level
     for part in fit_parts(counted):
         barred = np.zeros((n_candidates, len(part.columns)), dtype=np.bool_)
         for at, column in enumerate(part.columns):
@@ -127,15 +127,18 @@ def infer(counted: BatchCount) -> Inference:
             if failed:
                 names = counted.electorates[column].candidates
                 barred[:, at] = [name in failed for name in names]
-        _fill(blocks, part, barred, level)
+        _fill(blocks, part, barred, counted.settings)
     return blocks
 
 
 def _fill(
-    blocks: Inference, part: FittedSessions, excluded: NDArray[np.bool_], level: float
+    blocks: Inference, part: FittedSessions, excluded: NDArray[np.bool_], settings: Settings
 ) -> None:
     at, uncertainty = part.columns, part.uncertainty
     places = np.arange(len(excluded)) if part.places is None else part.places
+    level = settings.level
+    if settings.looks:
+        level = look_level(level, settings.looks, float(uncertainty.shared_variance.min()))
     eligible = np.ones_like(uncertainty.votes, dtype=np.bool_)
     for candidate, place in enumerate(places):
         eligible[place] &= ~excluded[candidate]
@@ -225,12 +228,15 @@ def _fit_sessions(
     if values is None:
         design = design_effect(profile.weights)
         values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
+    own = pair_variances(values)
+    if settings.looks and prior is not None:  # the earliest of several looks sees few ballots
+        own = moderate_pairs(own, values, prior)
     uncertainty = Uncertainty.of(
         evidence.fit,
         present.sum(axis=0),
         shared=models**2 * shared / (1 - shared),
         prior=prior,
-        own=pair_variances(values),
+        own=own,
         design=design,
     )
     rho = None if settings.rho is None or not models else shared

@@ -26,6 +26,7 @@ from witan.core.outcome import (
 from witan.core.placing import effective_ballots, vote_levels
 from witan.core.profile import Floats
 from witan.core.rules import RULES, Rule
+from witan.core.sequential import look_level
 from witan.core.stats.agreement import kendall_taus, kendall_w, kendall_ws
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.uncertainty import tiers
@@ -356,8 +357,9 @@ class Outcomes:
             # Less than one degree says nothing; only unequal weights leave so little.
             df = np.where(df > 1 - LEVEL, df, np.nan)
         reach = np.full(df.shape, np.nan)
+        level = look_level(self.settings.level, self.settings.looks, 0.0)
         for freedom in set(df[df > 0].tolist()):
-            reach[df == freedom] = t_quantile(1 - (1 - self.settings.level) / 2, freedom)
+            reach[df == freedom] = t_quantile(1 - (1 - level) / 2, freedom)
         half = reach * errors
         half = np.where(half > 0, half, np.nan)
         least, most = rule.bounds

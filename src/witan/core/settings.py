@@ -87,6 +87,10 @@ class Settings:
         What the safety gate failed, per session.
     flips
         Whether to search for the fewest ballots that end the lead.
+    looks
+        Numbers of ballots after which the session was to be looked at, to end it once nothing is
+        too close to call: tests are stricter by that, so that they err no more often than one look
+        would. Empty: it was not.
     """
 
     rule: str = AUTO
@@ -104,6 +108,7 @@ class Settings:
     reliability: Mapping[str, float] | None = None
     gates: Mapping[str, Gate] = field(default_factory=dict)
     flips: bool = True
+    looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rule != AUTO:

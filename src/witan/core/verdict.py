@@ -9,10 +9,12 @@ import numpy as np
 
 from witan.core.ballot import Ballot
 from witan.core.display import FrameSource, NotebookDisplay
-from witan.core.outcome import Interval, Outcome
+from witan.core.electorate import Electorate
+from witan.core.outcome import MIN_VOTES, Interval, Outcome
 from witan.core.profile import Floats
 from witan.core.rubric import Rubric
 from witan.core.scale import NATIVE, read_grade
+from witan.core.sequential import look_level, p_settled
 from witan.core.settings import Settings
 from witan.core.stats.distributions import t_cdf, t_quantile
 from witan.core.stats.priors import GRADE_DF, prior_of, rho_of
@@ -101,6 +103,8 @@ class Verdict(NotebookDisplay, FrameSource):
         Lowest passing grade; None: there is none.
     level
         How sure a decision has to be, in (0, 1).
+    look_level
+        How sure each look has to be for that, where the jury was looked at several times.
     texts
         Their grades, best first.
     reviewers
@@ -114,6 +118,7 @@ class Verdict(NotebookDisplay, FrameSource):
     ballots_to_flip: int | None
     pass_mark: float | None
     level: float
+    look_level: float
     texts: tuple[TextGrades, ...]
     reviewers: tuple[str, ...]
 
@@ -166,38 +171,78 @@ def judge_texts(
     names = [line.candidate for line in outcome.standings]
     if expected is not None and expected not in names:
         raise UnknownName("text", expected, names)
-    # A recount may leave reviewers out, weigh them anew or ask for another level.
-    weight_of = {note.reviewer: note.weight for note in outcome.ballots}
-    voting = [ballot for ballot in ballots if ballot.reviewer in weight_of]
-    counted = put_on_scale(voting, settings)
-    [electorate], _ = prepare(counted, settings)
-    weights = np.array([weight_of[voter] for voter in electorate.voters], dtype=np.float64)
-    seats = {name: seat for seat, name in enumerate(electorate.candidates)}
-    ballot_of = {ballot.reviewer: ballot for ballot in counted}
-    rubric = settings.counting.rubric
-    texts = []
-    for name in names:
-        overall = np.array([vote.grades[seats[name]] for vote in electorate.votes])
-        by_criterion = _criteria([ballot_of[voter] for voter in electorate.voters], name, rubric)
-        panel = _Panel(weights, settings, outcome.level)
-        means = {c: panel.mean(grades) for c, grades in by_criterion.items()}
-        failed = electorate.failed.get(name, ())
-        # What fails the gate has the grade that the gate gives it, of which nothing is uncertain.
-        mean = None if failed else panel.mean(overall)
+    jury = _Jury.of(ballots, outcome, settings)
+    texts = tuple(jury.grades(name, pass_mark) for name in names)
+    return _conclude(texts, outcome, pass_mark, expected, jury.panel.decision_level)
+
+
+def p_pass_settled(
+    ballots: Sequence[Ballot],
+    outcome: Outcome,
+    settings: Settings,
+    text: str,
+    *,
+    pass_mark: float,
+    growth: float,
+) -> float:
+    """Probability that so many times as many ballots decide whether a text passes."""
+    mean = _Jury.of(ballots, outcome, settings).mean(text)
+    return 0.0 if mean is None else mean.p_settled(pass_mark, growth)
+
+
+@dataclass(frozen=True, slots=True)
+class _Jury:
+    """The counted ballots of one session: a panel, and its grades of each text."""
+
+    panel: "_Panel"
+    electorate: Electorate
+    ballots: tuple[Ballot, ...]
+
+    @classmethod
+    def of(cls, ballots: Sequence[Ballot], outcome: Outcome, settings: Settings) -> "_Jury":
+        """Take the ballots that an outcome counts, at its weights and its level.
+
+        A recount may leave reviewers out, weigh them anew or ask for another level.
+        """
+        weight_of = {note.reviewer: note.weight for note in outcome.ballots}
+        voting = [ballot for ballot in ballots if ballot.reviewer in weight_of]
+        counted = put_on_scale(voting, settings)
+        [electorate], _ = prepare(counted, settings)
+        weights = np.array([weight_of[voter] for voter in electorate.voters], dtype=np.float64)
+        ballot_of = {ballot.reviewer: ballot for ballot in counted}
+        cast = tuple(ballot_of[voter] for voter in electorate.voters)
+        return cls(_Panel(weights, settings, outcome.level), electorate, cast)
+
+    def overall(self, name: str) -> Floats:
+        """The overall grades of a text, one per ballot."""
+        seat = self.electorate.candidates.index(name)
+        return np.array([vote.grades[seat] for vote in self.electorate.votes])
+
+    def mean(self, name: str) -> "PanelMean | None":
+        """The mean grade of a text; None: nobody graded it, or it failed the gate.
+
+        What fails the gate has the grade that the gate gives it, of which nothing is uncertain.
+        """
+        return None if name in self.electorate.failed else self.panel.mean(self.overall(name))
+
+    def grades(self, name: str, pass_mark: float | None) -> TextGrades:
+        """The grades of a text, by criterion too, and whether it passes."""
+        rubric = self.panel.settings.counting.rubric
+        columns = _criteria(self.ballots, name, rubric)
+        means = {c: self.panel.mean(grades) for c, grades in columns.items()}
+        mean = self.mean(name)
         p_pass = flips = None
         if mean is not None and pass_mark is not None:
-            p_pass, flips = mean.p_above(pass_mark), panel.ballots_to_flip(overall, pass_mark)
-        texts.append(
-            TextGrades(
-                name,
-                None if mean is None else mean.grade(),
-                {c: each.grade() for c, each in means.items() if each is not None},
-                p_pass,
-                flips,
-                failed,
-            )
+            p_pass = mean.p_above(pass_mark)
+            flips = self.panel.ballots_to_flip(self.overall(name), pass_mark)
+        return TextGrades(
+            name,
+            None if mean is None else mean.grade(),
+            {c: each.grade() for c, each in means.items() if each is not None},
+            p_pass,
+            flips,
+            self.electorate.failed.get(name, ()),
         )
-    return _conclude(tuple(texts), outcome, pass_mark, expected)
 
 
 def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, Floats]:
@@ -218,20 +263,26 @@ def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, Fl
 
 @dataclass(frozen=True, slots=True)
 class PanelMean:
-    """A weighted mean over reviewers, its standard error and degrees of freedom."""
+    """A weighted mean over reviewers, its standard error and degrees of freedom.
+
+    `shared` is the variance over that of one grade that the reviewers' common error adds.
+    """
 
     mean: float
     std_error: float
     df: float
     n: int
     level: float
+    looks: tuple[int, ...]
+    shared: float
 
     @property
     def interval(self) -> Interval | None:
         """The interval of the mean; None: too few reviewers."""
         if self.df < MIN_DF or self.std_error <= 0:
             return None
-        reach = t_quantile((1 + self.level) / 2, self.df) * self.std_error
+        level = look_level(self.level, self.looks, self.shared)
+        reach = t_quantile((1 + level) / 2, self.df) * self.std_error
         return Interval(self.mean - reach, self.mean + reach, self.level)
 
     def grade(self) -> MeanGrade:
@@ -248,9 +299,28 @@ class PanelMean:
             return None
         return float(t_cdf(np.array([(self.mean - pass_mark) / self.std_error]), self.df)[0])
 
+    def p_settled(self, pass_mark: float, growth: float) -> float:
+        """Probability that it is decided once there are so many times as many ballots."""
+        if self.n < MIN_VOTES:
+            return 1.0
+        if self.interval is None:
+            return 0.0
+        sure = decision_level(self.level, self.looks, self.shared)
+        bar = t_quantile(sure, self.df + self.n * (growth - 1))
+        own = self.std_error**2 / (1 + self.n * self.shared)
+        together = self.std_error**2 - own
+        return p_settled(self.mean - pass_mark, own, together, growth, bar)
+
 
 def panel_mean(
-    values: Floats, weights: Floats, *, noise: float, df: float, rho: float, level: float
+    values: Floats,
+    weights: Floats,
+    *,
+    noise: float,
+    df: float,
+    rho: float,
+    level: float,
+    looks: tuple[int, ...] = (),
 ) -> PanelMean | None:
     """Mean of one value per reviewer, NaN for none, as `judge_texts` has it; None: no value.
 
@@ -260,6 +330,8 @@ def panel_mean(
         Variance of a value around the panel's as known beforehand, and its degrees of freedom.
     rho
         Share of an error that all reviewers have in common.
+    looks
+        As of `Settings`.
     """
     present = ~np.isnan(values) & (weights > 0)
     if not present.any():
@@ -271,8 +343,10 @@ def panel_mean(
     variance = float(shares @ (values - mean) ** 2) * n_effective / own if own > 0 else 0.0
     freedom = own + df
     moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
-    error = sqrt(moderated * (1 / n_effective + rho / (1 - rho)))
-    return PanelMean(mean, error, freedom if own > 0 else 0.0, len(values), level)
+    shared = rho / (1 - rho)
+    error = sqrt(moderated * (1 / n_effective + shared))
+    free = freedom if own > 0 else 0.0
+    return PanelMean(mean, error, free, len(values), level, looks, shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,18 +357,32 @@ class _Panel:
     settings: Settings
     level: float
 
+    @property
+    def decision_level(self) -> float:
+        """How sure a decision has to be at each look."""
+        shared = rho_of(self.settings.rho, "grades")
+        return decision_level(self.level, self.settings.looks, shared / (1 - shared))
+
     def mean(self, grades: Floats) -> PanelMean | None:
         """The mean of grades, one per reviewer; NaN: none. None: nobody graded."""
         prior = prior_of(self.settings.prior, "grades", 1)
         # However well a history knows the noise, severity is known no better than publicly.
         noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
         shared = rho_of(self.settings.rho, "grades")
-        return panel_mean(grades, self.weights, noise=noise, df=df, rho=shared, level=self.level)
+        return panel_mean(
+            grades,
+            self.weights,
+            noise=noise,
+            df=df,
+            rho=shared,
+            level=self.level,
+            looks=self.settings.looks,
+        )
 
     def decide(self, grades: Floats, pass_mark: float) -> Decision:
         """Decide on the grades of a text."""
         mean = self.mean(grades)
-        return decide(None if mean is None else mean.p_above(pass_mark), self.level)
+        return decide(None if mean is None else mean.p_above(pass_mark), self.decision_level)
 
     def ballots_to_flip(self, grades: Floats, pass_mark: float) -> int | None:
         """The fewest of the highest or the lowest grades without which it is decided otherwise."""
@@ -312,6 +400,12 @@ class _Panel:
         return None
 
 
+def decision_level(level: float, looks: tuple[int, ...], shared: float) -> float:
+    """How sure each look has to be, so that all together err with 1 − `level` on either side."""
+    sure = max(level, 1 - level)
+    return (1 + look_level(2 * sure - 1, looks, shared)) / 2 if len(looks) > 1 else sure
+
+
 def decide(p_pass: float | None, level: float) -> Decision:
     """Decide by the probability that a text passes, at a level of confidence."""
     sure = max(level, 1 - level)
@@ -327,9 +421,10 @@ def _conclude(
     outcome: Outcome,
     pass_mark: float | None,
     expected: str | None,
+    sure: float,
 ) -> Verdict:
     level = outcome.level
-    passing = {each.text: _passes(each, pass_mark, level) for each in texts}
+    passing = {each.text: _passes(each, pass_mark, sure) for each in texts}
     leader = outcome.clear_leader
     about = expected or (texts[0].text if len(texts) == 1 else leader)
     if len(texts) == 1:
@@ -344,7 +439,9 @@ def _conclude(
             own = {each.text: each.ballots_to_flip for each in texts}[about or texts[0].text]
             flips = min((n for n in (flips, own) if n is not None), default=None)
     reviewers = tuple(note.reviewer for note in outcome.ballots)
-    return Verdict(decision, about, leader, probability, flips, pass_mark, level, texts, reviewers)
+    return Verdict(
+        decision, about, leader, probability, flips, pass_mark, level, sure, texts, reviewers
+    )
 
 
 def _passes(grades: TextGrades, pass_mark: float | None, level: float) -> Decision | None:

@@ -31,6 +31,9 @@ Number = TypeVar("Number", float, Floats)
 GRID = 16_001
 """Points of the grids that quantile functions are inverted on: four digits and more."""
 
+N_RATIOS = 10
+"""Points of the half-Cauchy distribution."""
+
 MOST_STEPS = 200
 
 LEAST_DF, MOST_DF = 0.5, 1000.0
@@ -110,6 +113,19 @@ def _invert(grid: Floats, density: Floats, probabilities: Floats) -> NDArray[np.
     """The quantile function of an unnormalised density on a fine, even grid."""
     mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
     return np.interp(probabilities, mass / mass[-1], grid)
+
+
+@lru_cache(maxsize=1)
+def half_cauchy_ratios() -> Floats:
+    """Squares of the midpoints, by probability, of a half-Cauchy distribution of scale 1.
+
+    References
+    ----------
+    Gelman, "Prior distributions for variance parameters in hierarchical models", Bayesian Analysis
+    1 (2006) 515–534.
+    """
+    shares = (np.arange(N_RATIOS) + 0.5) / N_RATIOS
+    return np.asarray(np.tan(np.pi * shares / 2) ** 2)
 
 
 def incomplete_beta(x: Floats, a: float | Floats, b: float) -> NDArray[np.float64]:

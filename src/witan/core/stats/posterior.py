@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 from witan.core.outcome import Prior
 from witan.core.profile import Floats
 from witan.core.stats.additive import AdditiveFit
-from witan.core.stats.distributions import chi_square_quantiles, normal_quantiles, t_cdf
+from witan.core.stats.distributions import (
+    chi_square_quantiles,
+    half_cauchy_ratios,
+    normal_quantiles,
+    t_cdf,
+)
 from witan.core.stats.uncertainty import Uncertainty
 
 N_POINTS = 2048
 """Points of the lattice that p_best is integrated on; its error is below 0.01."""
-
-N_RATIOS = 10
 
 LEAST_RATIO = 1e-20
 """A history in which candidates do not differ at all leaves every effect near 0, not on it."""
@@ -44,23 +47,10 @@ NODES = 4096
 POINTS_AT_ONCE = 1 << 15
 
 
-@lru_cache(maxsize=1)
-def _cauchy_ratios() -> Floats:
-    """Squares of the midpoints, by probability, of a half-Cauchy distribution of scale 1.
-
-    References
-    ----------
-    Gelman, "Prior distributions for variance parameters in hierarchical models", Bayesian Analysis
-    1 (2006) 515–534.
-    """
-    shares = (np.arange(N_RATIOS) + 0.5) / N_RATIOS
-    return np.asarray(np.tan(np.pi * shares / 2) ** 2)
-
-
 def ratios(prior: Prior | None) -> Floats:
     """The λ to average over: one that a history knows, else those of the half-Cauchy prior."""
     if prior is None or prior.quality_variance is None:
-        return _cauchy_ratios()
+        return half_cauchy_ratios()
     return np.array([max(prior.quality_variance / prior.noise_variance, LEAST_RATIO)])
 
 
@@ -132,7 +122,7 @@ class _Posterior:
         among: Floats | None,
         beyond: Floats,
     ) -> None:
-        fit, grid = uncertainty.fit, _cauchy_ratios() if among is None else among
+        fit, grid = uncertainty.fit, half_cauchy_ratios() if among is None else among
         self.beyond = beyond
         self.components, self.covariance = fit.components[number], fit.inverses[number]
         self.effects = np.nan_to_num(fit.effects[:, sessions])

@@ -137,6 +137,29 @@ class Uncertainty:
         return apart
 
 
+def moderate_pairs(own: Floats, values: Floats, prior: Prior) -> Floats:
+    """Moderate the variances of pairs by a prior, shape (C, C, S).
+
+    Two or three ballots that agree by chance show no variance of a pair. With n of them on it, and
+    s₀² and d₀ of the prior,
+
+        variance = (d₀·2·s₀² / n + (n − 1)·own) / (d₀ + n − 1).
+
+    Parameters
+    ----------
+    own : float array, shape (C, C, S)
+        `pair_variances` of the values.
+    values : float array, shape (R, C, S)
+        NaN where a ballot has none.
+    """
+    present = (~np.isnan(values)).astype(np.float64)
+    shared = np.einsum("ris,rjs->ijs", present, present)
+    freedom = np.maximum(shared - 1, 0.0)
+    borrowed = prior.noise_df * 2 * prior.noise_variance / np.maximum(shared, 1.0)
+    moderated: Floats = (borrowed + freedom * own) / (prior.noise_df + freedom)
+    return moderated
+
+
 def design_effect(weights: Floats | None) -> Floats | float:
     """Kish's design effect of unequal weights on a mean's variance: R·Σw²/(Σw)², shape (S,).
 

@@ -1,0 +1,183 @@
+"""Looks at a session after each ballot: the level of each, and whether more ballots may settle it.
+
+A test that is repeated after each ballot errs more often than once. A session is looked at after
+numbers of ballots that are known beforehand, at one level for all looks, so that all of them
+together err as often as is promised.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import erfc, pi, sqrt
+
+import numpy as np
+
+from witan.core.stats.distributions import half_cauchy_ratios, t_cdf, t_quantile
+
+FEWEST_VOTES = 3
+"""Votes of each candidate before the first look: two agree too often by chance."""
+
+LOOKED_AT_EACH = 8
+"""Ballots up to which each is looked at; from there on an eighth more."""
+
+N_NODES = 128
+"""Nodes of the quadrature; ten times as many change no level by 1e-5."""
+
+HOPELESS = 0.05
+"""Probability of being settled under which no more ballots are asked for."""
+
+NORMAL = 1e9
+"""Degrees of freedom at which Student's t is normal."""
+
+N_SIMULATED = 2_000
+"""Sessions that an expectation is simulated on; its error is below a tenth of a ballot."""
+
+
+def plan_looks(first: int, last: int) -> tuple[int, ...]:
+    """Numbers of ballots to look at: each from `first`, farther apart from sixteen on, to `last`.
+
+    Raises
+    ------
+    ValueError
+        If `first` is below 1.
+    """
+    if first < 1:
+        raise ValueError(first)
+    looks = [min(first, last)]
+    while looks[-1] < last:
+        looks.append(min(looks[-1] + max(1, looks[-1] // LOOKED_AT_EACH), last))
+    return tuple(looks)
+
+
+@lru_cache(maxsize=256)
+def look_level(level: float, looks: tuple[int, ...], shared: float) -> float:
+    """Return the level of each look at which all looks together err with 1 − `level`.
+
+    After n ballots a mean has the variance s²·(1/n + shared), and the covariance of two such means
+    is the variance of the later one. So their z-values are those of a Brownian motion at the times
+    1/(1/n + shared), and a constant bound c on them (Pocock's) has to satisfy
+
+        P(|Z(n)| > c for some n of the looks) = 1 − level,
+
+    found by integrating over one look after the other. The bound is taken for Student's t by its
+    probability, as Jennison and Turnbull advise.
+
+    Parameters
+    ----------
+    level
+        Of all looks together, two-sided, in (0, 1).
+    looks
+        Numbers of ballots, ascending; with one or none, `level` itself is returned.
+    shared
+        Variance over s² that the error of all reviewers adds, ≥ 0.
+
+    References
+    ----------
+    Armitage, McPherson and Rowe, "Repeated significance tests on accumulating data", JRSS A 132
+    (1969) 235–244. Pocock, "Group sequential methods …", Biometrika 64 (1977) 191–199. Jennison and
+    Turnbull, Group Sequential Methods with Applications to Clinical Trials, 2000, 2.4 and 4.4.
+    """
+    if len(looks) < 2:
+        return level
+    times = [1 / (1 / n + shared) for n in looks]
+    once = t_quantile((1 + level) / 2, float("inf"))
+    low, high = once, once + 4.0
+    for _ in range(24):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _p_crossing(middle, times) > 1 - level else (low, middle)
+    return 1 - erfc(high / sqrt(2))
+
+
+@lru_cache(maxsize=1)
+def _quadrature() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of Gauss and Legendre on [−1, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
+    return nodes, weights
+
+
+def _p_crossing(bound: float, times: Sequence[float]) -> float:
+    """P(|B(t)| > bound·√t at some of these times) for a Brownian motion B."""
+    nodes, weights = _quadrature()
+    before, mass = np.zeros(1), np.ones(1)
+    elapsed = 0.0
+    for time in times:
+        half = bound * sqrt(time)
+        here, variance = nodes * half, time - elapsed
+        steps = np.exp(-((here[:, np.newaxis] - before) ** 2) / (2 * variance))
+        mass = weights * half * (steps @ mass) / sqrt(2 * pi * variance)
+        before, elapsed = here, time
+    return 1 - float(mass.sum())
+
+
+def p_settled(
+    difference: float,
+    variance: float,
+    shared_variance: float,
+    growth: float,
+    bar: float,
+) -> float:
+    """Probability that the ballots still to come take a difference beyond noise.
+
+    With g times as many ballots at the end, the difference there is distributed as
+
+        N(difference, variance·(1 − 1/g)),
+
+    since what all reviewers get wrong is in it already. It is beyond noise if it exceeds `bar`
+    times √(variance/g + shared_variance).
+
+    Parameters
+    ----------
+    variance
+        Of the difference over other reviewers, now.
+    shared_variance
+        What the error of all reviewers adds to it.
+    growth
+        g > 1.
+    bar
+        Quantile of Student's t that it has to exceed.
+    """
+    spread = sqrt(2 * variance * (1 - 1 / growth))
+    beyond = bar * sqrt(variance / growth + shared_variance)
+    if spread <= 0:
+        return float(abs(difference) > beyond)
+    return (erfc((beyond - difference) / spread) + erfc((beyond + difference) / spread)) / 2
+
+
+@lru_cache(maxsize=64)
+def p_asked(
+    looks: tuple[int, ...], n_candidates: int, level: float, shared: float
+) -> tuple[float, ...]:
+    """Probability that each ballot is asked for, first to last, by a simulation.
+
+    Sessions differ in λ, the variance of quality over that of noise, as `half_cauchy_ratios` has
+    it. Grades are normal with a known variance, and the two best candidates are compared, or the
+    only one with its pass mark.
+
+    Parameters
+    ----------
+    n_candidates
+        Texts to compare; 1: one is compared with a pass mark.
+    shared
+        Variance over that of the noise that the error of all reviewers adds.
+    """
+    rng = np.random.default_rng(len(looks))
+    ratios = np.resize(half_cauchy_ratios(), N_SIMULATED)
+    rows = (n_candidates, N_SIMULATED)
+    truth = np.sqrt(ratios) * rng.normal(size=rows) + sqrt(shared) * rng.normal(size=rows)
+    noise = np.cumsum(rng.normal(size=(looks[-1], *rows)), axis=0)
+    both = 2 if n_candidates > 1 else 1
+    one_sided = level if both > 1 else 2 * max(level, 1 - level) - 1
+    bar = t_quantile((1 + look_level(one_sided, looks, shared)) / 2, float("inf"))
+    n_asked = np.full(N_SIMULATED, looks[0])
+    open_ = np.ones(N_SIMULATED, dtype=np.bool_)
+    for n, following in pairwise(looks):
+        means = np.sort(truth + noise[n - 1] / n, axis=0)
+        gaps = means[-1] - means[-2] if both > 1 else np.abs(means[0])
+        open_ &= gaps <= bar * sqrt(both * (1 / n + shared))
+        growth = looks[-1] / n
+        spread = sqrt(both / n * (1 - 1 / growth))
+        beyond = bar * sqrt(both * (1 / looks[-1] + shared))
+        chances = t_cdf((gaps - beyond) / spread, NORMAL) + t_cdf((-gaps - beyond) / spread, NORMAL)
+        open_ &= chances >= HOPELESS
+        n_asked[open_] = following
+    return tuple(float((n_asked >= n).mean()) for n in range(1, looks[-1] + 1))

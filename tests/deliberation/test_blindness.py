@@ -89,9 +89,7 @@ async def test_only_the_last_round_can_decide():
     slow = Line(seconds=0.3, prefers=("says a,",))
     seated = [*members("abcde", "abcdef"), member("f", answers=[says("f")], reviews=[slow])]
 
-    async with council(
-        seated, review_rounds=2, stop_when_decided=True, rule="tournament"
-    ) as opened:
+    async with council(seated, review_rounds=2, spend="until_decided", rule="tournament") as opened:
         session = await opened.ask(QUESTION)
 
     [decided] = [event for event in session.events if isinstance(event, e.Decided)]

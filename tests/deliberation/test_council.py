@@ -401,7 +401,7 @@ class TestResuming:
         """A session that was decided stays decided when it is taken up."""
         slow = Line(seconds=30, prefers=("says a,",))
         seated = [*members("abcde", "abcdef"), member("f", answers=[says("f")], reviews=[slow])]
-        options = {"stop_when_decided": True, "rule": "tournament"}
+        options = {"spend": "until_decided", "rule": "tournament"}
         broken = await self.broken_off(council(seated, **options), e.Decided, 1)
 
         with anyio.fail_after(10):

@@ -224,9 +224,7 @@ class TestStoppingWhenDecided:
     async def test_the_leader_is_that_of_all_ballots(self, rule, slow):
         """Whoever is not waited for, the copies stay tied."""
         options = {"rule": rule, "synthesis": False}
-        async with council(
-            self.seats(slow, self.FIVE), stop_when_decided=True, **options
-        ) as opened:
+        async with council(self.seats(slow, self.FIVE), spend="until_decided", **options) as opened:
             session = await opened.ask("How many?", seed=4)
 
         decided = [event for event in session.events if isinstance(event, e.Decided)]
@@ -243,7 +241,7 @@ class TestStoppingWhenDecided:
         """All ballots are waited for, and both lead."""
         four = ("four", "five", "six", "seven", "eight", "nine")
         seats = self.seats("", four)
-        async with council(seats, stop_when_decided=True, synthesis=False) as opened:
+        async with council(seats, spend="until_decided", synthesis=False) as opened:
             session = await opened.ask("How many?", seed=4)
 
         decided = [x for x in session.events if isinstance(x, e.Decided)]
@@ -256,7 +254,7 @@ class TestStoppingWhenDecided:
         jurors = [replace(each, name=f"j{each.name}", source=f"test:j{each.name}")
                   for each in self.seats("g", self.FIVE, answers=False)]  # fmt: skip
         async with council(
-            self.seats("", ()), jury=jurors, stop_when_decided=True, rule=rule, synthesis=False
+            self.seats("", ()), jury=jurors, spend="until_decided", rule=rule, synthesis=False
         ) as opened:
             session = await opened.ask("How many?", seed=4)
 

@@ -139,7 +139,7 @@ class TestStages:
     async def test_the_jury_can_stop_when_decided(self):
         """With one order for all a juror that hangs is not waited for."""
         jury = [*members("uvwxy", "ebacd"), member("z", reviews=[Line("Well", hang=True)])]
-        again = await judged(await held(), jury, rule="borda", stop_when_decided=True)
+        again = await judged(await held(), jury, rule="borda", spend="until_decided")
 
         decided = [event for event in again.events if isinstance(event, e.Decided)]
         assert [(x.leader, x.cancelled) for x in decided] == [("e", ("z",))]

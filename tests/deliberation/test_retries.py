@@ -101,7 +101,7 @@ class TestAReviewerThatAbstained:
         slow = {"reviews": [Line(prefers=("says c,",), hang=True)]}
         five = [*members("abcd"), member("e", "cabde", **slow)]
         before = await first(
-            five, stop_when_decided=True, synthesis=False, rule="tournament", call_seconds=5
+            five, spend="until_decided", synthesis=False, rule="tournament", call_seconds=5
         )
         after, calls = await retried(before, None, members())
 

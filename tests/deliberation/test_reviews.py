@@ -13,10 +13,10 @@ from elections import ballot
 from witan import tally
 from witan.core.ballot import Ballot
 from witan.core.rubric import RUBRICS
+from witan.deliberation.ballots import merge
 from witan.deliberation.events import BallotRepaired
 from witan.deliberation.ports import Call
 from witan.deliberation.record import session_from_json, session_to_json
-from witan.deliberation.reviews import merge
 from witan.deliberation.session import Session
 from witan.models.scripted import Line
 from witan.service.trust import session_trust

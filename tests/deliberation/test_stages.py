@@ -282,7 +282,7 @@ class TestReviews:
         slow = [member(x, "ab", reviews=[Line(seconds=30, prefers=("says a,",))]) for x in "f"]
         seated = members("abcde", "abcdef") + slow
 
-        session = await asked(council(seated, stop_when_decided=True, rule="tournament"))
+        session = await asked(council(seated, spend="until_decided", rule="tournament"))
 
         [decided] = [event for event in session.events if isinstance(event, e.Decided)]
         assert (decided.leader, decided.cancelled) == ("a", ("f",))
@@ -298,24 +298,24 @@ class TestReviews:
             member("g", answers=[says("g")], reviews=[slow]),
         ]
 
-        session = await asked(council(seated, stop_when_decided=True, rule="tournament"))
+        session = await asked(council(seated, spend="until_decided", rule="tournament"))
 
         assert len(session.missing) == 1
         assert session.missing[0].startswith("f cast no ballot")
 
     async def test_the_default_rule_counts_rankings_and_says_so(self):
         """`auto` becomes borda, whose leader can be certain early; a note says why."""
-        five = council(members("abcde", "abcde"), stop_when_decided=True)
+        five = council(members("abcde", "abcde"), spend="until_decided")
 
         session = await asked(five)
 
         assert session.outcome.rule == "borda"
-        assert any("stop-when-decided counts by borda" in note for note in five.notes)
+        assert any("spend=until_decided counts by borda" in note for note in five.notes)
 
     async def test_a_rule_without_bounds_cannot_stop_early(self):
         """The council refuses at once, and names rules that can."""
         with pytest.raises(ValueError, match="borda"):
-            council(members(), stop_when_decided=True, rule="bradley_terry")
+            council(members(), spend="until_decided", rule="bradley_terry")
 
 
 class TestGate:

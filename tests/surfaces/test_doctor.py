@@ -119,7 +119,7 @@ class TestText:
         [
             ("quorum = 3", "quorum cannot be 3; expected at most the 2 members"),
             ("enough = 3", "enough cannot be 3; expected at most the 2 members"),
-            ('rule = "calibrated"\nstop_when_decided = true', "where counting stops when decided"),
+            ('rule = "calibrated"\nspend = "until_decided"', "where counting stops when decided"),
             ('chairman = "script:gone.toml"', "gone.toml"),
         ],
     )

@@ -16,6 +16,7 @@ from typing import Any
 from witan.core.ballot import Ballot, Grade, Groups
 from witan.core.blinding import Sheet
 from witan.core.escaping import is_blank
+from witan.core.interpretation import Counting, interpret
 from witan.core.rubric import Rubric
 from witan.core.scale import FAILED, HIGHEST, HOLISTIC, LOWEST, NATIVE, PASSED, grade_on, read_grade
 from witan.core.scale_recognition import declare_native
@@ -632,3 +633,128 @@ def _describe_problem(reviews: Sequence[ParsedReview], sheet: Sheet) -> str:
     if not judged:
         return "has no usable ranking"
     return judges_only(len(judged), len(sheet.candidates))
+
+
+OneGrade = Grade | Mapping[str, Grade]
+"""One grade, or grades by criterion."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergedBallot:
+    """A merged ballot and how often the sheet's order changed it.
+
+    Parameters
+    ----------
+    n_flipped
+        Pairs that the two ballots place strictly in opposite orders.
+    n_compared
+        Pairs that both place strictly.
+    """
+
+    ballot: Ballot
+    n_flipped: int
+    n_compared: int
+
+
+def merge(first: Ballot, second: Ballot, settings: Counting | None = None) -> MergedBallot:
+    """Merge one reviewer's two ballots; tie their flipped pairs.
+
+    The order in which each ballot will be counted matters: by overall grade where criteria are
+    graded. Grades are means, and so are places; neighbours of which some pair is flipped are
+    then tied, unless that would tie a pair on which both ballots agree. Tied candidates share their
+    grades, so that the tie stands however the ballot is counted.
+    """
+    how = replace(settings or Counting(), recusal="off")
+    orders = (_groups_of(first, how), _groups_of(second, how))
+    places = (_places(orders[0]), _places(orders[1]))
+    pairs = list(combinations([c for c in places[0] if c in places[1]], 2))
+    signs = {pair: (_sign(places[0], *pair), _sign(places[1], *pair)) for pair in pairs}
+    strict = {pair: both for pair, both in signs.items() if all(both)}
+    agreed = {frozenset(pair) for pair, (one, other) in strict.items() if one == other}
+    flipped = {frozenset(pair) for pair in strict} - agreed
+    groups = _tie_flipped(_by_mean_place(*places), flipped, agreed)
+    grades = {c: _mean(first, second, c) for c in {**first.grades, **second.grades}}
+    notes = [ballot.notes for ballot in (first, second) if ballot.notes is not None]
+    merged = replace(
+        first,
+        groups=groups if first.groups or second.groups else (),
+        grades=_share_grades(grades, groups, flipped),
+        notes="\n\n".join(notes) if notes else None,
+    )
+    return MergedBallot(merged, len(flipped), len(strict))
+
+
+def _groups_of(ballot: Ballot, settings: Counting) -> Groups:
+    votes = interpret(ballot.session, [ballot], settings).votes
+    return votes[0].groups if votes else ()
+
+
+def _share_grades(
+    grades: Mapping[str, OneGrade], groups: Groups, flips: set[frozenset[str]]
+) -> dict[str, OneGrade]:
+    """Give candidates tied by a flip equal grades."""
+    shared = dict(grades)
+    for group in groups:
+        tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flips)]
+        tied_grades = [grades[c] for c in tied if c in grades]
+        if len(tied_grades) > 1:
+            shared |= dict.fromkeys(tied, _mean_of(tied_grades))
+    return shared
+
+
+def _places(groups: Groups) -> dict[str, float]:
+    """Mean place of each candidate; two tied for first have 1.5."""
+    places: dict[str, float] = {}
+    for group in groups:
+        above = len(places)
+        places.update(dict.fromkeys(group, above + (len(group) + 1) / 2))
+    return places
+
+
+def _sign(places: Mapping[str, float], one: str, other: str) -> int:
+    return (places[one] > places[other]) - (places[one] < places[other])
+
+
+def _levels(heights: Mapping[str, float]) -> Groups:
+    ordered = sorted(heights, key=heights.__getitem__)
+    return tuple(tuple(group) for _, group in groupby(ordered, key=heights.__getitem__))
+
+
+def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> Groups:
+    places_by_name = {c: [p[c] for p in (first, second) if c in p] for c in {**first, **second}}
+    return _levels({c: sum(places) / len(places) for c, places in places_by_name.items()})
+
+
+def _tie_flipped(
+    groups: Groups, flips: set[frozenset[str]], agreements: set[frozenset[str]]
+) -> Groups:
+    """Tie neighbours in an order dependent on the sheet."""
+    tied: list[tuple[str, ...]] = []
+    for group in groups:
+        across = {frozenset((a, b)) for a in (tied[-1] if tied else ()) for b in group}
+        if across & flips and not across & agreements:
+            tied[-1] += group
+        else:
+            tied.append(group)
+    return tuple(tied)
+
+
+def _mean(first: Ballot, second: Ballot, candidate: str) -> OneGrade:
+    return _mean_of([b.grades[candidate] for b in (first, second) if candidate in b.grades])
+
+
+def _mean_of(grades: Sequence[OneGrade]) -> OneGrade:
+    """Mean by criterion; single grades fall away beside grades by criterion."""
+    maps = [each for each in grades if isinstance(each, Mapping)]
+    if not maps:
+        return _mean_grade([each for each in grades if not isinstance(each, Mapping)])
+    criteria = dict.fromkeys(criterion for each in maps for criterion in each)
+    return {c: _mean_grade([each[c] for each in maps if c in each]) for c in criteria}
+
+
+def _mean_grade(grades: Sequence[Grade]) -> Grade:
+    """Mean of legible grades; a grade given twice stays as written."""
+    read = [(grade, value) for value in grades if (grade := read_grade(value)) is not None]
+    if len({grade for grade, _ in read}) > 1:
+        return sum(grade for grade, _ in read) / len(read)
+    return read[0][1] if read else grades[0]

@@ -71,7 +71,7 @@ from witan.deliberation.ports import (
     Seat,
     Teacher,
 )
-from witan.deliberation.procedure import Procedure, check_procedure
+from witan.deliberation.procedure import Procedure, check_procedure, with_looks
 from witan.deliberation.recorder import FailureNote, Listener, Recorder
 from witan.deliberation.retries import open_retry, plan_rest, plan_retry
 from witan.deliberation.session import (
@@ -124,8 +124,8 @@ async def _prepare(model: Preparable) -> None:
 
 
 STOPS_BY_RANKINGS = (
-    "stop-when-decided counts by borda: no leader by calibrated grades is certain before the last "
-    "ballot"
+    "spend=until_decided counts by borda: no leader by calibrated grades is certain before the "
+    "last ballot"
 )
 """Says which rule ``auto`` became, where reviewers grade."""
 
@@ -207,11 +207,12 @@ class BaseCouncil:
         check_seats(self.members, self.jury, self.chairmen)
         self._seating_notes = tuple(notes)
         check_procedure(self.procedure, len(self.members), len(self.jury))
-        if self.procedure.stop_when_decided:
+        if self.procedure.spend == "until_decided":
             counting = provable_settings(self.procedure.counting)
             if counting is not self.procedure.counting and self.procedure.asks_grades:
                 self._seating_notes += (STOPS_BY_RANKINGS,)
             self.procedure = replace(self.procedure, counting=counting)
+        self.procedure = with_looks(self.procedure, len(self.reviewers), authors=not self.jury)
 
     def __repr__(self) -> str:
         chairmen = (
@@ -480,7 +481,7 @@ class BaseCouncil:
         return plan_reviews(
             self.reviewers,
             (),
-            judging_procedure(self.procedure),
+            judging_procedure(self.procedure, len(self.reviewers)),
             question,
             answers={name: mask(text, question, names) for name, text in texts.items()},
             own_candidates=dict.fromkeys((each.name for each in self.reviewers), ()),

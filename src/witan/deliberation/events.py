@@ -385,19 +385,26 @@ class OutcomeChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(Event):
-    """No outstanding ballot can change the leader; nobody waits for them.
+    """The reviews end before all are in.
 
     Parameters
     ----------
     leader
-        Who leads whatever is still to come.
+        Who leads whatever is still to come, or clearly; None: nobody does.
     cancelled
-        Reviewers that were not waited for.
+        Reviewers that were not waited for, or not asked.
+    reason
+        ``certain``: no outstanding ballot can change the leader. ``settled``: nothing is too close
+        to call. ``hopeless``: more ballots would hardly settle it.
+    p_settled
+        Probability that the other ballots would have settled it; None: it is settled.
     """
 
     kind: ClassVar[str] = "decided"
-    leader: str
+    leader: str | None
     cancelled: tuple[str, ...]
+    reason: Literal["certain", "settled", "hopeless"] = "certain"
+    p_settled: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

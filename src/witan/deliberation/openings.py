@@ -30,7 +30,7 @@ from witan.deliberation.ports import (
     StoredAnswer,
     Usage,
 )
-from witan.deliberation.procedure import Procedure
+from witan.deliberation.procedure import Procedure, with_looks
 from witan.deliberation.session import (
     Session,
     rename_clashes,
@@ -161,7 +161,8 @@ def open_rejudgment(
         )
     seats = tuple(seat for seat in session.opening.seats if seat.name in session.answers)
     if judging is not None:
-        chairmen, opening = (), replace(opening, procedure=judging_procedure(opening.procedure))
+        chairmen = ()
+        opening = replace(opening, procedure=judging_procedure(opening.procedure, len(jury)))
     named = rename_clashes((*jury, *chairmen), seats)
     before = replace(
         opening,
@@ -244,9 +245,10 @@ def own_question(texts: Mapping[str, str]) -> str:
     return f"{question} {NO_QUESTION}"
 
 
-def judging_procedure(procedure: Procedure) -> Procedure:
-    """The same procedure without a final answer."""
-    return replace(procedure, synthesis=False, mode="consensus", json_schema=None)
+def judging_procedure(procedure: Procedure, n_jurors: int) -> Procedure:
+    """The same procedure for jurors who answer nothing, without a final answer."""
+    without = replace(procedure, synthesis=False, mode="consensus", json_schema=None)
+    return with_looks(without, n_jurors, authors=False)
 
 
 FREE = Expense(Usage(0, 0), cost_usd=0.0, calls=0)
@@ -275,10 +277,13 @@ def open_judgment(
     check_pass_mark(judging.pass_mark)
     if judging.expected is not None and judging.expected not in texts:
         raise UnknownName("text", judging.expected, texts)
-    procedure = judging_procedure(opening.procedure)
+    procedure = judging_procedure(opening.procedure, len(jury))
     level = procedure.counting.level
     if level <= 0.5:
         raise InvalidParameter("level", level, "above 0.5, so that no text passes and fails")
+    if procedure.spend == "adaptive" and len(texts) == 1 and judging.pass_mark is None:
+        expected = "all for one text without a pass mark: then nothing is too close to call"
+        raise InvalidParameter("spend", "adaptive", expected)
     if is_blank(opening.files.get(REFERENCE, "none")):
         raise InvalidParameter("reference", opening.files[REFERENCE], "some text, or none")
     graded = len(texts) == 1 or judging.pass_mark is not None

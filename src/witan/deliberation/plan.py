@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, fsum
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -39,6 +39,9 @@ class PlanLine:
         Smallest reservation of one of these calls; None: the price is unknown.
     expected_usd
         Expected cost of all these calls; None: the price is unknown.
+    probability
+        That they are made when nothing fails: below 1 where reviewers are asked only while it is
+        too close to call.
     """
 
     seat: str
@@ -50,6 +53,7 @@ class PlanLine:
     if_needed: bool = False
     least_usd: float | None = None
     expected_usd: float | None = None
+    probability: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class Plan(NotebookDisplay):
 
     @property
     def calls(self) -> int:
-        """Calls when nothing fails."""
+        """Calls at most when nothing fails."""
         return sum(line.calls for line in self.lines if not line.if_needed)
 
     @property
@@ -99,7 +103,10 @@ class Plan(NotebookDisplay):
     @property
     def expected_usd(self) -> float | None:
         """Expected US dollars when nothing fails; None: a price is unknown."""
-        return sum_known([line.expected_usd for line in self.lines if not line.if_needed])
+        usual = [line for line in self.lines if not line.if_needed]
+        if any(line.expected_usd is None for line in usual):
+            return None
+        return fsum(line.probability * (line.expected_usd or 0.0) for line in usual)
 
     @property
     def usual_usd(self) -> float | None:
@@ -110,11 +117,13 @@ class Plan(NotebookDisplay):
         """The stage with the largest single reservation, and its amount.
 
         Every answer is taken to be as short as can be, so no complete session needs less: the
-        calls of a stage are made at once. Seats without a price are not called under a ceiling.
+        calls of a stage are made at once, but for those that may not be needed. Seats without a
+        price are not called under a ceiling.
         """
         stages: dict[Stage, float] = {}
         for line in self.lines:
-            if not line.if_needed and line.least_usd is not None:
+            sure = not line.if_needed and line.probability == 1
+            if sure and line.least_usd is not None:
                 stages[line.stage] = stages.get(line.stage, 0.0) + line.least_usd
         return max(stages.items(), key=itemgetter(1), default=None)
 

@@ -10,8 +10,10 @@ from types import MappingProxyType
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, label_map
 from witan.core.scale import HOLISTIC
+from witan.core.sequential import p_asked
 from witan.core.stats.priors import prior_of, rho_of
 from witan.core.stats.separation import Separation, separation
+from witan.deliberation.adaptive import order_reviewers
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.money import most_input_tokens, sum_known
 from witan.deliberation.plan import BYTES_A_TOKEN, TYPICAL, Lengths, Plan, PlanLine
@@ -214,10 +216,39 @@ class _Planner:
     def review_lines(self, sizes: Sequence[tuple[SeatLike, Sizes]]) -> list[PlanLine]:
         """Reviews of every seat with something to review, then repairs."""
         reviewing = [(seat, each) for seat, each in sizes if each]
+        reviews = [
+            line
+            for seat, each in reviewing
+            for line in self._reviews_of(seat, [size for size, _ in each])
+        ]
         return [
-            *(self._reviews(seat, [size for size, _ in each]) for seat, each in reviewing),
+            *self._weigh(reviews, [seat for seat, _ in reviewing]),
             *(self._repairs(seat, [size for _, size in each]) for seat, each in reviewing),
         ]
+
+    def _reviews_of(self, seat: SeatLike, sizes: Sequence[int]) -> list[PlanLine]:
+        """The reviews of a seat; a line for each that may not be needed."""
+        if self.procedure.spend != "adaptive":
+            return [self._reviews(seat, sizes)]
+        return [self._reviews(seat, [size]) for size in sizes]
+
+    def _weigh(self, lines: list[PlanLine], seats: Sequence[SeatLike]) -> list[PlanLine]:
+        """State how likely each review is to be asked for, in the order in which they are."""
+        counting = self.procedure.counting
+        if self.procedure.spend != "adaptive" or not lines:
+            return lines
+        shared = rho_of(counting.rho, "grades" if self.procedure.asks_grades else "ranks")
+        chances = p_asked(
+            counting.looks, len(self.blank.seats), counting.level, shared / (1 - shared)
+        )
+        ordered = [seat.name for seat in order_reviewers(seats, counting)]
+        turns = {name: [line for line in lines if line.seat == name] for name in ordered}
+        n_turns = max(map(len, turns.values()))
+        queue = [turns[name][at] for at in range(n_turns) for name in ordered]
+        likely = [
+            replace(line, probability=chance) for line, chance in zip(queue, chances, strict=False)
+        ]
+        return [*likely, *queue[len(likely) :]]
 
     def synthesis_lines(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """The final answer, if a chairman is asked for one."""

@@ -3,18 +3,23 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from witan.core.ballot import Ballot
 from witan.core.rubric import Rubric
 from witan.core.rules import RULES
 from witan.core.scale import Scale
+from witan.core.sequential import FEWEST_VOTES, plan_looks
 from witan.core.settings import AUTO, Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.structure import check_schema
 from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
 
 Mode = Literal["consensus", "best", "verdict"]
+
+Spend = Literal["all", "until_decided", "adaptive"]
+"""Whom to ask for a ballot: everybody; nobody whose ballot decides nothing; the next one only while
+it is too close to call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +130,10 @@ class Procedure:
         2: reviewers then see each other's grades, anonymous, and may revise.
     debate_rounds
         Rounds in which members see each other's answers, anonymous, and may revise their own.
-    stop_when_decided
-        Outstanding reviewers are cancelled once no ballot of theirs can change the leader.
+    spend
+        ``all``: every reviewer is asked. ``until_decided``: outstanding reviewers are cancelled
+        once no ballot of theirs can change the leader. ``adaptive``: the fewest are asked first,
+        and the next one while it is too close to call and more ballots may settle it.
     safety, safety_cap
         True if answers pass the safety gate; the cap on a failed answer's grades.
     enough
@@ -147,7 +154,7 @@ class Procedure:
     mirrored: bool = False
     review_rounds: int = 1
     debate_rounds: int = 0
-    stop_when_decided: bool = False
+    spend: Spend = "all"
     safety: bool = False
     safety_cap: float = 0.0
     enough: int | None = None
@@ -162,6 +169,7 @@ class Procedure:
             raise InvalidParameter("synthesis", self.synthesis, expected)
         if self.json_schema is not None:
             self._check_schema(self.json_schema)
+        self._check_spending()
         if self.review_rounds not in (1, 2):
             raise InvalidParameter("review_rounds", self.review_rounds, "1 or 2")
         if not 0 <= self.debate_rounds <= 5:
@@ -172,6 +180,19 @@ class Procedure:
             raise InvalidParameter("quorum", self.quorum, "a whole number ≥ 1")
         if not 0.0 <= self.safety_cap <= 10.0:
             raise InvalidParameter("safety_cap", self.safety_cap, "a grade from 0 to 10")
+
+    def _check_spending(self) -> None:
+        """Refuse to spend adaptively what needs all ballots, or tells nobody apart by a test."""
+        if self.spend not in get_args(Spend):
+            raise InvalidParameter("spend", self.spend, "all, until_decided or adaptive")
+        if self.spend != "adaptive":
+            return
+        if self.review_rounds > 1:
+            expected = "1 with spend=adaptive: in a second round reviewers see everybody's grades"
+            raise InvalidParameter("review_rounds", self.review_rounds, expected)
+        if self.counting.ties != "contrast":
+            expected = "contrast with spend=adaptive: overlapping intervals are no test"
+            raise InvalidParameter("ties", self.counting.ties, expected)
 
     def _check_schema(self, schema: str) -> None:
         if self.mode != "consensus" or not self.synthesis:
@@ -268,3 +289,17 @@ def with_ceiling(procedure: Procedure, max_cost_usd: float | None) -> Procedure:
     if max_cost_usd is None:
         return procedure
     return replace(procedure, limits=replace(procedure.limits, max_cost_usd=max_cost_usd))
+
+
+def with_looks(procedure: Procedure, n_reviewers: int, *, authors: bool) -> Procedure:
+    """Plan the looks at a session of so many reviewers; none unless it spends adaptively.
+
+    Authors do not judge their own answers, so they begin with one ballot more. The sheets in the
+    other order come after all reviewers, and are looked at as their ballots are.
+    """
+    if procedure.spend != "adaptive":
+        return procedure
+    n_ballots = n_reviewers * (2 if procedure.mirrored else 1)
+    fewest = max(procedure.quorum, FEWEST_VOTES + authors)
+    looks = plan_looks(min(fewest, n_reviewers), n_ballots)
+    return replace(procedure, counting=replace(procedure.counting, looks=looks))

@@ -21,7 +21,7 @@ from witan.core.entries import AnswerEntry, Entries
 from witan.core.escaping import escape_json
 from witan.core.scale_recognition import drop_native
 from witan.core.slots import set_by_slots
-from witan.deliberation.events import EVENTS, Event, drop_sheet_labels
+from witan.deliberation.events import EVENTS, Event, SessionOpened, drop_sheet_labels
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount, SessionFileError, WitanError
 
@@ -302,10 +302,20 @@ def _read_event(record: object, location: str) -> Event:
     if not isinstance(kind, str) or kind not in EVENTS:
         raise FieldMismatch(location, f"is of the unknown kind {kind!r}; a later Witan may know it")
     declared: Any = EVENTS[kind]
+    if kind == SessionOpened.kind:
+        record = _name_spending(record)
     # An event that was shown before it was durable is none the less what happened.
     stored = {name: value for name, value in record.items() if name != "provisional"}
     event: Event = make_reader(declared)(stored, location)
     return drop_sheet_labels(event)
+
+
+def _name_spending(record: dict[str, Any]) -> dict[str, Any]:
+    """Read the switch of earlier versions, which `spend` has replaced."""
+    procedure = record.get("procedure")
+    if isinstance(procedure, dict) and procedure.get("stop_when_decided") is True:
+        return {**record, "procedure": {**procedure, "spend": "until_decided"}}
+    return record
 
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:

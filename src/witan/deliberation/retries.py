@@ -321,4 +321,4 @@ def _remaining_lines(session: Session) -> Iterator[PlanLine]:
                 over = False
         if not over:
             current = known.get((line.seat, line.stage), line)
-            yield replace(current, if_needed=line.if_needed)
+            yield replace(current, if_needed=line.if_needed, probability=line.probability)

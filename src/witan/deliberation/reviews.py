@@ -6,20 +6,18 @@ what is to be measured.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, groupby
 
 import anyio
 
-from witan.core.ballot import Ballot, Grade, Groups
+from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, draw_sheets, mirror
 from witan.core.early_stopping import find_decided_leader
 from witan.core.gate import Gate
-from witan.core.interpretation import Counting, interpret
 from witan.core.outcome import Outcome
-from witan.core.scale import read_grade
 from witan.core.settings import Settings
 from witan.deliberation import events as e
-from witan.deliberation.ballots import Review, read_review
+from witan.deliberation.adaptive import Look, look_at, order_reviewers
+from witan.deliberation.ballots import MergedBallot, Review, merge, read_review
 from witan.deliberation.calls import (
     CallFailure,
     CallResult,
@@ -64,6 +62,8 @@ class RunningCount:
         self._complete = anyio.Event()
         self._is_settling = False
         self._last = True
+        self.n_second = 0
+        self.uncalled: set[str] = set()
         self._failures = failures
         self.duplicates = DuplicateGroups() if duplicates is None else duplicates
 
@@ -130,13 +130,26 @@ class RunningCount:
         finally:
             self._is_settling = False
 
+    async def look(self, n_planned: int) -> Look:
+        """Count the ballots so far; say whether they settle the question, or more might."""
+        await self._count(replace(self.settings, flips=False), final=False)
+        outcome = None if self.problem else self.outcome
+        judging, cast = self.context.opening.judging, self._in_seat_order()
+        growth = n_planned / max(self.n_looked_at, 1)
+        return look_at(cast, outcome, self.settings, judging, growth)
+
+    @property
+    def n_looked_at(self) -> int:
+        """Sheets read: ballots, and second orders merged with them."""
+        return len(self.ballots) + self.n_second
+
     async def finish(self) -> Outcome | None:
         """Count all ballots; None below the quorum."""
         await self._count(self.settings, final=True)
         return self.outcome
 
     def _in_seat_order(self) -> list[Ballot]:
-        """One ballot per seat; abstentions count in the coverage only."""
+        """One ballot per called seat; abstentions count in the coverage only."""
         return [
             self.ballots.get(member.name)
             or self.context.authorship.sign(
@@ -149,10 +162,11 @@ class RunningCount:
                 )
             )
             for member in self.context.reviewers
+            if member.name not in self.uncalled
         ]
 
     def _is_decided(self) -> bool:
-        stops = self.context.procedure.stop_when_decided and not self.context.retries
+        stops = self.context.procedure.spend == "until_decided" and not self.context.retries
         if not (self._last and stops) or not self._unbounded.isdisjoint(self._outstanding):
             return False
         if len(self.ballots) < self.context.procedure.quorum:
@@ -193,132 +207,6 @@ class RunningCount:
             self.outcome = outcome
             counted = tuple(m.name for m in self.context.reviewers if m.name in self.ballots)
             self.context.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted)
-
-
-Grades = Grade | Mapping[str, Grade]
-
-Given = Grade | Mapping[str, Grade]
-
-
-@dataclass(frozen=True, slots=True)
-class MergedBallot:
-    """A merged ballot and how often the sheet's order changed it.
-
-    Parameters
-    ----------
-    n_flipped
-        Pairs that the two ballots place strictly in opposite orders.
-    n_compared
-        Pairs that both place strictly.
-    """
-
-    ballot: Ballot
-    n_flipped: int
-    n_compared: int
-
-
-def merge(first: Ballot, second: Ballot, settings: Counting | None = None) -> MergedBallot:
-    """Merge one reviewer's two ballots; tie their flipped pairs.
-
-    The order in which each ballot will be counted matters: by overall grade where criteria are
-    graded. Grades are means, and so are places; neighbours of which some pair is flipped are
-    then tied, unless that would tie a pair on which both ballots agree. Tied candidates share their
-    grades, so that the tie stands however the ballot is counted.
-    """
-    how = replace(settings or Counting(), recusal="off")
-    orders = (_order(first, how), _order(second, how))
-    places = (_places(orders[0]), _places(orders[1]))
-    pairs = list(combinations([c for c in places[0] if c in places[1]], 2))
-    signs = {pair: (_sign(places[0], *pair), _sign(places[1], *pair)) for pair in pairs}
-    strict = {pair: both for pair, both in signs.items() if all(both)}
-    agreed = {frozenset(pair) for pair, (one, other) in strict.items() if one == other}
-    flipped = {frozenset(pair) for pair in strict} - agreed
-    groups = _tie_flipped(_by_mean_place(*places), flipped, agreed)
-    grades = {c: _mean(first, second, c) for c in {**first.grades, **second.grades}}
-    notes = [ballot.notes for ballot in (first, second) if ballot.notes is not None]
-    merged = replace(
-        first,
-        groups=groups if first.groups or second.groups else (),
-        grades=_share_grades(grades, groups, flipped),
-        notes="\n\n".join(notes) if notes else None,
-    )
-    return MergedBallot(merged, len(flipped), len(strict))
-
-
-def _order(ballot: Ballot, settings: Counting) -> Groups:
-    votes = interpret(ballot.session, [ballot], settings).votes
-    return votes[0].groups if votes else ()
-
-
-def _share_grades(
-    grades: Mapping[str, Grades], groups: Groups, flips: set[frozenset[str]]
-) -> dict[str, Grades]:
-    """Give candidates tied by a flip equal grades."""
-    shared = dict(grades)
-    for group in groups:
-        tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flips)]
-        tied_grades = [grades[c] for c in tied if c in grades]
-        if len(tied_grades) > 1:
-            shared |= dict.fromkeys(tied, _mean_of(tied_grades))
-    return shared
-
-
-def _places(groups: Groups) -> dict[str, float]:
-    """Mean place of each candidate; two tied for first have 1.5."""
-    places: dict[str, float] = {}
-    for group in groups:
-        above = len(places)
-        places.update(dict.fromkeys(group, above + (len(group) + 1) / 2))
-    return places
-
-
-def _sign(places: Mapping[str, float], one: str, other: str) -> int:
-    return (places[one] > places[other]) - (places[one] < places[other])
-
-
-def _levels(heights: Mapping[str, float]) -> Groups:
-    ordered = sorted(heights, key=heights.__getitem__)
-    return tuple(tuple(group) for _, group in groupby(ordered, key=heights.__getitem__))
-
-
-def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> Groups:
-    places_by_name = {c: [p[c] for p in (first, second) if c in p] for c in {**first, **second}}
-    return _levels({c: sum(places) / len(places) for c, places in places_by_name.items()})
-
-
-def _tie_flipped(
-    groups: Groups, flips: set[frozenset[str]], agreements: set[frozenset[str]]
-) -> Groups:
-    """Tie neighbours in an order dependent on the sheet."""
-    tied: list[tuple[str, ...]] = []
-    for group in groups:
-        across = {frozenset((a, b)) for a in (tied[-1] if tied else ()) for b in group}
-        if across & flips and not across & agreements:
-            tied[-1] += group
-        else:
-            tied.append(group)
-    return tuple(tied)
-
-
-def _mean(first: Ballot, second: Ballot, candidate: str) -> Grades:
-    return _mean_of([b.grades[candidate] for b in (first, second) if candidate in b.grades])
-
-
-def _mean_of(grades: Sequence[Grades]) -> Grades:
-    """Mean by criterion; single grades fall away beside grades by criterion."""
-    maps = [each for each in grades if isinstance(each, Mapping)]
-    if not maps:
-        return _mean_grade([each for each in grades if not isinstance(each, Mapping)])
-    criteria = dict.fromkeys(criterion for each in maps for criterion in each)
-    return {c: _mean_grade([each[c] for each in maps if c in each]) for c in criteria}
-
-
-def _mean_grade(grades: Sequence[Grade]) -> Grade:
-    """Mean of legible grades; a grade given twice stays as written."""
-    read = [(grade, value) for value in grades if (grade := read_grade(value)) is not None]
-    if len({grade for grade, _ in read}) > 1:
-        return sum(grade for grade, _ in read) / len(read)
-    return read[0][1] if read else grades[0]
 
 
 NOT_AWAITED = "was not awaited: the leader could no longer change"
@@ -387,6 +275,8 @@ class _Round:
         opening = context.opening
         self.question = neutralize(opening.question)  # once, and not for every sheet
         self.files = {name: neutralize(text) for name, text in opening.files.items()}
+        self.cast: dict[str, e.BallotCast] = {}
+        self.second: set[str] = set()
         graded = context.procedure.rubric_scoring
         self.rubric = context.procedure.rubric if graded else None
 
@@ -401,13 +291,23 @@ class _Round:
         if self._is_over():
             self._excuse_cancelled(waiting)
             return
-        sheets = self._sheets([member.name for member in reviewers])
+        sheets = self._draw_sheets([member.name for member in reviewers])
+        if self.context.procedure.spend == "adaptive":
+            await self._spend_adaptively(reviewers, sheets)
+            return
+        for each in sheets.values():
+            for turn, sheet in enumerate(each):
+                self._record_sheet(sheet, turn)
+        await self._call([(member, sheets[member.name]) for member in waiting])
+
+    async def _call(self, wave: Sequence[tuple[Member, Sequence[Sheet]]]) -> None:
+        """Call reviewers at once, each for its sheets; give up on whoever has no end."""
         with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
                 self.scope = group.cancel_scope
-                for member in waiting:
+                for member, sheets in wave:
                     # Told before it runs: a scheduler may start tasks in any order.
-                    calls = self._calls(member, sheets[member.name])
+                    calls = self._calls(member, sheets)
                     worst = [worst_usd(member, call) for call in calls]
                     self.context.recorder.emit(
                         e.ReviewStarted,
@@ -415,11 +315,74 @@ class _Round:
                         round=self.number,
                         worst_usd=sum_known(worst),
                     )
-                    pairs = tuple(zip(sheets[member.name], calls, strict=False))
+                    pairs = tuple(zip(sheets, calls, strict=False))
                     group.start_soon(self._seat, member, pairs, name=f"review:{member.name}")
-        for member in waiting:
+        for member, _ in wave:
             if member.name not in self.settled_seats:
                 self._give_up(member)
+
+    async def _spend_adaptively(
+        self, reviewers: Sequence[Member], sheets: Mapping[str, tuple[Sheet, ...]]
+    ) -> None:
+        """Call the fewest reviewers, then the next while it is too close to call.
+
+        The other order of a sheet comes after the first sheets of all.
+        """
+        looks = self.context.procedure.counting.looks
+        ordered = order_reviewers(reviewers, self.count.settings)
+        n_orders = max(map(len, sheets.values()), default=1)
+        queue = [(member, turn) for turn in range(n_orders) for member in ordered]
+        queue = [
+            (m, turn) for m, turn in queue if m.name not in (self.settled_seats, self.second)[turn]
+        ]
+        retried = self.context.opening.retried
+        queue.sort(key=lambda unit: unit[0].name not in retried)
+        wanted = sum(member.name in retried for member, turn in queue if not turn)
+        while queue:
+            n_sheets = self.count.n_looked_at
+            self.count.uncalled = {m.name for m, turn in queue if not turn}
+            if n_sheets in looks and not wanted:
+                look = await self.count.look(n_sheets + len(queue))
+                if look.ends:
+                    self._end(look)
+                    return
+            target = next((n for n in looks if n > n_sheets), n_sheets + len(queue))
+            size = max(target - n_sheets, wanted)
+            # Of a seat's two orders the second is merged with the first, so it comes later.
+            wave = [unit for unit in queue if unit[1] == queue[0][1]][:size]
+            await self._call_wave(wave, sheets)
+            wanted = 0
+            failed = self.count.reasons.keys() - self.count.ballots.keys()
+            queue = [
+                (member, turn)
+                for member, turn in queue
+                if (member, turn) not in wave and not (turn and member.name in failed)
+            ]
+
+    async def _call_wave(
+        self, wave: Sequence[tuple[Member, int]], sheets: Mapping[str, tuple[Sheet, ...]]
+    ) -> None:
+        """Call some reviewers, each for one order of its sheet."""
+        for member, turn in wave:
+            self._record_sheet(sheets[member.name][turn], turn)
+        names = [member.name for member, _ in wave]
+        self.second |= {member.name for member, turn in wave if turn}
+        self.settled_seats -= {*names}
+        self.count.uncalled -= {*names}
+        self.count.await_ballots(names, last=False)
+        await self._call([(m, sheets[m.name][turn : turn + 1]) for m, turn in wave])
+
+    def _end(self, look: Look) -> None:
+        """Record that no more reviewers are needed."""
+        self.context.recorder.emit(
+            e.Decided,
+            leader=look.leader,
+            cancelled=tuple(
+                m.name for m in self.context.reviewers if m.name in self.count.uncalled
+            ),
+            reason="settled" if look.is_settled else "hopeless",
+            p_settled=None if look.is_settled else look.p_settled,
+        )
 
     def _is_over(self) -> bool:
         """True if the interrupted session had gone beyond this round."""
@@ -432,12 +395,14 @@ class _Round:
     def _excuse_cancelled(self, members: Sequence[Member]) -> None:
         """Record reviewers cancelled by a decision as not awaited."""
         for event in self.context.earlier:
-            if isinstance(event, e.Decided):
+            if isinstance(event, e.Decided) and event.reason != "certain":
+                self.count.uncalled = set(event.cancelled)
+            elif isinstance(event, e.Decided):
                 for member in members:
                     if member.name in event.cancelled and member.name not in self.count.reasons:
                         self._abstain(member, NOT_AWAITED, is_awaited=False)
 
-    def _sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
+    def _draw_sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
         """Draw one sheet per reviewer, or two in opposite orders.
 
         Drawn again for a resumed session, they are the same.
@@ -459,12 +424,13 @@ class _Round:
             for seat, name in enumerate(reviewers):
                 seed = (context.opening.seed, MIRRORED_SHEETS, self.number, seat)
                 sheets[name] = (drawn[name], mirror(drawn[name], seed))
-        for name in reviewers:
-            for turn, sheet in enumerate(sheets[name]):
-                event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
-                if not any(self._is_recorded(earlier, event) for earlier in context.earlier):
-                    context.recorder.emit(e.SheetDrawn, **event)
         return sheets
+
+    def _record_sheet(self, sheet: Sheet, turn: int) -> None:
+        """Record a sheet that is handed out, unless the interrupted session had."""
+        event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
+        if not any(self._is_recorded(earlier, event) for earlier in self.context.earlier):
+            self.context.recorder.emit(e.SheetDrawn, **event)
 
     def _is_recorded(self, earlier: e.Event, event: Mapping[str, object]) -> bool:
         return (
@@ -479,6 +445,10 @@ class _Round:
             match event:
                 case e.BallotCast() if event.round == self.number:
                     self.count.ballots[event.seat] = event.ballot
+                    if event.seat in self.cast and self.context.procedure.spend == "adaptive":
+                        self.second.add(event.seat)
+                        self.count.n_second += event.lost is None
+                    self.cast[event.seat] = event
                     self.settled_seats.add(event.seat)
                 case e.BallotAbstained() if event.round == self.number:
                     self.count.reasons[event.seat] = event.reason
@@ -498,7 +468,7 @@ class _Round:
     async def _ask_both(self, member: Member, pairs: SheetCalls) -> list[_SheetResult]:
         """Read the reviewer's one sheet, or both at once."""
         if len(pairs) == 1:
-            return [await self._ask(member, *pairs[0], is_mirrored=False)]
+            return [await self._ask(member, *pairs[0], is_mirrored=member.name in self.second)]
         results: dict[int, _SheetResult] = {}
 
         async def one(turn: int, sheet: Sheet, call: Call) -> None:
@@ -636,6 +606,8 @@ class _Round:
         self.settled_seats.add(member.name)
         replies = tuple(reply for read in results for reply in read.replies)
         reviews = [read.review for read in results if read.review is not None]
+        if member.name in self.second:
+            return self._record_second(member, results[0])
         if not reviews:
             forbidden = any(read.over_budget for read in results)
             lost = all(read.misconfigured for read in results)
@@ -660,6 +632,34 @@ class _Round:
             flipped=merged.n_flipped,
             compared=merged.n_compared,
             lost=next((read.reason for read in results if read.review is None), None),
+            spent=self.context.caller.collect_spent(member.name),
+        )
+        event = self.context.recorder.events[-1]
+        assert isinstance(event, e.BallotCast)  # noqa: S101 - as it is made
+        self.cast[member.name] = event
+        return merged.ballot
+
+    def _record_second(self, member: Member, read: _SheetResult) -> Ballot:
+        """Record a ballot anew, merged with the one in the other order, or without it."""
+        first, review = self.cast[member.name], read.review
+        merged, read_by = MergedBallot(first.ballot, 0, 0), first.read_by
+        if review is not None:
+            own = self.context.authorship.candidates_by_author[member.name]
+            second = self.duplicates.expand(review.ballot, own)
+            merged = merge(first.ballot, second, self.context.procedure.counting.counting)
+            read_by = review.read_by if first.read_by == "schema" else first.read_by
+            self.count.n_second += 1
+        self.context.recorder.emit(
+            e.BallotCast,
+            seat=member.name,
+            round=self.number,
+            ballot=merged.ballot,
+            replies=(*first.replies, *read.replies),
+            read_by=read_by,
+            notes=tuple(dict.fromkeys((*first.notes, *_notes([read])))),
+            flipped=merged.n_flipped,
+            compared=merged.n_compared,
+            lost=read.reason if review is None else None,
             spent=self.context.caller.collect_spent(member.name),
         )
         return merged.ballot
@@ -696,7 +696,9 @@ class _Round:
         self.scope.cancel()
 
     def _give_up(self, member: Member) -> None:
-        if self.count.leader is None:
+        if member.name in self.second:
+            self._record_second(member, _SheetResult(None, self.context.out_of_time(), ()))
+        elif self.count.leader is None:
             self._abstain(member, self.context.out_of_time())
         else:
             self._abstain(member, NOT_AWAITED, is_awaited=False)

@@ -319,6 +319,7 @@ class Session(NotebookDisplay, FrameSource):
         Seat to flags of the safety gate.
     ballots
         One per reviewer in seat order, abstentions included; of the last round where there are two.
+        None of a reviewer that was not needed.
     outcome
         None: fewer ballots than the quorum.
     missing
@@ -503,6 +504,12 @@ class Session(NotebookDisplay, FrameSource):
         return not reviewed and _agree(self.opening, self.answers)
 
     @property
+    def ending(self) -> e.Decided | None:
+        """What ended the reviews before all were asked; None: nothing."""
+        ends = [x for x in self.events if isinstance(x, e.Decided) and x.reason != "certain"]
+        return ends[-1] if ends else None
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Notes on seats and odd replies, a sentence each."""
         opening = self.opening
@@ -651,6 +658,7 @@ class _Fold:
         self.abstained: dict[str, str] = {}
         self.requested_seats: set[str] = set()
         self.sheets: set[str] = set()
+        self.uncalled: set[str] = set()
         self.outcome: Outcome | None = None
         self.synthesis: Synthesis | None = None
         self.fell: dict[str, str] = {}
@@ -700,6 +708,8 @@ class _Fold:
                 self.abstained[event.seat] = event.reason
             case e.OutcomeChanged():
                 self.outcome = event.outcome
+            case e.Decided() if event.reason != "certain":
+                self.uncalled = {*event.cancelled}
             case e.SynthesisFailedOver():
                 self.fell[event.chairman] = event.reason
             case e.FruitlessResume():
@@ -726,7 +736,11 @@ class _Fold:
                 name: self._reason_unanswered(name) for name in seats if name not in self.answers
             },
             failed={name: self.flags[name] for name in seats if name in self.flags},
-            ballots=tuple(self._ballot(seat.name) for seat in self.opening.reviewers),
+            ballots=tuple(
+                self._ballot(seat.name)
+                for seat in self.opening.reviewers
+                if seat.name not in self.uncalled
+            ),
             outcome=self.outcome,
             synthesis=self._resolve_citations(self.synthesis),
             status="interrupted" if closed is None else closed.status,

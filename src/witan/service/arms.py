@@ -345,7 +345,7 @@ class ArmBatch:
         whole = make_plan(
             authors,
             (),
-            judging_procedure(self.jury.procedure),
+            judging_procedure(self.jury.procedure, len(self.jury.reviewers)),
             task.question or "",
             jury=self.jury.reviewers,
             files=task.files,
@@ -531,13 +531,12 @@ class ArmBatch:
             seats[seat.name] = seat
         before = self.council.procedure
         procedure = replace(
-            judging_procedure(before),
-            counting=replace(before.counting, weights={}),
+            judging_procedure(replace(before, spend="all"), len(seats)),
+            counting=replace(before.counting, weights={}, looks=()),
             debate_rounds=0,
             review_rounds=1,
             mirrored=False,
             self_review=False,
-            stop_when_decided=False,
             enough=None,
             quorum=min(before.quorum, len(seats)),
         )

@@ -77,12 +77,13 @@ class ReviewSettings(Parameters):
         Constraint(ge=1, le=2),
         Doc("With 2, reviewers see the others' grades and may revise.", DELIBERATION),
     ] = None
-    stop_when_decided: Annotated[
-        Switch,
+    spend: Annotated[
+        Literal["all", "until_decided", "adaptive"] | None,
         Doc(
-            "Stop waiting once no ballot could change the leader.",
+            "Ask every reviewer, stop once no ballot could change the leader, or ask the next one "
+            "only while it is too close to call.",
             DELIBERATION,
-            label="Stop when decided",
+            label="Reviewers to ask",
         ),
     ] = None
     safety: Annotated[

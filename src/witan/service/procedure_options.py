@@ -13,7 +13,7 @@ from witan.core.outcome import Prior
 from witan.core.rubric import RUBRICS, Rubric, find_rubric
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, CountOptions, Settings
-from witan.deliberation.procedure import Limits, Mode, Procedure, ThrottlePolicy
+from witan.deliberation.procedure import Limits, Mode, Procedure, Spend, ThrottlePolicy
 from witan.errors import ConfigError, InvalidParameter, InvalidRubric, UnknownName, UnknownOption
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class CouncilOptions(CountOptions, total=False):
     mirrored: bool
     review_rounds: int
     debate_rounds: int
-    stop_when_decided: bool
+    spend: Spend
     safety: bool
     safety_cap: float
     enough: int | None

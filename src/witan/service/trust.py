@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from witan.core.stats.approval import Approval
     from witan.core.stats.separation import Separation
     from witan.core.verdict import MeanGrade, Verdict
+    from witan.deliberation.events import Decided
     from witan.deliberation.ports import Member, Options
     from witan.deliberation.session import Cost, Session
     from witan.models.seats import SeatSpec
@@ -145,7 +146,7 @@ def session_trust(session: "Session") -> str:
         parts += approval_text(session.approval)
     if session.outcome is not None:
         line = trust_line(session.outcome, decision=session.verdict is not None)
-        parts += [line, *reliability_text(session)]
+        parts += [line, *spending_text(session), *reliability_text(session)]
     elif session.answers_agree:
         parts.append(f"all {len(session.answers)} answers are the same, so none was reviewed")
     elif session.status not in ("interrupted", "running"):
@@ -166,6 +167,30 @@ def session_trust(session: "Session") -> str:
     if missing := missing_text(session):
         parts.append(missing)
     return " · ".join(parts)
+
+
+def ending_text(event: "Decided", n_reviewers: int) -> str:
+    """Say why no more reviewers were asked."""
+    rest = len(event.cancelled)
+    asked = f"{n_reviewers - rest} of {count_noun(n_reviewers, 'reviewer')}"
+    others = "the other order of the sheets"
+    if event.reason == "settled":
+        return f"{asked} were enough" if rest else f"{others} was not needed"
+    if rest:
+        others = f"the other {rest}" if rest > 1 else "the last one"
+    chance = p_best_text(event.p_settled)
+    return f"stopped after {asked}: {others} would settle it with probability {chance}"
+
+
+def spending_text(session: "Session") -> Iterator[str]:
+    """Say how many reviewers it took, where they are asked only as long as they are needed."""
+    if session.opening.procedure.spend != "adaptive" or session.outcome is None:
+        return
+    n_reviewers = len(session.opening.reviewers)
+    if session.ending is None:
+        yield f"all {n_reviewers} reviewers were asked"
+    else:
+        yield ending_text(session.ending, n_reviewers)
 
 
 def mean_grade_text(grade: "MeanGrade") -> str:
@@ -201,6 +226,8 @@ def verdict_sentence(verdict: "Verdict") -> str:
         whose = "" if len(texts) == 1 else f"{subject.text} has "
         mark, chance = f"{verdict.pass_mark:g}", p_best_text(subject.p_pass)
         parts.append(f"{whose}{mark} or above with probability {chance}")
+        if verdict.decision == "too close to call" and verdict.look_level > verdict.level:
+            parts.append(f"a decision takes {verdict.look_level:.3f} after several looks")
     if verdict.ballots_to_flip:
         parts.append(f"{count_noun(verdict.ballots_to_flip, 'ballot')} could change it")
     decision = "" if verdict.decision is None else f"{verdict.decision}: "

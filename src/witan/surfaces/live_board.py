@@ -11,13 +11,13 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Expense
 from witan.deliberation.session import Answer
 from witan.service.text import clean, count_noun, list_text, number
-from witan.service.trust import duration_text, p_best_text
+from witan.service.trust import duration_text, ending_text, p_best_text
 
 Phase = Literal["opening", "answers", "reviews", "synthesis", "closed"]
 
 State = Literal[
-    "waiting", "answering", "answered", "failed", "reviewing", "voted", "abstained", "writing",
-    "written",
+    "waiting", "answering", "answered", "failed", "reviewing", "voted", "abstained",
+    "not needed", "writing", "written",
 ]  # fmt: skip
 """The present work of a seat, or the last that it finished."""
 
@@ -31,6 +31,7 @@ MARKS: dict[str, Mark] = {
     "reviewing": "busy",
     "voted": "done",
     "abstained": "bad",
+    "not needed": "idle",
     "writing": "busy",
     "written": "done",
     "did not finish": "bad",
@@ -43,6 +44,11 @@ UNSAVED = "not saved yet"
 REASONED = "what it wrote at first was reasoning, and is withdrawn"
 
 UNFINISHED = "did not finish"
+
+NOT_NEEDED = "its review was not needed"
+
+REVIEWED: tuple[State, ...] = ("voted", "abstained", "not needed")
+"""States of a seat whose review is over."""
 
 CUT = "cut at its token limit"
 
@@ -187,6 +193,11 @@ class LiveLine:
             took = self.spent + expense
         return replace(self, state=state, since=None, spent=took, note=note)
 
+    def spare(self) -> "LiveLine":
+        """Return the seat once its review is not needed."""
+        state: State = "not needed" if self.state == "waiting" else self.state
+        return replace(self, state=state, note="" if state == "not needed" else NOT_NEEDED)
+
     def void(self, note: str) -> "LiveLine":
         """Return the seat once what it had written so far does not count."""
         return replace(self, words=0, inside_word=False, note=note)
@@ -216,8 +227,8 @@ class Board:
         The latest event is not in the history yet.
     line
         The latest event in a line, the simulated marked; empty: it has none.
-    review_round, n_voted, electorate
-        The latest round of reviews, its ballots, and how many are asked for.
+    review_round, voters, electorate
+        The latest round of reviews, who voted in it, and how many may be asked to.
     """
 
     phase: Phase = "opening"
@@ -234,7 +245,7 @@ class Board:
     provisional: bool = False
     line: str = ""
     review_round: int = 0
-    n_voted: int = 0
+    voters: frozenset[str] = frozenset()
     electorate: int = 0
 
     def apply_event(self, event: e.Event) -> "Board":
@@ -260,7 +271,7 @@ class Board:
         return {
             "opening": "seating the council",
             "answers": f"answers: {self.count_seats(('answered', 'failed'))} of {self.n_answering}",
-            "reviews": f"reviews: {self.count_seats(('voted', 'abstained'))} of {self.n_reviewing}",
+            "reviews": f"reviews: {self.count_seats(REVIEWED)} of {self.n_reviewing}",
             "synthesis": "the final answer is being written",
             "closed": self.ending,
         }[self.phase]
@@ -299,7 +310,7 @@ class Board:
         seats = tuple(replace(line, since=None) for line in self.seats)
         if self.writer is None or not self.writer.is_running:
             return replace(self, seats=seats)
-        phase: Phase = "reviews" if self.count_seats(("voted", "abstained")) else "answers"
+        phase: Phase = "reviews" if self.count_seats(REVIEWED) else "answers"
         return replace(self, seats=seats, writer=None, phase=phase)
 
     def write(self, change: Callable[[LiveLine], LiveLine]) -> "Board":
@@ -420,7 +431,7 @@ def _(event: e.ReviewStarted, board: Board) -> Step:
     after = board.seat(event.seat, lambda line: line.start("reviewing", event.at))
     if event.round <= board.review_round:
         return replace(after, phase="reviews"), ""
-    after = replace(after, phase="reviews", review_round=event.round, n_voted=0)
+    after = replace(after, phase="reviews", review_round=event.round, voters=frozenset())
     return after, f"the answers are reviewed blind{_round_text(event.round)}"
 
 
@@ -434,8 +445,8 @@ def _(event: e.BallotRepaired, board: Board) -> Step:
 def _(event: e.BallotCast, board: Board) -> Step:
     note = "; ".join([*([reversal_text(event)] if event.flipped else []), *event.notes])
     after = board.seat(event.seat, lambda line: line.stop("voted", event.spent, note))
-    after = replace(after, n_voted=board.n_voted + 1)
-    return after, f"{event.seat} has voted: {after.n_voted} of {board.electorate}"
+    after = replace(after, voters=board.voters | {event.seat})
+    return after, f"{event.seat} has voted: {len(after.voters)} of {board.electorate}"
 
 
 @_take.register
@@ -454,7 +465,11 @@ def _(event: e.OutcomeChanged, board: Board) -> Step:
 
 @_take.register
 def _(event: e.Decided, board: Board) -> Step:
-    return board.tell(f"decided: no ballot still out could overtake {event.leader}")
+    if event.reason == "certain":
+        return board.tell(f"decided: no ballot still out could overtake {event.leader}")
+    for name in event.cancelled:
+        board = board.seat(name, lambda line: line.spare())
+    return board.tell(ending_text(event, board.electorate))
 
 
 @_take.register

@@ -73,6 +73,6 @@ def bill_report(result: BatchBill) -> Report:
     return Report(
         "Batch plan",
         () if ceiling is None else (f"ceiling {cost_sum_text(ceiling)}",),
-        f"{rows} to be done, {calls} when nothing fails.",
+        f"{rows} to be done, at most {calls} when nothing fails.",
         tuple(blocks),
     )

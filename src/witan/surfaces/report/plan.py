@@ -17,7 +17,8 @@ def plan_report(result: "Plan | PlanSummary") -> Report:
     """Write the report of a plan."""
     plan = _summarize(result) if isinstance(result, Plan) else result
     ceiling = plan.max_cost_usd
-    calls = f"{count_noun(plan.calls, 'call')} when nothing fails"
+    most = "at most " if any(line.probability < 1 for line in plan.lines) else ""
+    calls = f"{most}{count_noun(plan.calls, 'call')} when nothing fails"
     cost = "" if plan.worst_usd is None else f"; {_dollars(plan.worst_usd)} at the very most"
     return Report(
         "Plan",
@@ -38,6 +39,14 @@ def _remarks(plan: "PlanSummary") -> Iterator[Block]:
         earlier = count_noun(plan.expected_from, "earlier session")
         basis = f"the lengths of {earlier}" if plan.expected_from else "published lengths"
         yield Sentence(f"Expected when nothing fails: {_dollars(plan.expected_usd)}, by {basis}.")
+    reviews = [line for line in plan.lines if line.stage == "review" and not line.if_needed]
+    if any(line.probability < 1 for line in reviews):
+        likely = fsum(line.probability * line.calls for line in reviews)
+        n_reviews = sum(line.calls for line in reviews)
+        yield Sentence(
+            f"About {likely:.1f} of {n_reviews} reviews are expected: they are asked for one after "
+            "the other while it is too close to call."
+        )
     if plan.separation is not None:
         yield Sentence(separation_sentence(plan.separation))
     yield Sentence("Retries, and second calls where one is slow, are not included.", quiet=True)
@@ -99,7 +108,9 @@ def _row(seat: str, stage: str, lines: Sequence[PlanLine]) -> list[str]:
     """Sum some lines."""
     costs = [line.worst_usd for line in lines if line.worst_usd is not None]
     spare = any(line.if_needed for line in lines)
-    likely = [line.expected_usd for line in lines if line.expected_usd is not None]
+    likely = [
+        line.probability * line.expected_usd for line in lines if line.expected_usd is not None
+    ]
     return [
         seat,
         stage,

@@ -1,0 +1,110 @@
+"""Adaptive spending: whom to ask next, and whether the ballots so far settle the question."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from witan.core.ballot import Ballot
+from witan.core.early_stopping import p_lead_settled
+from witan.core.outcome import Outcome
+from witan.core.sequential import HOPELESS
+from witan.core.settings import Settings
+from witan.core.verdict import decide, judge_texts, p_pass_settled
+from witan.deliberation.events import Judging
+from witan.deliberation.ports import Member, Seat
+
+AnySeat = TypeVar("AnySeat", bound=Member | Seat)
+
+
+def order_reviewers(reviewers: Sequence[AnySeat], settings: Settings) -> list[AnySeat]:
+    """Order reviewers by how much their ballots are likely to tell.
+
+    What reviewers of one maker get wrong they get wrong together, so the makers take turns. Within
+    a turn the more reliable comes first where reliability is known, else the earlier seat.
+    """
+    reliability = settings.reliability or {}
+    turns: Counter[str] = Counter()
+    turn: dict[str, int] = {}
+    by_trust = sorted(reviewers, key=lambda each: -reliability.get(each.name, 1.0))
+    for seat in by_trust:
+        turn[seat.name] = turns[_maker(seat)]
+        turns[_maker(seat)] += 1
+    return sorted(by_trust, key=lambda each: turn[each.name])
+
+
+def _maker(seat: Member | Seat) -> str:
+    """The maker of a seat's model, as its name says: ``openrouter:qwen`` of ``openrouter:qwen/x``.
+
+    A model that was handed over as an object has a maker of its own, and so has each script.
+    """
+    if not seat.source or seat.provider in ("script", "cmd"):
+        return f"seat {seat.name}"
+    return seat.source.rpartition("/")[0] or seat.provider
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the ballots so far say: settled, hopeless, or neither.
+
+    Parameters
+    ----------
+    is_settled
+        Nothing is too close to call.
+    p_settled
+        Probability that the other ballots would settle it.
+    leader
+        Whom the decision is about; None: nobody.
+    """
+
+    is_settled: bool
+    p_settled: float
+    leader: str | None
+
+    @property
+    def ends(self) -> bool:
+        """True if no more ballots are to be asked for."""
+        return self.is_settled or self.p_settled < HOPELESS
+
+
+def look_at(
+    ballots: Sequence[Ballot],
+    outcome: Outcome | None,
+    settings: Settings,
+    judging: Judging | None,
+    growth: float,
+) -> Look:
+    """Look at the ballots so far.
+
+    Parameters
+    ----------
+    outcome
+        Of these ballots; None: too few for one.
+    settings
+        The settings of the count, planned looks included.
+    growth
+        All ballots that may be asked for, over those so far, ≥ 1.
+    """
+    if outcome is None:
+        return Look(is_settled=False, p_settled=1.0, leader=None)
+    if judging is None:
+        leader = outcome.clear_leader
+        if leader is not None or growth <= 1:
+            return Look(leader is not None, float(leader is not None), leader)
+        return Look(False, p_lead_settled(ballots, outcome, settings, growth), None)
+    cast = [ballot for ballot in ballots if not ballot.abstained]
+    mark, expected = judging.pass_mark, judging.expected
+    verdict = judge_texts(cast, outcome, settings, pass_mark=mark, expected=expected)
+    if verdict.decision not in (None, "too close to call"):
+        return Look(is_settled=True, p_settled=1.0, leader=verdict.text)
+    if growth <= 1:
+        return Look(is_settled=False, p_settled=0.0, leader=None)
+    chances = [1.0]
+    if len(verdict.texts) > 1 and verdict.leader is None:
+        chances.append(p_lead_settled(cast, outcome, settings, growth))
+    grades = {each.text: each for each in verdict.texts}
+    about = grades[verdict.text or verdict.texts[0].text]
+    if mark is not None and decide(about.p_pass, verdict.look_level) == "too close to call":
+        chance = p_pass_settled(cast, outcome, settings, about.text, pass_mark=mark, growth=growth)
+        chances.append(chance)
+    return Look(is_settled=False, p_settled=min(chances), leader=None)

@@ -1,0 +1,242 @@
+"""Adaptive spending: the fewest reviewers first, the next only while it is too close to call."""
+
+import anyio
+import pytest
+
+from councils import QUESTION, council, member, members
+from witan.core.settings import Settings
+from witan.deliberation import events as e
+from witan.deliberation.adaptive import order_reviewers
+from witan.deliberation.ports import Seat
+from witan.deliberation.record import session_from_json, session_to_json
+from witan.deliberation.session import Session
+from witan.errors import InvalidParameter
+from witan.models.scripted import Line
+from witan.service.trust import session_trust
+
+pytestmark = pytest.mark.anyio
+
+CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
+
+TEXTS = {"new.md": "The newer text says moraine.", "old.md": "The older text says glacier."}
+
+NINE = "rstuvwxyz"
+
+
+def juror(name, **words):
+    """A juror that grades what holds a word, every criterion alike."""
+    grades = {word: dict.fromkeys(CRITERIA, grade) for word, grade in words.items()}
+    return member(name, reviews=[Line(grades=grades), Line(grades=grades)])
+
+
+def jury(names=NINE, *, moraine=9.0, glacier=2.0):
+    """Jurors of one mind."""
+    return [juror(name, moraine=moraine, glacier=glacier) for name in names]
+
+
+async def judged(texts, seated, **options) -> Session:
+    """What a jury says of texts, as much of it as is needed."""
+    what = {name: options.pop(name) for name in ("pass_mark", "expected") if name in options}
+    with anyio.fail_after(20):
+        async with council(seated, spend="adaptive", **options) as opened:
+            return await opened.judge(texts, seed=3, **what)
+
+
+def called(session):
+    """Who was called for a review, in order."""
+    return "".join(x.seat for x in session.events if isinstance(x, e.ReviewStarted))
+
+
+def cast(session):
+    """Whose ballots came in, in order; in the second order anew."""
+    return [x.seat for x in session.events if isinstance(x, e.BallotCast)]
+
+
+class TestJury:
+    """Texts that are handed in before a jury of nine."""
+
+    async def test_a_jury_of_one_mind_stops_at_the_fewest(self):
+        """Three ballots settle it; the others are neither asked nor missed, and no abstentions."""
+        session = await judged(TEXTS, jury())
+
+        assert called(session) == "rst"
+        assert (session.status, session.missing) == ("complete", ())
+        assert (session.ending.reason, session.ending.leader) == ("settled", "new.md")
+        assert session.ending.cancelled == tuple("uvwxyz")
+        assert (session.outcome.n_abstentions, len(session.ballots)) == (0, 3)
+        assert "3 of 9 reviewers were enough" in session_trust(session)
+
+    async def test_a_narrow_lead_takes_more(self):
+        """One ballot after the other, until the gap stands out."""
+        session = await judged(TEXTS, jury(moraine=8, glacier=6))
+
+        assert 3 < len(called(session)) < 9
+        assert session.verdict.leader == "new.md"
+        assert session.outcome.n_ballots == len(called(session))
+
+    async def test_a_split_jury_goes_to_the_end(self):
+        """Where the first ones agree less than a clear lead takes, everybody is asked."""
+        gaps = [2.5, 0.5, 2.5, 2.5, 0.0, 2.5, 1.0, 2.5, 0.0]
+        seated = [juror(n, moraine=6 + gap, glacier=6) for n, gap in zip(NINE, gaps, strict=True)]
+        session = await judged(TEXTS, seated)
+
+        assert called(session) == NINE
+        assert session.ending is None
+        assert "all 9 reviewers were asked" in session_trust(session)
+
+    async def test_what_more_ballots_would_hardly_settle_ends_early(self):
+        """The probability that the others would have settled it is recorded and said."""
+        turns = [juror(n, moraine=7 + at % 2, glacier=8 - at % 2) for at, n in enumerate(NINE)]
+        session = await judged(TEXTS, turns)
+
+        assert session.ending.reason == "hopeless"
+        assert session.ending.p_settled < 0.05
+        assert session.verdict.decision == "too close to call"
+        assert "the other 6 would settle it with probability" in session_trust(session)
+
+    @pytest.mark.parametrize(
+        ("mark", "decision", "n_asked"), [(4, "passed", 3), (8, "passed", 9), (9, None, 3)]
+    )
+    async def test_one_text_is_asked_on_near_its_mark(self, mark, decision, n_asked):
+        """Far above it three do; just above it nine; at it, no number of jurors would settle it."""
+        session = await judged("So says the moraine.", jury(), pass_mark=mark)
+
+        assert len(called(session)) == n_asked
+        assert session.verdict.decision == (decision or "too close to call")
+        assert session.verdict.look_level > session.verdict.level
+
+    async def test_one_text_without_a_mark_is_refused(self):
+        """Nothing about it is too close to call."""
+        with pytest.raises(InvalidParameter, match="pass mark"):
+            await judged("So says the moraine.", jury())
+
+    async def test_a_mute_juror_is_replaced_by_the_next(self):
+        """Its abstention degrades the session; those who were not needed do not."""
+        seated = [member("q", reviews=["I cannot judge this."] * 2), *jury()]
+        session = await judged(TEXTS, seated)
+
+        assert called(session) == "qrst"
+        assert [line.partition(" ")[0] for line in session.missing] == ["q"]
+        assert session.outcome.n_abstentions == 1
+
+
+class TestOrder:
+    """Who is asked next."""
+
+    def test_makers_take_turns(self):
+        """What one maker's models get wrong they get wrong together."""
+        sources = ("openai:a", "openai:b", "openrouter:qwen/c", "openrouter:qwen/d", "groq:e")
+        seats = [Seat(source, source, source.partition(":")[0]) for source in sources]
+        ordered = [seat.name[-1] for seat in order_reviewers(seats, Settings())]
+
+        assert "".join(ordered) == "acebd"
+
+    def test_within_a_turn_the_more_reliable_comes_first(self):
+        """As far as a history has taught it."""
+        seats = [Seat(name, f"{name}:x", name) for name in "abc"]
+        settings = Settings(rule="weighted_borda", reliability={"c": 1.4, "a": 0.6})
+
+        assert [seat.name for seat in order_reviewers(seats, settings)] == ["c", "b", "a"]
+
+    async def test_the_other_order_comes_after_all_reviewers(self):
+        """It is merged with the first, and only as many are asked as are needed."""
+        session = await judged(TEXTS, jury("xyz", moraine=8, glacier=6), mirrored=True)
+        sheets = [(x.sheet.reviewer, x.mirrored) for x in session.events if x.kind == "sheet_drawn"]
+
+        assert sheets[:3] == [("x", False), ("y", False), ("z", False)]
+        assert all(mirrored for _, mirrored in sheets[3:])
+        assert sheets[3:]
+        assert {name for name, _ in sheets[3:]} == {*session.consistency}
+        assert len(session.ballots) == 3
+
+
+class TestAuthors:
+    """Members who review each other."""
+
+    async def test_four_of_seven_begin(self):
+        """Nobody judges its own answer, so each answer has three ballots then."""
+        async with council(members("abcdefg", "cabdefg"), spend="adaptive") as opened:
+            session = await opened.ask(QUESTION, seed=2)
+
+        assert session.opening.procedure.counting.looks == (4, 5, 6, 7)
+        assert called(session).startswith("abcd")
+        assert session.status == "complete"
+
+    async def test_a_second_round_is_refused(self):
+        """In it everybody would see everybody's grades."""
+        with pytest.raises(InvalidParameter, match="review_rounds"):
+            council(members(), spend="adaptive", review_rounds=2)
+
+    async def test_overlapping_intervals_are_refused(self):
+        """They are no test that looks could be held to a level by."""
+        with pytest.raises(InvalidParameter, match="ties"):
+            council(members(), spend="adaptive", ties="intervals")
+
+
+class TestRecord:
+    """What is stored of it."""
+
+    async def test_the_record_reads_back_the_same(self):
+        """With the looks that were planned, and what ended it."""
+        session = await judged(TEXTS, jury())
+        again = session_from_json(session_to_json(session))
+
+        assert again == session
+        assert again.opening.procedure.counting.looks == tuple(range(3, 10))
+
+    async def test_a_recount_is_as_strict(self):
+        """What three ballots show by themselves is not what they show as the first of seven."""
+        session = await judged(TEXTS, jury(moraine=8, glacier=5.5))
+        first = [ballot.reviewer for ballot in session.ballots[3:]]
+
+        assert called(session) != "rst"
+        assert session.recount(without=first).clear_leader is None
+
+    @pytest.mark.parametrize(("names", "mirrored"), [(NINE, False), ("xyz", True)])
+    async def test_it_is_resumed_adaptively(self, names, mirrored):
+        """Cut off after any ballot it ends with the same ones, whoever was asked before."""
+        gap = {"moraine": 8, "glacier": 6}
+        whole = await judged(TEXTS, jury(names, **gap), mirrored=mirrored)
+        ends = [at for at, x in enumerate(whole.events) if isinstance(x, e.BallotCast)]
+        for cut in (*ends, len(whole.events) - 1):
+            part = Session.of(whole.events[: cut + 1])
+            async with council(jury(names, **gap), spend="adaptive", mirrored=mirrored) as opened:
+                session = await opened.resume(part)
+
+            assert session.ballots == whole.ballots
+            assert session.outcome == whole.outcome
+            assert sorted(cast(session)) == sorted(cast(whole))
+            assert (session.status, session.consistency) == ("complete", whole.consistency)
+
+    async def test_a_retry_asks_who_failed_and_goes_on(self):
+        """Once it votes, nobody else is needed."""
+        failed = await judged(TEXTS, [member("q", reviews=["I cannot judge this."] * 2), *jury()])
+        async with council([juror("q", moraine=9, glacier=2), *jury()], spend="adaptive") as opened:
+            session = await opened.retry(failed)
+
+        assert called(session).endswith("q")
+        assert [ballot.reviewer for ballot in session.ballots] == ["q", "r", "s", "t"]
+        assert session.status == "complete"
+
+    async def test_the_switch_of_earlier_versions_is_read(self):
+        """A record that was stopped when decided still says so."""
+        async with council(members(), spend="until_decided", rule="tournament") as opened:
+            session = await opened.ask(QUESTION, seed=2)
+        text = session_to_json(session)
+        assert '"spend": "until_decided"' in text
+        old = text.replace('"spend": "until_decided"', '"stop_when_decided": true')
+
+        assert session_from_json(old) == session
+
+
+class TestPlan:
+    """What it may cost."""
+
+    def test_reviews_that_may_not_be_needed_are_likely_to_a_degree(self):
+        """The first three are certain; the last of nine is asked once in fifty."""
+        plan = council(jury(), spend="adaptive").plan_judge(TEXTS)
+        reviews = [line for line in plan.lines if line.stage == "review"]
+
+        assert [line.probability for line in reviews[:3]] == [1, 1, 1]
+        assert 0 < reviews[-1].probability < 0.1
+        assert plan.calls == 9

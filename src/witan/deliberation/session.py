@@ -318,8 +318,7 @@ class Session(NotebookDisplay, FrameSource):
     failed
         Seat to flags of the safety gate.
     ballots
-        One per reviewer in seat order, abstentions included; of the last round where there are two.
-        None of a reviewer that was not needed.
+        One per reviewer needed, in seat order, abstentions included; of the last of two rounds.
     outcome
         None: fewer ballots than the quorum.
     missing
@@ -737,9 +736,7 @@ class _Fold:
             },
             failed={name: self.flags[name] for name in seats if name in self.flags},
             ballots=tuple(
-                self._ballot(seat.name)
-                for seat in self.opening.reviewers
-                if seat.name not in self.uncalled
+                self._ballot(s.name) for s in self.opening.reviewers if s.name not in self.uncalled
             ),
             outcome=self.outcome,
             synthesis=self._resolve_citations(self.synthesis),

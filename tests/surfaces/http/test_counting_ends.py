@@ -1,4 +1,4 @@
-"""Counting that nobody waits for any more ends, and takes no time from others meanwhile."""
+"""Requests that their clients abandon stop using processor time."""
 
 import gzip
 import json
@@ -24,19 +24,19 @@ LONG = "".join(
 PACKED = gzip.compress(LONG.encode())
 
 
-def give_up(url):
-    """Ask for a comparison, and go before it is made."""
+def abandon_comparison(url):
+    """Request a comparison and disconnect before the reply."""
     with pytest.raises(httpx2.ReadTimeout):
         httpx2.post(f"{url}/api/compare", content=PACKED, timeout=httpx2.Timeout(9, read=1))
 
 
-def test_who_goes_or_stops_the_server_ends_what_is_counted(tmp_path):
-    """Others read meanwhile, count soon after, and the server stops at once without a traceback."""
+def test_abandoned_and_interrupted_counts_end(tmp_path):
+    """Other requests stay fast, and the server stops at once without a traceback."""
     heard = []
     with serving_process(
         "--config", write_config(tmp_path), "--no-history", cwd=tmp_path, heard=heard
     ) as (url, process):
-        gone = [Thread(target=give_up, args=(url,)) for _ in range(3)]
+        gone = [Thread(target=abandon_comparison, args=(url,)) for _ in range(3)]
         for each in gone:
             each.start()
         time.sleep(0.5)

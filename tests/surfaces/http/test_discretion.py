@@ -1,4 +1,4 @@
-"""Clients see members by name and model, never how a seat is written or where the history is."""
+"""Clients see members by name and model, never commands, prompts or locations."""
 
 import json
 import signal
@@ -96,8 +96,8 @@ def _config(folder, port):
     return file
 
 
-async def _told_by_tools(url, session):
-    """What the Model Context Protocol tells."""
+async def _mcp_replies(url, session):
+    """Collect what MCP clients receive."""
     async with over_http(url) as client:
         told = {}
         for tool in PROTOCOL:
@@ -119,8 +119,8 @@ async def _told_by_tools(url, session):
         return told
 
 
-def _told_by_http(client, session):
-    """What the native API, OpenAI's and the page tell."""
+def _http_replies(client, session):
+    """Collect replies of the native API, the OpenAI protocol and the page."""
     here = f"/api/sessions/{session}"
     told = {
         path: client.get(path, follow_redirects=True)
@@ -168,14 +168,14 @@ def _told_by_http(client, session):
 @pytest.fixture(
     scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
 )
-def told(request, tmp_path_factory):
-    """What clients are told, by where; and what the operator is, in the log."""
+def replies(request, tmp_path_factory):
+    """All replies to clients by surface, and the server's log."""
     folder = tmp_path_factory.mktemp("server")
     file, heard = _config(folder, free_port()), []
     databases = iter(()) if request.param == "sqlite" else database_of()
     place = str(folder / VAULT / "history.sqlite")
     if request.param == "postgresql":
-        place = _guarded(next(databases))
+        place = _password_url(next(databases))
     (folder / VAULT / "ballots.jsonl").write_text(BALLOTS)
     (folder / VAULT / "written.jsonl").write_text(json.dumps(WRITTEN))
     for name in ("ballots", "written"):
@@ -187,9 +187,9 @@ def told(request, tmp_path_factory):
     ):
         url, process = served
         asked = client.post("/api/sessions", params={"wait": 60}, json=QUESTION)
-        answers = {"asked": asked, **_told_by_http(client, asked.json()["session"])}
+        answers = {"asked": asked, **_http_replies(client, asked.json()["session"])}
         texts = {where: f"{r.headers}\n{r.text}" for where, r in answers.items()}
-        texts |= anyio.run(_told_by_tools, url, asked.json()["session"])
+        texts |= anyio.run(_mcp_replies, url, asked.json()["session"])
         for _ in databases:  # it is dropped, with whoever is connected to it
             pass
         if request.param == "postgresql":
@@ -200,8 +200,8 @@ def told(request, tmp_path_factory):
     return answers, texts, "".join(heard), place
 
 
-def _guarded(url):
-    """The same database for somebody who has a password."""
+def _password_url(url):
+    """The same database with a password in its address."""
     parts = urlsplit(url)
     with psycopg.connect(url, autocommit=True) as connection:
         name = f"keeper_{parts.path.lstrip('/')}"
@@ -209,26 +209,26 @@ def _guarded(url):
     return f"postgresql://{name}:{PASSWORD}@{parts.hostname}:{parts.port}{parts.path}"
 
 
-class TestAskers:
-    """Whoever asks, and wherever."""
+class TestClients:
+    """What clients receive on every surface."""
 
     @pytest.mark.parametrize("private", [SECRET, VAULT, "history.sqlite", "http://127", "keeper_"])
-    def test_sees_no_path_no_command_no_address_and_no_place(self, told, private):
-        """Not in what is kept, not in what is refused, over no protocol."""
-        _, texts, _, _ = told
+    def test_paths_commands_and_addresses_are_hidden(self, replies, private):
+        """Neither records nor errors contain them, on any protocol."""
+        _, texts, _, _ = replies
         for where, text in texts.items():
             assert private not in text, f"{where}: {text[max(0, text.find(private) - 200) :][:400]}"
 
-    def test_sees_that_a_seat_is_instructed_and_not_how(self, told):
-        """What its operator has it told stays in the history."""
-        answers, _, _, _ = told
+    def test_seat_instructions_are_hidden(self, replies):
+        """Clients see that a seat has instructions; their text stays in the history."""
+        answers, _, _, _ = replies
         [opened, *_] = answers["asked"].json()["events"]
 
         assert [seat["options"]["system"] for seat in opened["seats"]] == [None, None, "…", None]
 
-    def test_sees_names_and_models(self, told):
-        """Enough to know who said what, and to tell seats apart that run one program."""
-        answers, _, _, _ = told
+    def test_names_and_models_are_shown(self, replies):
+        """They attribute every text and tell seats of one program apart."""
+        answers, _, _, _ = replies
         [council, *_] = answers["/api/profiles"].json()["profiles"]
         seats = {seat["name"]: seat["source"] for seat in council["seats"]}
 
@@ -237,18 +237,18 @@ class TestAskers:
         assert len({*seats.values()}) == 4
         assert seats["sage"].startswith("cmd:python")
 
-    def test_is_told_what_befell_whom(self, told):
-        """In the words of the provider, as far as they say nothing of the server."""
-        answers, _, _, _ = told
+    def test_failures_are_shown_in_the_words_of_the_provider(self, replies):
+        """Unless those words reveal something about the server."""
+        answers, _, _, _ = replies
         record = answers["asked"].json()
 
         assert "exited with status 1" in record["unanswered"]["fool"]
         assert "…" in record["unanswered"]["fool"]
         assert "--key says" in record["answers"]["sage"]
 
-    def test_finds_a_model_by_the_name_that_is_shown(self, told):
-        """On the leaderboard, and in the audit."""
-        answers, _, _, _ = told
+    def test_leaderboard_and_audit_accept_the_names_shown(self, replies):
+        """A model is found by the name that clients see."""
+        answers, _, _, _ = replies
         board = answers["/api/leaderboard?min_sessions=1"].json()
 
         models = {line["model"] for line in (*board["lines"], *board["provisional"])}
@@ -256,9 +256,9 @@ class TestAskers:
         assert {"x", "y", "z"} < models
         assert len([model for model in models if model.startswith("cmd:python~")]) == 3
 
-    def test_sees_who_cast_what_in_a_file(self, told):
-        """By the names that a recount leaves out, a page counts by, and a vote reveals."""
-        answers, texts, _, _ = told
+    def test_ballot_files_use_the_same_names(self, replies):
+        """In a recount, on a counted page and after a vote."""
+        answers, texts, _, _ = replies
         record = answers["/api/sessions/w1"].json()
         recount = answers["POST /api/sessions/w1/recount"].json()["sessions"][0]
         revealed = answers["POST /api/sessions/w1/votes"].json()
@@ -274,9 +274,9 @@ class TestAskers:
         assert "Without cmd:member" in texts["/sessions/w1?without=cmd:member"]
         assert answers["/sessions/w1?without=nobody"].status_code == 422
 
-    def test_is_told_what_is_wrong_without_a_place_before_it(self, told):
-        """No sentence begins with where the history is, or with who says so."""
-        answers, _, _, _ = told
+    def test_errors_do_not_begin_with_a_location(self, replies):
+        """No message starts with the history's address or the program's name."""
+        answers, _, _, _ = replies
         details = [
             response.json()["detail"]
             for response in answers.values()
@@ -290,24 +290,24 @@ class TestAskers:
 
 
 class TestOperator:
-    """Whoever runs the server reads the whole in its log."""
+    """The operator reads everything in the log."""
 
-    def test_reads_why_a_council_cannot_be_seated(self, told):
-        """With the file that is missing."""
-        answers, _, log, _ = told
+    def test_log_names_the_missing_file_of_a_council(self, replies):
+        """It says why a council cannot be seated."""
+        answers, _, log, _ = replies
 
         assert f"{VAULT}/none.toml" in log
         assert answers["POST /api/sessions"].status_code == 503
         assert "profile broken" in answers["POST /api/sessions"].text
 
-    def test_reads_where_sessions_are_kept(self, told):
-        """By its path, or its address without the password."""
-        _, _, log, place = told
+    def test_log_names_the_location_of_the_history(self, replies):
+        """By path, or by address without the password."""
+        _, _, log, place = replies
         assert (place if place.startswith("/") else urlsplit(place).path) in log
 
-    def test_reads_no_password(self, told):
-        """It stands in no log, no answer and no error, even once the database is away."""
-        answers, texts, log, place = told
+    def test_password_is_nowhere(self, replies):
+        """No log, reply or error contains it, even when the database is down."""
+        answers, texts, log, place = replies
 
         assert PASSWORD not in log
         assert not [where for where, text in texts.items() if PASSWORD in text]
@@ -329,6 +329,6 @@ class TestOperator:
     ids=lambda error: type(error).__name__,
 )
 def test_no_error_names_a_path_of_the_server(error):
-    """Whatever its type: a new kind of error is redacted before anybody thinks of it."""
+    """Every type of error is redacted, including ones added later."""
     assert "/srv" in str(error)
     assert "/srv" not in public_error(error)

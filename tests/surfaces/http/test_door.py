@@ -1,4 +1,4 @@
-"""What every request passes: names, origins, lengths, tokens, rates."""
+"""Checks on every request: host names, origins, lengths, tokens and rates."""
 
 import hashlib
 import http.client
@@ -26,7 +26,7 @@ def digest(token):
 
 
 def settings(**more):
-    """Two who may ask: ada twice in a minute, bob for a dollar a day."""
+    """Two clients: ada may ask twice a minute, bob for a dollar a day."""
     tokens = {
         "ada": TokenSettings("ada", "the test", sha256=digest(ADA), per_minute=2),
         "bob": TokenSettings("bob", "the test", key="BOBS", daily_usd=1.0),
@@ -36,14 +36,14 @@ def settings(**more):
 
 @pytest.fixture
 def server(tmp_path):
-    """A server of three scripts, with tokens."""
+    """A server of three scripted members, with tokens."""
     with served(councils(write_config(tmp_path)), settings(), {"BOBS": BOB}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
-    """One server of three scripts, for this machine alone."""
+    """A server of three scripted members on loopback, without tokens."""
     file = write_config(tmp_path_factory.mktemp("scripts"))
     with served(councils(file), ServeSettings(body_bytes=2000)) as running:
         yield running
@@ -56,7 +56,7 @@ def client(server, token=None, **headers):
 
 
 class TestTokens:
-    """Where there are tokens, nobody asks without one."""
+    """A server with tokens refuses requests without one."""
 
     @pytest.mark.parametrize(
         "headers",
@@ -72,8 +72,8 @@ class TestTokens:
             {"Cookie": "witan="},
         ],
     )
-    def test_whoever_has_none_is_refused(self, server, headers):
-        """The refusal says how to give a token, and never what a right one is like."""
+    def test_a_missing_token_is_refused(self, server, headers):
+        """The error says how to send a token, and nothing about valid ones."""
         with client(server, **headers) as asking:
             response = asking.get("/api/sessions")
 
@@ -81,8 +81,8 @@ class TestTokens:
         assert response.headers["www-authenticate"].startswith("Bearer")
         assert ADA not in response.text
 
-    def test_every_surface_wants_one(self, server):
-        """The API, the models, the counters and the description are refused alike."""
+    def test_every_surface_requires_a_token(self, server):
+        """The API, the models, the metrics and the OpenAPI document."""
         with client(server) as asking:
             for path in ("/api/sessions", "/v1/models", "/metrics", "/openapi.json"):
                 assert asking.get(path).status_code == 401, path
@@ -91,27 +91,27 @@ class TestTokens:
         ("headers", "said"),
         [({}, "a token is needed"), ({"X-Api-Key": "wrong-but-long-enough"}, "is not one of")],
     )
-    def test_a_wrong_one_is_told_apart_from_none(self, server, headers, said):
-        """Or whoever mistyped it would look for why it was not sent."""
+    def test_a_wrong_token_and_a_missing_token_give_different_errors(self, server, headers, said):
+        """A mistyped token is not reported as missing."""
         with client(server, **headers) as asking:
             assert said in asking.get("/api/sessions").json()["detail"]
 
     @pytest.mark.parametrize("header", ["Authorization", "X-Api-Key"])
-    def test_whoever_has_one_is_let_in(self, server, header):
-        """By either header."""
+    def test_a_valid_token_is_accepted(self, server, header):
+        """In either header."""
         value = f"Bearer {BOB}" if header == "Authorization" else BOB
         with client(server, **{header: value}) as asking:
             response = asking.post("/api/sessions", params={"wait": 9}, json=QUESTION)
 
         assert response.json()["status"] == "complete"
 
-    def test_whether_the_server_is_well_anybody_may_know(self, server):
-        """A load balancer has no token."""
+    def test_health_check_needs_no_token(self, server):
+        """Load balancers have none."""
         with client(server) as asking:
             assert asking.get("/healthz").json()["status"] == "ok"
 
-    def test_each_may_begin_so_many_sessions(self, server):
-        """Ada waits after two questions, may go on reading, and Bob does not wait for Ada."""
+    def test_sessions_are_limited_per_client(self, server):
+        """Ada waits after two questions but may read; Bob does not wait for Ada."""
         with client(server, ADA) as ada, client(server, BOB) as bob:
             asked = [ada.post("/api/sessions", json=QUESTION) for _ in range(3)]
             read = ada.get("/v1/models")
@@ -122,8 +122,8 @@ class TestTokens:
         assert 1 <= int(asked[-1].headers["retry-after"]) <= 60
         assert (read.status_code, other.status_code) == (200, 202)
 
-    def test_each_may_make_so_many_requests(self, server):
-        """A hundred times as many; Bob does not wait for Ada."""
+    def test_requests_are_limited_per_client(self, server):
+        """The limit is a hundred times that of sessions; Bob does not wait for Ada."""
         with client(server, ADA) as ada, client(server, BOB) as bob:
             codes = [ada.get("/v1/models").status_code for _ in range(200)]
             refused = ada.get("/v1/models")
@@ -135,24 +135,24 @@ class TestTokens:
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert other.status_code == 200
 
-    def test_guessing_is_slowed_down(self, server):
-        """After so many wrong tokens from one address, the next is not even looked at."""
+    def test_wrong_tokens_are_rate_limited(self, server):
+        """After too many from one address, further tokens are not checked."""
         with client(server, "wrong-but-long-enough") as guessing:
             codes = [guessing.get("/v1/models").status_code for _ in range(25)]
 
         assert codes[0] == 401
         assert codes[-1] == 429
 
-    def test_a_right_token_is_let_in_beside_a_guesser(self, server):
-        """Who guesses keeps nobody else out."""
+    def test_a_valid_token_is_accepted_from_a_rate_limited_address(self, server):
+        """Wrong tokens of others lock nobody out."""
         with client(server, "wrong-but-long-enough") as guessing:
             for _ in range(25):
                 guessing.get("/v1/models")
         with client(server, BOB) as bob:
             assert bob.get("/openapi.json").status_code == 200
 
-    def test_a_cookie_is_worth_what_it_was_drawn_for(self):
-        """Until it is given back."""
+    def test_a_cookie_is_valid_until_sign_out(self):
+        """It carries the rights of its token."""
         clients = Clients(settings(), {"BOBS": BOB})
         cookie = clients.sign_in(clients.by_token(BOB))
 
@@ -162,59 +162,59 @@ class TestTokens:
 
 
 class TestBeyondThisMachine:
-    """Off loopback there is no server without a token."""
+    """A server off loopback requires tokens."""
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])  # noqa: S104
-    def test_it_does_not_start(self, host):
-        """It says which variable to set."""
+    def test_server_refuses_to_start_without_a_token(self, host):
+        """The error names the variable to set."""
         with pytest.raises(ConfigError, match="WITAN_TOKEN"):
             bind_socket(ServeSettings(host=host, port=0))
 
-    def test_with_one_it_starts(self):
-        """And would listen wherever it is told to."""
+    def test_server_starts_with_a_token(self):
+        """It listens on the configured address."""
         with bind_socket(settings(host="0.0.0.0", port=0)) as listening:  # noqa: S104
             assert listening.getsockname()[0] == "0.0.0.0"  # noqa: S104
 
 
-class TestNamesAndOrigins:
-    """A stranger's page can make a browser ask; it gets nothing by it."""
+class TestHostsAndOrigins:
+    """Pages of other sites can neither call the server nor read its replies."""
 
     @pytest.mark.parametrize(
         "host", ["evil.example", "evil.example:8717", "127.0.0.1.evil.example", "", "[::2]", "0"]
     )
-    def test_a_name_that_is_not_its_own_is_refused(self, local, host):
-        """Whoever points a name of theirs at this machine."""
+    def test_foreign_host_name_is_refused(self, local, host):
+        """It prevents DNS rebinding."""
         with client(local, Host=host) as asking:
             assert asking.get("/healthz").status_code == 403
 
     @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:99", "127.0.0.1", "[::1]:8717"])
-    def test_the_names_of_this_machine_are_taken(self, local, host):
-        """With whatever port a tunnel has."""
+    def test_loopback_names_are_accepted(self, local, host):
+        """With any port, as a tunnel may change it."""
         with client(local, Host=host) as asking:
             assert asking.get("/healthz").status_code == 200
 
     @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1", ""])
-    def test_a_page_of_elsewhere_may_not_ask(self, local, origin):
-        """Not even of another port of this machine."""
+    def test_foreign_origin_is_refused(self, local, origin):
+        """Another port of this machine is foreign, too."""
         with client(local, Origin=origin) as asking:
             response = asking.post("/api/sessions", json=QUESTION)
 
         assert response.status_code == 403
         assert local.service.under_way == ()
 
-    def test_a_page_of_its_own_may(self, local):
-        """The same name and port."""
+    def test_own_origin_is_accepted(self, local):
+        """Same host and port."""
         with client(local, Origin=local.url) as asking:
             assert asking.post("/api/plan", json=QUESTION).status_code == 200
 
-    def test_nothing_is_said_to_be_shared_with_other_pages(self, local):
-        """Neither to a preflight request nor otherwise."""
+    def test_no_cors_headers_are_sent(self, local):
+        """Neither for a preflight request nor otherwise."""
         with client(local, Origin="https://evil.example") as asking:
             for response in (asking.get("/healthz"), asking.options("/api/sessions")):
                 assert not [name for name in response.headers if name.startswith("access-control")]
 
-    def test_every_answer_tells_browsers_to_be_careful(self, local):
-        """Also what is not found."""
+    def test_every_reply_has_security_headers(self, local):
+        """Including 404."""
         with client(local) as asking:
             for path in ("/healthz", "/nothing", "/api/sessions/nope"):
                 headers = asking.get(path).headers
@@ -224,18 +224,18 @@ class TestNamesAndOrigins:
 
 
 class TestLengths:
-    """No request is longer than what was configured."""
+    """The configured limit on the length of a request."""
 
-    def test_one_that_says_so_is_refused_unread(self, local):
-        """It says the limit, and which setting it is."""
+    def test_a_declared_length_over_the_limit_is_refused_unread(self, local):
+        """The error names the limit and its setting."""
         with client(local) as asking:
             response = asking.post("/api/plan", json={"question": "x" * 3000})
 
         assert response.status_code == 413
         assert "serve.body_bytes" in response.json()["detail"]
 
-    def test_one_that_does_not_say_so_is_cut_off(self, local):
-        """A body in chunks is counted as it comes."""
+    def test_a_chunked_body_over_the_limit_is_cut_off(self, local):
+        """Chunks are counted as they arrive."""
 
         def chunks():
             yield b'{"question": "'
@@ -265,8 +265,8 @@ class TestLengths:
             f"GET /{'a' * 60_000} HTTP/1.1",
         ],
     )
-    def test_a_strange_path_gets_no_more_than_an_error(self, local, request_line):
-        """It is the request's fault, not the server's, and no file is read."""
+    def test_a_malformed_path_is_a_client_error(self, local, request_line):
+        """It is no server error, and no file is read."""
         host, port = local.url.removeprefix("http://").split(":")
         connection = http.client.HTTPConnection(host, int(port), timeout=10)
         connection.connect()
@@ -283,8 +283,8 @@ class TestLengths:
 class TestCircles:
     """A council that is a member of itself is refused."""
 
-    def test_a_question_that_has_been_here_is_refused(self, local):
-        """It shows the circle."""
+    def test_a_question_that_already_passed_this_server_is_refused(self, local):
+        """The error shows the circle."""
         name = local.service.name
         with client(local, **{"Witan-Via": f"one, {name}, two"}) as asking:
             response = asking.post("/api/sessions", json=QUESTION)
@@ -292,23 +292,23 @@ class TestCircles:
         assert response.status_code == 508
         assert f"one → {name} → two → {name}" in response.json()["detail"]
 
-    def test_a_question_that_came_through_others_is_taken(self, local):
-        """As long as this one is not among them."""
+    def test_a_question_forwarded_by_other_servers_is_accepted(self, local):
+        """As long as this server is not among them."""
         with client(local, **{"Witan-Via": "one, two"}) as asking:
             assert asking.post("/api/sessions", json=QUESTION).status_code == 202
 
-    def test_a_question_that_came_through_too_many_is_refused(self, local):
-        """Whatever they are called."""
+    def test_a_question_forwarded_too_often_is_refused(self, local):
+        """Whatever the servers are called."""
         via = ", ".join(map(str, range(40)))
         with client(local, **{"Witan-Via": via}) as asking:
             assert asking.post("/api/sessions", json=QUESTION).status_code == 508
 
 
-class TestCounting:
-    """The server counts what it does, for Prometheus."""
+class TestMetrics:
+    """The Prometheus counters."""
 
     def test_sessions_and_requests_are_counted(self, tmp_path):
-        """By what came of them."""
+        """By their outcome."""
         from witan.surfaces.http.observers import Metrics
 
         metrics = Metrics()
@@ -324,8 +324,8 @@ class TestCounting:
         assert 'witan_ballots_total{came="cast"} 3.0' in text
         assert 'route="/api/sessions",status="200"' in text
 
-    def test_methods_that_are_never_asked_by_have_one_counter(self, local):
-        """Else whoever reaches the server could fill its memory with them."""
+    def test_unknown_methods_share_one_counter(self, local):
+        """Clients cannot fill the memory with counters."""
         with client(local) as asking:
             for method in ("PROPFIND", "COPY"):
                 asking.request(method, "/")
@@ -334,8 +334,8 @@ class TestCounting:
         assert 'method="other"' in text
         assert "PROPFIND" not in text
 
-    def test_nothing_that_was_asked_is_in_the_log(self, local, caplog):
-        """Nor who asked by which token."""
+    def test_metrics_and_log_contain_no_questions_or_tokens(self, local, caplog):
+        """Neither the text of a question nor a token is logged."""
         import logging
 
         logging.getLogger("witan").propagate = True

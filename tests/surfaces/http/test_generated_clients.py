@@ -1,4 +1,4 @@
-"""Clients that others generate from the OpenAPI document: typed, and they work."""
+"""Clients generated from the OpenAPI document are typed and work."""
 
 import os
 import re
@@ -91,7 +91,7 @@ def url(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def generated(url, tmp_path_factory):
+def generated_folder(url, tmp_path_factory):
     """The folder of a Python client, generated without a warning."""
     folder = tmp_path_factory.mktemp("client")
     (folder / "generator.yml").write_text(CONFIGURATION)
@@ -108,9 +108,9 @@ def generated(url, tmp_path_factory):
 
 
 @pytest.fixture
-def api(generated, monkeypatch):
+def api(generated_folder, monkeypatch):
     """Import a module of the client."""
-    monkeypatch.syspath_prepend(str(generated))
+    monkeypatch.syspath_prepend(str(generated_folder))
     return lambda name: import_module(f"witan_client.{name}")
 
 
@@ -124,18 +124,18 @@ def client(api, url):
 class TestPython:
     """A client by `openapi-python-client`."""
 
-    def test_no_field_of_a_model_may_be_anything(self, generated):
-        """Each has a type; what a later server adds is beside them."""
+    def test_every_field_of_a_model_has_a_type(self, generated_folder):
+        """Fields of later servers go to the additional properties."""
         fields = [
             f"{model.name}: {line}"
-            for model in (generated / "witan_client" / "models").glob("*.py")
+            for model in (generated_folder / "witan_client" / "models").glob("*.py")
             for line in re.findall(r"^    \w+: .*\bAny\b.*$", model.read_text(), re.MULTILINE)
             if "additional_properties" not in line
         ]
         assert fields == []
 
-    def test_a_question_comes_back_as_a_session(self, api, client):
-        """With its outcome, its ballots and its events."""
+    def test_a_question_returns_a_session(self, api, client):
+        """With its outcome, ballots and events."""
         models = api("models")
         body = models.AskBody(question="Is it so?")
         session = api("api.sessions.ask").sync(client=client, body=body, wait=20)
@@ -145,21 +145,21 @@ class TestPython:
         assert [line.candidate for line in session.outcome.standings] == ["ada", "bob", "cyd"]
         assert isinstance(session.events[0], models.SessionOpened)
         assert isinstance(session.events[-1], models.SessionClosed)
-        assert unknown(session) == []
+        assert untyped_fields(session) == []
 
         again = api("api.sessions.show").sync(session.session, client=client)
         assert again.to_dict() == session.to_dict()
 
-    def test_a_leaderboard_has_lines(self, api, client):
+    def test_a_leaderboard_has_rows(self, api, client):
         """Each with the interval of its score."""
         board = api("api.reports.leaderboard").sync(client=client, min_sessions=1)
 
         assert isinstance(board, api("models").Leaderboard)
         assert {type(line.interval).__name__ for line in board.lines} == {"Interval"}
-        assert unknown(board) == []
+        assert untyped_fields(board) == []
 
-    def test_ballots_come_back_as_outcomes(self, api, client):
-        """Whether they are sent as objects or as a file."""
+    def test_ballots_return_outcomes(self, api, client):
+        """Whether sent as objects or as a file."""
         models = api("models")
         ballots = [models.BallotObject(reviewer=name, ranking=["b", "c"]) for name in ("x", "y")]
         counted = api("api.counting.tally").sync(
@@ -169,17 +169,17 @@ class TestPython:
         [outcome] = counted.sessions
         assert isinstance(outcome, models.OutcomeRecord)
         assert outcome.leaders == ["b"]
-        assert unknown(counted) == []
+        assert untyped_fields(counted) == []
 
     def test_a_refusal_is_a_problem(self, api, client):
-        """With its status and what to do."""
+        """With its status and its remedy."""
         found = api("api.sessions.show").sync("nope", client=client)
 
         assert isinstance(found, api("models").Problem)
         assert (found.status, "unknown session" in found.detail) == (404, True)
 
     def test_a_completion_names_its_session(self, api, client):
-        """As OpenAI's protocol has it, with the council beside."""
+        """In OpenAI's format, with the council's fields beside it."""
         models = api("models")
         body = models.ChatBody(
             model="witan",
@@ -189,11 +189,11 @@ class TestPython:
 
         assert isinstance(found.choices[0].message.content, str)
         assert isinstance(found.witan.outcome, models.OutcomeSummary)
-        assert unknown(found) == []
+        assert untyped_fields(found) == []
 
 
-def test_a_typed_program_compiles_with_the_types_of_openapi_typescript(url, tmp_path):
-    """It reads sessions, leaderboards and events, and a wrong use of each is an error."""
+def test_a_typescript_program_compiles(url, tmp_path):
+    """It reads sessions, leaderboards and events; a wrong use of each is a type error."""
     folder = os.environ.get("TEST_TYPESCRIPT")
     if folder is None:
         pytest.skip("TEST_TYPESCRIPT names no folder with openapi-typescript and typescript")
@@ -209,10 +209,10 @@ def test_a_typed_program_compiles_with_the_types_of_openapi_typescript(url, tmp_
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def unknown(value, where=""):
-    """Where in what a client returned something has no type of its own."""
+def untyped_fields(value, where=""):
+    """Fields of a reply without a type of their own."""
     if isinstance(value, list):
-        return [each for held in value for each in unknown(held, where)]
+        return [each for held in value for each in untyped_fields(held, where)]
     if not attrs.has(type(value)):
         known = isinstance(value, (bool, int, float, str, datetime, Enum, type(None)))
         return [] if known or type(value).__name__ == "Unset" else [f"{where}: {type(value)}"]
@@ -220,7 +220,7 @@ def unknown(value, where=""):
     for field in attrs.fields(type(value)):
         held = getattr(value, field.name)
         if field.name != "additional_properties":
-            found += unknown(held, f"{where}.{field.name}")
+            found += untyped_fields(held, f"{where}.{field.name}")
         elif held and "dict[str, Any]" in str(field.type):
             found.append(f"{where}: {sorted(held)}")
     return found

@@ -1,4 +1,4 @@
-"""Clients that keep the server waiting: deadlines, a limit to connections, health throughout."""
+"""Slow clients: deadlines, the connection limit, and health checks throughout."""
 
 import re
 import socket
@@ -32,8 +32,8 @@ HASTY = ServeSettings(
 """Deadlines short enough to wait for."""
 
 
-def connected(url, receive_bytes=None):
-    """A socket that is connected to the server."""
+def connect(url, receive_bytes=None):
+    """Open a socket to the server."""
     where = urlsplit(url)
     client = socket.socket()
     if receive_bytes is not None:
@@ -43,8 +43,8 @@ def connected(url, receive_bytes=None):
     return client
 
 
-def rest(client):
-    """Everything that still comes, until the server closes the connection."""
+def read_to_end(client):
+    """Read until the server closes the connection."""
     found = b""
     try:
         while piece := client.recv(65536):
@@ -54,15 +54,15 @@ def rest(client):
     return found
 
 
-def sent(url, request):
-    """The whole answer to a request, on a connection that the server closes."""
-    with closing(connected(url)) as client:
+def exchange(url, request):
+    """Send a request on a connection that the server closes, and return the reply."""
+    with closing(connect(url)) as client:
         client.sendall(request)
-        return rest(client)
+        return read_to_end(client)
 
 
-def closed_by_server(client):
-    """The server has closed this connection."""
+def is_closed(client):
+    """Whether the server has closed this connection."""
     client.setblocking(False)
     try:
         while client.recv(65536):
@@ -91,21 +91,21 @@ def running(folder, settings=HASTY, **stages):
         yield server
 
 
-def counted(url, reason):
-    """Connections that the server closed for this reason."""
+def closed_connections(url, reason):
+    """The number of connections that the server closed for this reason."""
     text = httpx2.get(f"{url}/metrics", timeout=10).text
     found = re.findall(rf'witan_connections_closed_total{{reason="{reason}"}} (\S+)', text)
     return int(float(found[0])) if found else 0
 
 
 class TestAtTheFileLimit:
-    """More slow clients than the process may have files open."""
+    """More slow clients than the process may open files."""
 
     @pytest.mark.slow
     @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
     @pytest.mark.parametrize("half", HALF)
-    def test_the_server_stays_well_and_says_so_in_a_line(self, tmp_path, half):
-        """Health checks are answered throughout, the slow are closed, no traceback is logged."""
+    def test_health_checks_are_answered_and_the_shortage_is_logged(self, tmp_path, half):
+        """Slow clients are disconnected, and no traceback is logged."""
         more = "[serve]\nheader_seconds = 3\nbody_seconds = 3\n"
         options = ("--config", write_config(tmp_path, more), "--no-history")
         heard = []
@@ -116,7 +116,7 @@ class TestAtTheFileLimit:
             httpx2.get(f"{url}/healthz", timeout=30)
             slow = []
             for _ in range(300):
-                client = stack.enter_context(closing(connected(url)))
+                client = stack.enter_context(closing(connect(url)))
                 client.sendall(HALF[half])
                 slow.append(client)
             health = []
@@ -124,7 +124,7 @@ class TestAtTheFileLimit:
             while time.monotonic() < ends:
                 health.append(httpx2.get(f"{url}/healthz", timeout=5).status_code)
                 time.sleep(0.1)
-            until(lambda: all(map(closed_by_server, slow)), "slow clients are still connected")
+            until(lambda: all(map(is_closed, slow)), "slow clients are still connected")
             asked = httpx2.post(f"{url}/api/sessions?wait=20", json=QUESTION, timeout=30)
 
         assert set(health) == {200}
@@ -136,16 +136,16 @@ class TestAtTheFileLimit:
 
 
 class TestDeadlines:
-    """A client that does not go on is not waited for."""
+    """Clients that stop sending or reading are disconnected."""
 
     @pytest.mark.parametrize("half", HALF)
-    def test_half_a_request_is_refused(self, tmp_path, half):
-        """The answer says what was not complete, and the connection ends."""
+    def test_an_incomplete_request_is_refused(self, tmp_path, half):
+        """The error says what is incomplete, and the connection ends."""
         with running(tmp_path) as server:
             started = time.monotonic()
-            answer = sent(server.url, HALF[half])
+            answer = exchange(server.url, HALF[half])
             taken = time.monotonic() - started
-            reason = counted(server.url, f"{half}_timeout")
+            reason = closed_connections(server.url, f"{half}_timeout")
 
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b"not complete within 1 s" in answer
@@ -154,12 +154,12 @@ class TestDeadlines:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("half", HALF)
-    def test_a_trickle_is_no_progress(self, tmp_path, half):
-        """The deadline is that of the whole, not of the next byte."""
-        with running(tmp_path) as server, closing(connected(server.url)) as client:
+    def test_single_bytes_do_not_extend_the_deadline(self, tmp_path, half):
+        """It applies to the whole request."""
+        with running(tmp_path) as server, closing(connect(server.url)) as client:
             client.sendall(HALF[half])
             started = time.monotonic()
-            while not closed_by_server(client) and time.monotonic() - started < 8:
+            while not is_closed(client) and time.monotonic() - started < 8:
                 client.setblocking(True)
                 try:
                     client.sendall(b"x")
@@ -171,27 +171,27 @@ class TestDeadlines:
         assert taken < 6
 
     @pytest.mark.slow
-    def test_a_connection_without_a_request_ends(self, tmp_path):
+    def test_an_idle_connection_is_closed(self, tmp_path):
         """Before the first request and after one."""
         with running(tmp_path) as server:
-            unused = sent(server.url, b"")
-            used = sent(server.url, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            unused = exchange(server.url, b"")
+            used = exchange(server.url, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
         assert unused == b""
         assert used.startswith(b"HTTP/1.1 200 ")
 
     @pytest.mark.slow
-    def test_a_refused_body_is_not_waited_for(self, tmp_path):
-        """Whoever is refused by the headers cannot hold the connection by the body."""
+    def test_the_body_of_a_refused_request_is_not_awaited(self, tmp_path):
+        """A request refused by its headers does not keep the connection open."""
         request = b"POST / HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: 1000\r\n\r\n{"
         with running(tmp_path, replace(HASTY, body_seconds=60.0)) as server:
-            answer = sent(server.url, request)
+            answer = exchange(server.url, request)
 
         assert answer.startswith(b"HTTP/1.1 403 ")
 
     @pytest.mark.slow
-    def test_a_stream_lasts_longer_than_any_deadline(self, tmp_path):
-        """Readers of events are told everything."""
+    def test_a_stream_outlasts_every_deadline(self, tmp_path):
+        """Readers receive every event."""
         slow = [{"prefers": ["Ada says"], "seconds": 5}]
         with running(tmp_path, review=slow) as server:
             name = httpx2.post(f"{server.url}/api/sessions", json=QUESTION).json()["session"]
@@ -201,27 +201,33 @@ class TestDeadlines:
         assert '"status":"complete"' in events.split("event: end")[1]
 
     @pytest.mark.slow
-    def test_a_client_that_takes_nothing_is_let_go(self, tmp_path):
-        """What it asked for is not held for it."""
+    def test_a_client_that_reads_nothing_is_disconnected(self, tmp_path):
+        """Its reply is discarded."""
         request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        with running(tmp_path) as server, closing(connected(server.url, 4096)) as client:
+        with running(tmp_path) as server, closing(connect(server.url, 4096)) as client:
             client.sendall(request * 16)
-            until(lambda: counted(server.url, "send_timeout") == 1, "it is still waited for")
+            until(
+                lambda: closed_connections(server.url, "send_timeout") == 1,
+                "the client is still connected",
+            )
 
     @pytest.mark.slow
     @pytest.mark.parametrize("what", ["a document", "events"])
-    def test_a_byte_now_and_then_is_not_taking(self, tmp_path, what):
-        """A client that takes less than the least rate is let go like one that takes nothing."""
+    def test_a_client_below_the_least_rate_is_disconnected(self, tmp_path, what):
+        """Single bytes now and then are not progress."""
         with running(tmp_path, answer=[LONG]) as server:
             path = self.path(server.url, what)
-            with closing(connected(server.url, 4096)) as client:
+            with closing(connect(server.url, 4096)) as client:
                 client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 16)
                 n_taken, ends = 0, time.monotonic() + 3
                 with suppress(ConnectionResetError):
                     while time.monotonic() < ends:
                         n_taken += len(client.recv(1))
                         time.sleep(0.02)
-            until(lambda: counted(server.url, "send_timeout") == 1, "it is still waited for")
+            until(
+                lambda: closed_connections(server.url, "send_timeout") == 1,
+                "the client is still connected",
+            )
 
         assert n_taken > 10
 
@@ -233,46 +239,46 @@ class TestDeadlines:
         return f"/api/sessions/{session['session']}/events"
 
     @pytest.mark.slow
-    def test_a_silent_stream_asks_nothing_of_its_reader(self, tmp_path):
-        """Where nothing is unsent, nobody is slow."""
+    def test_a_silent_stream_keeps_its_reader(self, tmp_path):
+        """A client is slow only while data waits for it."""
         slow = [{"prefers": ["Ada says"], "seconds": 4}]
         settings = replace(HASTY, heartbeat_seconds=60.0)
         with running(tmp_path, settings, review=slow) as server:
             name = httpx2.post(f"{server.url}/api/sessions", json=QUESTION).json()["session"]
             events = httpx2.get(f"{server.url}/api/sessions/{name}/events", timeout=30).text
-            slow = counted(server.url, "send_timeout")
+            slow = closed_connections(server.url, "send_timeout")
 
         assert "event: end" in events
         assert slow == 0
 
     @pytest.mark.slow
-    def test_a_client_that_takes_its_time_gets_all(self, tmp_path):
-        """Slow reading is no fault as long as it goes on."""
+    def test_a_slow_client_receives_everything(self, tmp_path):
+        """As long as it makes progress."""
         request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        with running(tmp_path) as server, closing(connected(server.url, 4096)) as client:
+        with running(tmp_path) as server, closing(connect(server.url, 4096)) as client:
             client.sendall(request * 12)
             found, ends = 0, time.monotonic() + 3
             while time.monotonic() < ends:
                 found += client.recv(65536).count(b"HTTP/1.1 200 ")
                 time.sleep(0.02)
-            found += rest(client).count(b"HTTP/1.1 200 ")
+            found += read_to_end(client).count(b"HTTP/1.1 200 ")
 
         assert found == 12
 
 
 class TestLimit:
-    """Only so many connections are open at a time."""
+    """The limit on open connections."""
 
     @staticmethod
     def streams(stack, server, name):
         request = f"GET /api/sessions/{name}/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
         for _ in range(3):
-            client = stack.enter_context(closing(connected(server.url)))
+            client = stack.enter_context(closing(connect(server.url)))
             client.sendall(request.encode())
             assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
 
-    def test_who_comes_too_many_is_told_so(self, tmp_path):
-        """Whether the server is well can be asked all the same."""
+    def test_connections_over_the_limit_are_refused(self, tmp_path):
+        """Health checks are still answered."""
         slow = [{"prefers": ["Ada says"], "seconds": 60}]
         settings = ServeSettings(max_connections=3)
         with running(tmp_path, settings, review=slow) as server, ExitStack() as stack:
@@ -289,11 +295,11 @@ class TestLimit:
         assert (page.status_code, page.headers["content-type"].split(";")[0]) == (503, "text/html")
         assert set(health) == {200}
 
-    def test_the_silent_make_room(self, tmp_path):
-        """Half requests and idle connections end before anybody is refused."""
+    def test_idle_connections_are_closed_first(self, tmp_path):
+        """Incomplete requests and idle connections end before a client is refused."""
         with running(tmp_path, ServeSettings(max_connections=3)) as server, ExitStack() as stack:
             for half in (HALF["header"], HALF["body"], b""):
-                client = stack.enter_context(closing(connected(server.url)))
+                client = stack.enter_context(closing(connect(server.url)))
                 client.sendall(half)
             time.sleep(1.5)
             answers = [httpx2.get(f"{server.url}/api/sessions").status_code for _ in range(3)]
@@ -301,12 +307,12 @@ class TestLimit:
         assert answers == [409, 409, 409]  # it keeps no history, and says so
 
     @pytest.mark.slow
-    def test_those_who_take_too_little_make_room(self, tmp_path):
-        """A client that leaves its answer lying cannot keep others out."""
+    def test_clients_that_read_too_slowly_are_disconnected_first(self, tmp_path):
+        """Unread replies do not lock other clients out."""
         request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with running(tmp_path, ServeSettings(max_connections=3)) as server, ExitStack() as stack:
             for _ in range(3):
-                client = stack.enter_context(closing(connected(server.url, 4096)))
+                client = stack.enter_context(closing(connect(server.url, 4096)))
                 client.sendall(request * 16)
             time.sleep(1)
             at_once = httpx2.get(f"{server.url}/api/sessions").status_code
@@ -317,12 +323,12 @@ class TestLimit:
         assert later == [409, 409, 409]  # it keeps no history, and says so
 
     @pytest.mark.slow
-    def test_the_option_sets_it(self, tmp_path):
-        """As the setting does."""
+    def test_the_option_sets_the_limit(self, tmp_path):
+        """Like the setting."""
         options = ("--max-connections", "1", "--no-history", "--config", write_config(tmp_path))
         with serving_process(*options, cwd=tmp_path) as (url, _), ExitStack() as stack:
             httpx2.get(f"{url}/healthz", timeout=30)
-            client = stack.enter_context(closing(connected(url)))
+            client = stack.enter_context(closing(connect(url)))
             client.sendall(HALF["header"])
             refused = httpx2.get(f"{url}/api/rules").status_code
 
@@ -330,7 +336,7 @@ class TestLimit:
 
 
 class TestRequests:
-    """What is no request, or no decent one."""
+    """Malformed requests."""
 
     @pytest.mark.parametrize(
         ("hosts", "status"),
@@ -341,12 +347,12 @@ class TestRequests:
             (["localhost", "elsewhere"], 400),
         ],
     )
-    def test_it_names_one_host(self, tmp_path, hosts, status):
-        """Two could be read as either, by a proxy and by the server."""
+    def test_a_request_names_one_host(self, tmp_path, hosts, status):
+        """A proxy and the server could read two differently."""
         lines = "".join(f"Host: {host}\r\n" for host in hosts)
         request = f"GET /healthz HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode()
         with running(tmp_path) as server:
-            assert sent(server.url, request).startswith(b"HTTP/1.1 %d " % status)
+            assert exchange(server.url, request).startswith(b"HTTP/1.1 %d " % status)
 
     @pytest.mark.parametrize(
         "request_of",
@@ -359,13 +365,13 @@ class TestRequests:
         ],
         ids=["header", "path", "headers", "cookies"],
     )  # fmt: skip
-    def test_its_headers_have_a_length(self, tmp_path, request_of):
-        """Beyond it nothing is gathered."""
+    def test_headers_have_a_length_limit(self, tmp_path, request_of):
+        """Nothing beyond it is stored."""
         with running(tmp_path) as server:
-            answer = sent(server.url, request_of(100_000))
-            with closing(connected(server.url)) as client, suppress(OSError):
+            answer = exchange(server.url, request_of(100_000))
+            with closing(connect(server.url)) as client, suppress(OSError):
                 client.sendall(request_of(60_000_000))
-                assert rest(client) in (b"", answer)
+                assert read_to_end(client) in (b"", answer)
             health = httpx2.get(f"{server.url}/healthz").status_code
 
         assert answer.startswith(b"HTTP/1.1 431 ")
@@ -376,27 +382,27 @@ class TestRequests:
         [b"X-Filler: " + b"x" * 1000 + b"\r\n", b"x" * 1012],
         ids=["many", "one that does not end"],
     )
-    def test_its_trailers_have_a_length(self, tmp_path, trailer):
-        """Beyond it the connection ends, and nothing of them was gathered."""
+    def test_trailers_have_a_length_limit(self, tmp_path, trailer):
+        """Beyond it the connection ends, and none was stored."""
         begun = (
             b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
         )
         with running(tmp_path) as server:
-            with closing(connected(server.url)) as client:
+            with closing(connect(server.url)) as client:
                 client.sendall(begun + (b"" if trailer.endswith(b"\n") else b"X: "))
                 sent_bytes = 0
                 with suppress(OSError):
-                    while sent_bytes < 40_000_000 and not closed_by_server(client):
+                    while sent_bytes < 40_000_000 and not is_closed(client):
                         client.settimeout(10)
                         client.sendall(trailer * 64)
                         sent_bytes += len(trailer) * 64
-            reason = counted(server.url, "header_size")
+            reason = closed_connections(server.url, "header_size")
 
         assert sent_bytes < 40_000_000
         assert reason == 1
 
-    def test_a_few_trailers_are_read_past(self, tmp_path):
+    def test_short_trailers_are_ignored(self, tmp_path):
         """They are no headers, and the next request on the connection is answered."""
         request = (
             b"POST /api/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -404,13 +410,13 @@ class TestRequests:
         )
         last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         with running(tmp_path) as server:
-            answer = sent(server.url, request + last)
+            answer = exchange(server.url, request + last)
 
         assert answer.startswith(b"HTTP/1.1 404 ")
         assert answer.count(b"HTTP/1.1 200 ") == 1
 
-    def test_a_body_in_small_pieces_has_no_trailers(self, tmp_path):
-        """The frames of its chunks may add up to more than trailers may."""
+    def test_chunk_framing_does_not_count_as_trailers(self, tmp_path):
+        """The framing of many small chunks may exceed the limit on trailers."""
         body = b'{"question": "Is it so?", "options": {"synthesis": false}}' + b" " * 13_000
         chunks = b"".join(b"1;x=yz\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
         begun = (
@@ -418,17 +424,17 @@ class TestRequests:
             b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
         )
         with running(tmp_path) as server:
-            answer = sent(server.url, begun + chunks)
+            answer = exchange(server.url, begun + chunks)
 
         assert len(chunks) > 100_000
         assert answer.startswith(b"HTTP/1.1 202 "), answer[:400]
 
-    def test_not_too_many_are_sent_ahead(self, tmp_path):
-        """The answers to a few come in order; a flood is cut off."""
+    def test_pipelined_requests_are_limited(self, tmp_path):
+        """A few are answered in order; a flood is cut off."""
         request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with running(tmp_path) as server:
-            few = sent(server.url, request * 16)
-            flood = sent(server.url, request * 1000)
+            few = exchange(server.url, request * 16)
+            flood = exchange(server.url, request * 1000)
 
         assert few.count(b"HTTP/1.1 200 ") == 16
         assert flood.count(b"HTTP/1.1 200 ") < 20

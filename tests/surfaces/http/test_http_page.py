@@ -1,4 +1,4 @@
-"""The page about HTTP is true: curl runs its commands against a server, and gets what it shows."""
+"""The commands on the page about HTTP run with curl and print what the page shows."""
 
 import json
 import shlex
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="there is n
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Where the demonstration is served, with a history of its own."""
+    """The address of a demonstration server with its own history."""
     folder = tmp_path_factory.mktemp("server")
     history = folder / "history.sqlite"
     with serving_process("--fast-demo", "--history", history, cwd=folder) as (url, _):
@@ -30,8 +30,8 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    """Where one is served that asks for a token."""
+def token_address(tmp_path_factory):
+    """The address of a server that requires a token."""
     folder = tmp_path_factory.mktemp("guarded")
     environment = {"WITAN_TOKEN": TOKEN}
     with serving_process("--no-history", cwd=folder, environment=environment) as (url, _):
@@ -39,7 +39,7 @@ def guarded(tmp_path_factory):
 
 
 def curl(command, address):
-    """What curl prints."""
+    """The output of curl."""
     words = shlex.split(command.replace("\\\n", "").replace(ADDRESS, address))
     assert words[0] == "curl"
     done = subprocess.run(  # noqa: S603 - our own page
@@ -50,8 +50,8 @@ def curl(command, address):
 
 
 @pytest.mark.slow
-def test_every_command_prints_what_is_shown(address):
-    """In the order of the page: each goes on from those before it."""
+def test_every_command_prints_the_output_shown(address):
+    """Each command builds on those before it."""
     found = blocks(PAGE)
     commands = [place for place, block in enumerate(found) if block.language == "sh"]
 
@@ -68,10 +68,10 @@ def test_every_command_prints_what_is_shown(address):
 class TestToken:
     """A server with a token, as curl meets it."""
 
-    def test_without_it_curl_fails_and_says_what_to_do(self, guarded):
-        """The answer is a problem, with the status that it names."""
+    def test_curl_fails_without_a_token(self, token_address):
+        """The reply is a problem document with status and remedy."""
         done = subprocess.run(  # noqa: S603 - our own server
-            ["curl", "-sS", "--fail-with-body", f"{guarded}/api/profiles"],  # noqa: S607
+            ["curl", "-sS", "--fail-with-body", f"{token_address}/api/profiles"],  # noqa: S607
             capture_output=True,
             text=True,
             check=False,
@@ -84,15 +84,15 @@ class TestToken:
     @pytest.mark.parametrize(
         "how", [f"-H 'Authorization: Bearer {TOKEN}'", f"-H 'X-Api-Key: {TOKEN}'"]
     )
-    def test_with_it_curl_is_answered(self, guarded, how):
-        """By either header."""
-        told = json.loads(curl(f"curl -sS {ADDRESS}/api/profiles {how}", guarded))
+    def test_curl_succeeds_with_a_token(self, token_address, how):
+        """In either header."""
+        told = json.loads(curl(f"curl -sS {ADDRESS}/api/profiles {how}", token_address))
 
         assert [profile["name"] for profile in told["profiles"]] == ["", "demo"]
 
 
 def test_every_operation_is_on_the_page(address):
-    """Whatever the document of the API has is told of in words."""
+    """The page describes each operation of the OpenAPI document."""
     text = PAGE.read_text(encoding="utf-8")
     document = httpx2.get(f"{address}/openapi.json").json()
 
@@ -103,7 +103,7 @@ def test_every_operation_is_on_the_page(address):
 
 
 def test_every_counter_and_span_is_documented(address):
-    """The page about serving names each, and what it is."""
+    """The page about serving names each with its meaning."""
     text = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
     counted = httpx2.get(f"{address}/metrics").text
     names = [line.split()[2] for line in counted.splitlines() if line.startswith("# TYPE")]

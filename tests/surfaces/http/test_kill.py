@@ -1,4 +1,4 @@
-"""A server that ends, in good order or not: nothing is lost without a word, nothing is doubled."""
+"""Stopped and killed servers: no data is lost silently, nothing is written twice."""
 
 import json
 import os
@@ -29,7 +29,7 @@ HANGS = [{"prefers": ["Ada says"], "seconds": 60}]
 
 
 def slow_reviews(tmp_path, seconds, more=""):
-    """A council that answers at once and reviews after so many seconds."""
+    """A council that answers at once and reviews after some seconds."""
     return write_config(tmp_path, more, review=[{"prefers": ["Ada says"], "seconds": seconds}])
 
 
@@ -43,8 +43,8 @@ def client_of(url, token=None):
     return httpx2.Client(base_url=url, headers=headers, timeout=30)
 
 
-def begun(client, kind="review_started"):
-    """Ask, and wait until an event of this kind has happened; the name of the session."""
+def ask_until(client, kind="review_started"):
+    """Ask, wait for an event of this kind, and return the session's name."""
     session = client.post("/api/sessions", json=QUESTION).json()["session"]
     with client.stream("GET", f"/api/sessions/{session}/events") as response:
         for line in response.iter_lines():
@@ -60,28 +60,28 @@ def until(check, what, seconds=20):
         time.sleep(0.02)
 
 
-def answered(tmp_path, session):
-    """How many answers of a session the history has; a moment ago the reader was told of them."""
+def answer_count(tmp_path, session):
+    """The number of a session's answers in the history."""
     with History.open(tmp_path / "history.sqlite") as history, suppress(UnknownName):
         return len(history.session(session).answers)
     return 0
 
 
 def statuses(tmp_path):
-    """Session to status, as the history has it."""
+    """The status of each session in the history."""
     with History.open(tmp_path / "history.sqlite") as history:
         return {found.session: found.status for found in history.find(simulated=None)}
 
 
 class TestKilled:
-    """Killed in the middle, it has lost no more than it says."""
+    """A server killed during a session."""
 
-    def test_a_session_is_there_after_a_restart_and_can_be_completed(self, tmp_path):
-        """Answers were in and ballots were not: it says so, and only those are asked for again."""
+    def test_a_session_survives_a_restart_and_can_be_completed(self, tmp_path):
+        """Its answers are stored; only the missing ballots are requested again."""
         file = slow_reviews(tmp_path, 60)
         with serving(tmp_path, file) as (url, process), client_of(url) as client:
-            session = begun(client)
-            until(lambda: answered(tmp_path, session) == 3, "the answers are not kept")
+            session = ask_until(client)
+            until(lambda: answer_count(tmp_path, session) == 3, "the answers are not kept")
             process.kill()
             process.wait()
         write_config(tmp_path)
@@ -98,22 +98,22 @@ class TestKilled:
         assert [line["status"] for line in listed] == ["interrupted"]
         assert (taken_up.status_code, whole["session"]) == (200, session)
         assert whole["status"] == "complete"
-        counted = Counter(event["event"] for event in whole["events"])
-        assert counted["answer_done"] == counted["ballot_cast"] == 3
+        kinds = Counter(event["event"] for event in whole["events"])
+        assert kinds["answer_done"] == kinds["ballot_cast"] == 3
         assert [event["seq"] for event in whole["events"]] == sorted(
             {event["seq"] for event in whole["events"]}
         )
         assert again.status_code == 409
         assert statuses(tmp_path) == {session: "complete"}
 
-    def test_what_had_ended_is_as_it_was(self, tmp_path):
-        """A session that was whole before the kill is whole after it, byte for byte."""
+    def test_complete_sessions_are_unchanged(self, tmp_path):
+        """Byte for byte."""
         file = slow_reviews(tmp_path, 60)
         quick = {**QUESTION, "options": {"mode": "consensus", "call_seconds": 0.2}}
         with serving(tmp_path, file) as (url, process), client_of(url) as client:
             ended = client.post("/api/sessions", params={"wait": 20}, json=quick).json()["session"]
             before = client.get(f"/api/sessions/{ended}").json()
-            begun(client)
+            ask_until(client)
             process.kill()
             process.wait()
         with serving(tmp_path, file) as (url, _), client_of(url) as client:
@@ -123,22 +123,22 @@ class TestKilled:
 
 
 class TestStopped:
-    """Asked to stop, it lets sessions end, and leaves the others to be resumed."""
+    """On SIGTERM sessions may finish; the others can be resumed."""
 
-    def test_a_signal_as_soon_as_it_is_announced_stops_it_in_order(self, tmp_path):
-        """Whoever reads the address can already stop it; the exit status is 0."""
+    def test_a_signal_right_after_start_stops_the_server_in_order(self, tmp_path):
+        """As soon as the address is printed; the exit status is 0."""
         with serving(tmp_path, slow_reviews(tmp_path, 1)) as (_, process):
             process.send_signal(signal.SIGINT)
 
             assert process.wait(20) == 0
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_what_is_under_way_may_end(self, tmp_path, number):
-        """New questions are refused meanwhile, with when to come back; the exit status is 0."""
+    def test_running_sessions_may_finish(self, tmp_path, number):
+        """New questions are refused with Retry-After; the exit status is 0."""
         heard = []
         file = slow_reviews(tmp_path, 3)
         with serving(tmp_path, file, heard=heard) as (url, process), client_of(url) as client:
-            session = begun(client)
+            session = ask_until(client)
             process.send_signal(number)
             until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             refused = client.post("/api/sessions", json=QUESTION)
@@ -159,11 +159,11 @@ class TestStopped:
         assert not any(" error: " in line for line in heard)
         assert not any("Traceback" in line for line in heard)
 
-    def test_what_lasts_longer_is_broken_off_and_can_be_resumed(self, tmp_path):
-        """Readers of its events are told so before the connection ends."""
+    def test_sessions_beyond_the_grace_period_are_interrupted_and_can_be_resumed(self, tmp_path):
+        """Readers of their events learn it before the connection ends."""
         file = slow_reviews(tmp_path, 60, "[serve]\ngrace_seconds = 1")
         with serving(tmp_path, file) as (url, process), client_of(url) as client:
-            session = begun(client)
+            session = ask_until(client)
             with client.stream("GET", f"/api/sessions/{session}/events") as response:
                 process.send_signal(signal.SIGTERM)
                 told = "".join(response.iter_text())
@@ -179,12 +179,12 @@ class TestStopped:
         assert whole["status"] == "complete"
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_a_second_signal_breaks_off_at_once(self, tmp_path, number):
-        """Whoever asks twice means it; what came in is kept, and it is said how to go on."""
+    def test_a_second_signal_interrupts_at_once(self, tmp_path, number):
+        """What was received is stored, and the message says how to resume."""
         heard = []
         file = slow_reviews(tmp_path, 60)
         with serving(tmp_path, file, heard=heard) as (url, process), client_of(url) as client:
-            session = begun(client)
+            session = ask_until(client)
             process.send_signal(number)
             until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             started = time.monotonic()
@@ -199,12 +199,12 @@ class TestStopped:
         assert any(line.strip() == f"interrupted; resume with: {again}" for line in heard)
         assert not any(" error: " in line for line in heard)
 
-    def test_of_many_that_are_broken_off_some_are_named(self, tmp_path):
+    def test_the_message_names_some_of_many_interrupted_sessions(self, tmp_path):
         """And where the others are listed."""
         heard = []
         file = slow_reviews(tmp_path, 60)
         with serving(tmp_path, file, heard=heard) as (url, process), client_of(url) as client:
-            sessions = [begun(client, "session_opened") for _ in range(12)]
+            sessions = [ask_until(client, "session_opened") for _ in range(12)]
             process.send_signal(signal.SIGTERM)
             until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             process.send_signal(signal.SIGTERM)
@@ -217,8 +217,8 @@ class TestStopped:
             all(fact in line for fact in ("2 more", "witan sessions --status")) for line in heard
         )
 
-    def test_what_is_kept_nowhere_is_said_to_be_gone(self, tmp_path):
-        """Nobody is sent to look for it."""
+    def test_unsaved_sessions_are_reported_as_lost(self, tmp_path):
+        """The message names no history to search."""
         heard = []
         with (
             serving_process(
@@ -226,7 +226,7 @@ class TestStopped:
             ) as (url, process),
             client_of(url) as client,
         ):
-            begun(client)
+            ask_until(client)
             process.send_signal(signal.SIGTERM)
             until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             process.send_signal(signal.SIGTERM)
@@ -234,8 +234,8 @@ class TestStopped:
 
         assert "interrupted, and kept nowhere: 1 session\n" in heard
 
-    def test_without_anything_under_way_it_stops_at_once(self, tmp_path):
-        """Also beside a connection that is kept open."""
+    def test_an_idle_server_stops_at_once(self, tmp_path):
+        """Also with an open keep-alive connection."""
         with serving(tmp_path, write_config(tmp_path)) as (url, process), client_of(url) as client:
             client.post("/api/sessions", params={"wait": 20}, json=QUESTION)
             started = time.monotonic()
@@ -246,8 +246,8 @@ class TestStopped:
         assert time.monotonic() - started < 5
 
 
-def test_a_port_that_is_taken_is_one_line(tmp_path):
-    """It says which, and what to do; the exit status is that of misuse."""
+def test_a_port_in_use_gives_a_one_line_error(tmp_path):
+    """With the port and a remedy; the exit status is that of misuse."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -267,8 +267,8 @@ def test_a_port_that_is_taken_is_one_line(tmp_path):
     assert "--port" in line
 
 
-def test_a_token_that_is_missing_is_one_line(tmp_path):
-    """Nothing says that it serves before it is sure to."""
+def test_a_missing_token_gives_a_one_line_error(tmp_path):
+    """No address is announced first."""
     file = tmp_path / "council.toml"
     file.write_text('[serve.tokens.team]\nkey = "TEAM_TOKEN"\n', encoding="utf-8")
     done = subprocess.run(  # noqa: S603 - our own command
@@ -285,11 +285,11 @@ def test_a_token_that_is_missing_is_one_line(tmp_path):
     assert "TEAM_TOKEN is not set" in line
 
 
-def test_a_day_s_money_is_one_server_s_at_a_time(tmp_path):
-    """A second does not start beside it; a program that is asked by its own user alone does.
+def test_one_server_at_a_time_spends_the_day_s_money(tmp_path):
+    """A second server does not start beside it; a program for its own user does.
 
-    Once it is killed the next one starts, and what a session under way did cost, calls that were
-    cut off at their worst, takes the place of what was held back for it.
+    After a kill the next server replaces what was reserved by the actual cost, with interrupted
+    calls at their maximum.
     """
     environment = {
         "TEAM_TOKEN": "the-token-of-the-tests",
@@ -312,8 +312,8 @@ def test_a_day_s_money_is_one_server_s_at_a_time(tmp_path):
             check=False,
         )
 
-    def counted():
-        """What the file says last of the one session."""
+    def spent_in_file():
+        """The spending that the file records for the only session."""
         lines = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
         assert len({line["number"] for line in lines}) == 1
         return lines[-1]
@@ -322,13 +322,13 @@ def test_a_day_s_money_is_one_server_s_at_a_time(tmp_path):
         second = run("serve", "--port", "0")
         beside = run("mcp")
         with client_of(url, environment["TEAM_TOKEN"]) as client:
-            session = begun(client)
-        until(lambda: answered(tmp_path, session) == 3, "the answers are not kept")
+            session = ask_until(client)
+        until(lambda: answer_count(tmp_path, session) == 3, "the answers are not kept")
         process.kill()
         process.wait()
-    held = counted()
+    held = spent_in_file()
     with serving(tmp_path, file, environment=environment):
-        spent = counted()
+        spent = spent_in_file()
     with History.open(tmp_path / "history.sqlite") as history:
         cost = history.session(session).cost
 

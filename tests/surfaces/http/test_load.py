@@ -1,4 +1,4 @@
-"""Many at once, on loopback: sessions, idle readers, slow ones, and those that vanish."""
+"""Load on loopback: sessions, idle readers, slow readers and disconnects."""
 
 import os
 import time
@@ -29,19 +29,19 @@ def anyio_backend():
     return "asyncio"
 
 
-def resident(pid):
-    """Bytes of memory that a process holds."""
+def resident_bytes(pid):
+    """Resident memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def files(pid):
+def open_files(pid):
     """Files and sockets that a process has open."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-async def opened(url, path, headers=""):
-    """A connection on which a stream was asked for."""
+async def open_stream(url, path, headers=""):
+    """Open a connection and request a stream."""
     host, port = url.removeprefix("http://").split(":")
     stream = await anyio.connect_tcp(host, int(port))
     await stream.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
@@ -66,14 +66,14 @@ async def ask(client):
     return response.json()["status"]
 
 
-async def test_three_hundred_sessions_at_once_are_all_held(tmp_path):
-    """Every one is whole, and what they took is given back."""
+async def test_three_hundred_concurrent_sessions_complete(tmp_path):
+    """Their memory and files are released afterwards."""
     file = write_config(tmp_path, SERVE, answer=[{"text": "Ada says so.", "seconds": 2}])
     with serving_process("--config", file, "--no-history", cwd=tmp_path) as (url, process):
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
         async with httpx2.AsyncClient(base_url=url, timeout=180, limits=limits) as client:
             await ask(client)
-            before = resident(process.pid)
+            before = resident_bytes(process.pid)
             statuses = []
 
             async def one():
@@ -84,17 +84,17 @@ async def test_three_hundred_sessions_at_once_are_all_held(tmp_path):
                     for _ in range(300):
                         group.start_soon(one)
             health = (await client.get("/healthz")).json()
-        after = resident(process.pid)
+        after = resident_bytes(process.pid)
 
     assert statuses == ["complete"] * 600
     assert health["under_way"] == 0
     assert after - before < 150e6
 
 
-async def test_a_second_load_of_the_same_size_adds_nothing(tmp_path):
-    """What is held of sessions that are over has a limit, which the first load reaches.
+async def test_a_second_load_of_the_same_size_needs_no_more_memory(tmp_path):
+    """Finished sessions have a limit in memory, which the first load reaches.
 
-    A server that held the prompts of every session would hold 50 MB more after it.
+    Storing the prompts of every session would take 50 MB more.
     """
     answer = [{"text": "Ada says so. " + "and so on " * 2500}]
     file = write_config(tmp_path, SERVE, answer=answer)
@@ -115,7 +115,7 @@ async def test_a_second_load_of_the_same_size_adds_nothing(tmp_path):
                 async with anyio.create_task_group() as group:
                     for _ in range(100):
                         group.start_soon(one)
-                return resident(process.pid)
+                return resident_bytes(process.pid)
 
             await load()
             first = await load()
@@ -124,18 +124,18 @@ async def test_a_second_load_of_the_same_size_adds_nothing(tmp_path):
     assert second - first < 15e6
 
 
-async def test_two_thousand_idle_readers_cost_little_and_leave_nothing(tmp_path):
-    """A session goes on beside them; when they vanish, nothing of them is left."""
+async def test_two_thousand_idle_readers_are_cheap(tmp_path):
+    """A session continues beside them; when they disconnect, nothing remains."""
     slow = [{"prefers": ["Ada says"], "seconds": 60}]
     file = write_config(tmp_path, SERVE, review=slow)
     with serving_process("--config", file, "--no-history", cwd=tmp_path) as (url, process):
         async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
             idle = (await client.post("/api/sessions", json=QUESTION)).json()["session"]
-            before, held = resident(process.pid), files(process.pid)
+            before, held = resident_bytes(process.pid), open_files(process.pid)
             async with AsyncExitStack() as stack:
                 readers = []
                 for _ in range(2000):
-                    reader = await opened(url, f"/api/sessions/{idle}/events")
+                    reader = await open_stream(url, f"/api/sessions/{idle}/events")
                     stack.push_async_callback(reader.aclose)
                     readers.append(reader)
 
@@ -143,7 +143,7 @@ async def test_two_thousand_idle_readers_cost_little_and_leave_nothing(tmp_path)
                     return await streams_open(client) == 2000
 
                 await until(all_open, "not all readers are there")
-                during = resident(process.pid)
+                during = resident_bytes(process.pid)
                 told = [await reader.receive(65536) for reader in readers[::100]]
                 started = time.perf_counter()
                 body = {**QUESTION, "profile": "demo"}
@@ -151,10 +151,10 @@ async def test_two_thousand_idle_readers_cost_little_and_leave_nothing(tmp_path)
                 taken = time.perf_counter() - started
 
             async def all_gone():
-                return await streams_open(client) == 0 and files(process.pid) <= held + 5
+                return await streams_open(client) == 0 and open_files(process.pid) <= held + 5
 
             await until(all_gone, "readers are left over")
-        after = resident(process.pid)
+        after = resident_bytes(process.pid)
 
     assert all(b"session_opened" in each for each in told)
     assert response.status_code == 200
@@ -163,22 +163,22 @@ async def test_two_thousand_idle_readers_cost_little_and_leave_nothing(tmp_path)
     assert after - before < 2000 * 60e3
 
 
-async def test_a_reader_that_does_not_read_holds_up_nobody(tmp_path):
-    """Others are told everything, and the server does not gather what it cannot send."""
+async def test_a_reader_that_reads_nothing_blocks_nobody(tmp_path):
+    """Others receive everything, and the server does not buffer without limit."""
     answer = [{"text": "Ada says so. " * 2000, "tokens_per_second": 4000}]
     file = write_config(tmp_path, SERVE, answer=answer)
     with serving_process("--config", file, "--no-history", cwd=tmp_path) as (url, process):
         async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
             await ask(client)
-            before = resident(process.pid)
+            before = resident_bytes(process.pid)
             async with AsyncExitStack() as stack:
                 for _ in range(5):
                     session = (await client.post("/api/sessions", json=QUESTION)).json()["session"]
                     for _ in range(20):
-                        reader = await opened(url, f"/api/sessions/{session}/events")
+                        reader = await open_stream(url, f"/api/sessions/{session}/events")
                         stack.push_async_callback(reader.aclose)
                     text = (await client.get(f"/api/sessions/{session}/events")).text
                     assert text.count("event: end") == 1
-                after = resident(process.pid)
+                after = resident_bytes(process.pid)
 
     assert after - before < 100e6

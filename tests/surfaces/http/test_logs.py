@@ -1,4 +1,4 @@
-"""What a server writes down: every line can be read, and none can be forged."""
+"""Every line of the server's log can be parsed, and none can be forged."""
 
 import json
 import re
@@ -20,8 +20,8 @@ FORGED = (
 )
 
 
-def written(tmp_path, kind, *seen):
-    """What is logged of a session, of a question that is refused, and of paths that were asked."""
+def write_log(tmp_path, kind, *seen):
+    """Log a session, a refused question and requests of several paths."""
     heard = []
     file = write_config(tmp_path, f'[serve]\nlog = "{kind}"')
     with (
@@ -41,32 +41,31 @@ def written(tmp_path, kind, *seen):
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory):
-    """The lines of JSON, and the answers to what was asked."""
-    return written(tmp_path_factory.mktemp("json"), "json", FORGED)
+def json_log(tmp_path_factory):
+    """The log as JSON, and the replies to the requests."""
+    return write_log(tmp_path_factory.mktemp("json"), "json", FORGED)
 
 
 @pytest.fixture(scope="module")
-def heard(tmp_path_factory):
-    """The lines of text."""
+def text_log(tmp_path_factory):
+    """The log as text."""
     folder = tmp_path_factory.mktemp("text")
-    return written(folder, "text", FORGED, "/api/rules/x=1%20status=200%22")[0]
+    return write_log(folder, "text", FORGED, "/api/rules/x=1%20status=200%22")[0]
 
 
 class TestJson:
-    """A line is an object, whatever happens."""
+    """Each line is a JSON object."""
 
-    def test_every_line_is_an_object_with_a_time(self, logged):
-        """From the first to the last."""
-        lines = [json.loads(line) for line in logged[0]]
+    def test_every_line_is_an_object_with_a_time(self, json_log):
+        lines = [json.loads(line) for line in json_log[0]]
 
         assert len(lines) > 6
         for line in lines:
             assert {"at", "level", "message"} <= set(line)
 
-    def test_a_request_is_told_with_who_asked_and_what_came_of_it(self, logged):
-        """Under the name that its answer has in a header."""
-        heard, answers = logged
+    def test_a_request_is_logged_with_its_client_and_status(self, json_log):
+        """Under the request id of its reply's header."""
+        heard, answers = json_log
         requests = {
             line["request"]: line for line in map(json.loads, heard) if line["message"] == "request"
         }
@@ -77,31 +76,31 @@ class TestJson:
         assert [line["path"] for line in told] == ["/api/sessions"] * 2 + ["/api/profiles"]
         assert all(line["ms"] > 0 for line in told)
 
-    def test_a_session_is_told_from_its_opening_to_its_close(self, logged):
-        """With what it cost, and who asked."""
-        lines = [json.loads(line) for line in logged[0]]
+    def test_a_session_is_logged_from_start_to_end(self, json_log):
+        """With its cost and its client."""
+        lines = [json.loads(line) for line in json_log[0]]
         [opened] = [line for line in lines if line["message"] == "session opened"]
         [closed] = [line for line in lines if line["message"] == "session closed"]
 
         assert opened["session"] == closed["session"]
         assert (opened["client"], closed["status"], closed["usd"]) == ("default", "complete", 0)
 
-    def test_a_path_cannot_pass_for_a_line_or_for_a_field(self, logged):
-        """It stays what it is."""
-        lines = [json.loads(line) for line in logged[0]]
+    def test_a_path_cannot_forge_a_line_or_a_field(self, json_log):
+        """It is logged unchanged as one value."""
+        lines = [json.loads(line) for line in json_log[0]]
         [odd] = [line for line in lines if "\x1b" in str(line.get("path"))]
 
         assert (odd["client"], odd["status"]) == ("default", 404)
-        assert not any("\x1b" in line for line in logged[0])
+        assert not any("\x1b" in line for line in json_log[0])
 
 
 @pytest.mark.slow
 class TestText:
-    """A line is for people, and for nobody's tricks."""
+    """Each line is text for people."""
 
-    def test_a_line_says_when_and_what_in_order(self, heard):
-        """A request in one line, a session in two."""
-        [asked] = [line for line in heard if "method=POST" in line and "status=200" in line]
+    def test_a_line_holds_time_and_event_in_order(self, text_log):
+        """One line for a request, two for a session."""
+        [asked] = [line for line in text_log if "method=POST" in line and "status=200" in line]
         time, what, *fields = asked.split()
 
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00", time)
@@ -109,17 +108,17 @@ class TestText:
         assert [field.partition("=")[0] for field in fields] == [
             "request", "method", "path", "status", "ms", "client"
         ]  # fmt: skip
-        assert sum("session opened" in line for line in heard) == 1
+        assert sum("session opened" in line for line in text_log) == 1
 
-    def test_nothing_moves_a_cursor_or_turns_text_round(self, heard):
-        """No control character is written but the end of the line."""
-        for line in heard:
+    def test_control_characters_are_escaped(self, text_log):
+        """The line end is the only control character written."""
+        for line in text_log:
             for char in line.removesuffix("\n"):
                 assert unicodedata.category(char) not in ("Cc", "Cf"), repr(line)
 
-    def test_a_path_cannot_pass_for_a_line_or_for_a_field(self, heard):
-        """What could be taken for other fields stands in quotes."""
-        odd = [line for line in heard if "client=root" in line or "x=1" in line]
+    def test_a_path_cannot_forge_a_line_or_a_field(self, text_log):
+        """Text that looks like other fields is quoted."""
+        odd = [line for line in text_log if "client=root" in line or "x=1" in line]
         outside = [re.sub(r'"(\\.|[^"\\])*"', "", line) for line in odd]
         requests = [line for line in outside if " request " in line]
 

@@ -1,4 +1,4 @@
-"""What is asked amiss is answered by what is wrong with it, in the words of the request."""
+"""Errors for malformed requests name the problem in terms of the request."""
 
 import json
 from threading import Timer
@@ -28,13 +28,13 @@ SEVERAL = "".join(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where everything is."""
+    """The folder of the server's files."""
     return tmp_path_factory.mktemp("server")
 
 
 @pytest.fixture(scope="module")
 def history(folder):
-    """A history of sessions with strange names, each with texts of its answers."""
+    """A history of sessions with unusual names, each with texts of its answers."""
     ballots, answers = folder / "ballots.jsonl", folder / "answers.jsonl"
     ballots.write_text(
         "".join(
@@ -58,7 +58,7 @@ def history(folder):
 
 @pytest.fixture(scope="module")
 def client(folder, history):
-    """A client of a server that has them, and one session of scripts."""
+    """A client of a server with that history and one scripted session."""
     with (
         served(councils(write_config(folder), history)) as server,
         httpx2.Client(base_url=server.url, timeout=20) as opened,
@@ -67,12 +67,12 @@ def client(folder, history):
         yield opened
 
 
-class TestNames:
-    """A session is found by its quoted name, whatever the name holds."""
+class TestSessionNames:
+    """Sessions are addressed by their percent-encoded name."""
 
     @pytest.mark.parametrize("name", STRANGE)
-    def test_every_operation_finds_it(self, client, name):
-        """What it cannot do with ballots alone it says of this session."""
+    def test_every_operation_accepts_the_encoded_name(self, client, name):
+        """What needs more than ballots says so for this session."""
         here = f"/api/sessions/{quote(name, safe='')}"
         counted = client.post(f"{here}/recount", json={"rule": "borda"})
         paper = client.get(f"{here}/paper", params={"as": "ines"})
@@ -93,8 +93,7 @@ class TestNames:
             if told.status_code == 409:
                 assert f"{name} came in as ballots" in told.json()["detail"]
 
-    def test_it_is_deleted_by_it(self, client, folder):
-        """And no other one is."""
+    def test_delete_removes_only_the_session_named(self, client, folder):
         (folder / "more.jsonl").write_text(SEVERAL.replace("first", "d/1").replace("second", "d"))
         place = str(folder / "history.sqlite")
         assert main(["import", str(folder / "more.jsonl"), "--history", place]) == 0
@@ -105,15 +104,14 @@ class TestNames:
         assert "d" in left
 
     @pytest.mark.parametrize("name", STRANGE)
-    def test_its_page_is_found_by_it(self, client, name):
-        """The page of a session takes it likewise."""
+    def test_the_page_accepts_the_encoded_name(self, client, name):
         page = client.get(f"/sessions/{quote(name, safe='')}", headers={"Accept": "text/html"})
 
         assert page.status_code == 200
 
 
 class TestParameters:
-    """What stands in the address means something, or is refused."""
+    """Query parameters are used or refused, never ignored."""
 
     @pytest.mark.parametrize(
         ("method", "path", "known"),
@@ -124,8 +122,8 @@ class TestParameters:
          ("POST", "/api/compare?rule=borda", "none"), ("POST", "/api/plan?wait=1", "none"),
          ("GET", "/api/sessions/last/paper?person=me", "as")],
     )  # fmt: skip
-    def test_one_that_is_not_known_is_named_with_those_that_are(self, client, method, path, known):
-        """Else a slip of the keyboard would change what comes back, unsaid."""
+    def test_an_unknown_parameter_is_refused_with_the_known_ones(self, client, method, path, known):
+        """A typing mistake never changes the result silently."""
         body = {"json": QUESTION} if method == "POST" else {}
         told = client.request(method, path, **body)
         [name] = urlsplit(path).query.partition("=")[:1]
@@ -134,8 +132,8 @@ class TestParameters:
         assert f"unknown parameter '{name}'" in told.json()["detail"]
         assert known in told.json()["detail"]
 
-    def test_one_is_given_once_unless_it_is_a_list(self, client):
-        """Of two values one would be passed over, unsaid."""
+    def test_a_repeated_parameter_is_refused_unless_it_is_a_list(self, client):
+        """None of two values is ignored silently."""
         told = client.get("/api/sessions?limit=1&limit=2")
         file = client.post("/api/tally?level=.9&level=.8", content=b"x")
         unknown = client.post("/api/tally?tie=x", content=b"x")
@@ -148,8 +146,8 @@ class TestParameters:
         assert all(fact in unknown.json()["detail"] for fact in ("'tie'", "did you mean 'ties'?"))
         assert "times" not in many.json()["detail"]
 
-    def test_the_document_names_every_one_that_is_taken(self, client):
-        """What it says of the address is what is taken."""
+    def test_the_document_lists_every_parameter(self, client):
+        """The OpenAPI document and the server agree."""
         document = client.get("/openapi.json").json()
         for path, name in (("tally", "ties"), ("explain", "level"), ("tally", "columns")):
             parameters = document["paths"][f"/api/{path}"]["post"]["parameters"]
@@ -157,11 +155,11 @@ class TestParameters:
 
 
 class TestPaths:
-    """A path that leads nowhere says where to look."""
+    """Errors for unknown paths point to the documentation."""
 
     @pytest.mark.parametrize("path", ["/api/sesions", "/v1/completions", "/api/sessions/a/b/c"])
-    def test_it_is_named(self, client, path):
-        """With the document that lists them all."""
+    def test_an_unknown_path_is_named(self, client, path):
+        """With the document that lists all paths."""
         told = client.get(path)
         words = told.json()["error"]["message"] if path.startswith("/v1") else told.json()["detail"]
 
@@ -169,14 +167,14 @@ class TestPaths:
         assert path in words
         assert "/openapi.json" in words
 
-    def test_so_is_a_method(self, client):
-        """With those that are taken."""
+    def test_an_unknown_method_is_named(self, client):
+        """With the methods of the path."""
         told = client.put("/api/sessions/last/recount", json={})
 
         assert told.status_code == 405
         assert all(fact in told.text for fact in ("PUT is not allowed", "it takes POST"))
 
-    def test_all_that_are_taken_are_told(self, client):
+    def test_allow_lists_the_methods_of_all_operations(self, client):
         """Though several operations share the path."""
         told = client.put("/api/sessions", json={})
 
@@ -187,7 +185,7 @@ class TestPaths:
         "path",
         ["/", "/healthz", "/metrics", "/api/sessions", "/api/sessions/none", "/v1/models"],
     )
-    def test_where_get_is_taken_head_is(self, client, path):
+    def test_head_works_wherever_get_does(self, client, path):
         """With the same headers and no body."""
         whole, head = client.get(path), client.head(path)
 
@@ -195,8 +193,8 @@ class TestPaths:
         assert head.headers["Content-Type"] == whole.headers["Content-Type"]
         assert head.content == b""
 
-    def test_a_slash_in_a_name_is_to_be_quoted(self, client):
-        """Else it parts the path."""
+    def test_a_slash_in_a_name_must_be_encoded(self, client):
+        """Unencoded it separates segments of the path."""
         told = client.get("/api/sessions/q/1")
 
         assert told.status_code == 404
@@ -204,19 +202,18 @@ class TestPaths:
 
 
 class TestBodies:
-    """What says nothing need not be sent."""
+    """Empty bodies may be omitted."""
 
     @pytest.mark.parametrize("operation", ["retry", "recount", "rejudge", "resume"])
     @pytest.mark.parametrize("content", [b"", b"{}"])
-    def test_an_empty_one_does(self, client, operation, content):
-        """Nothing is wrong with it."""
+    def test_an_empty_body_is_accepted(self, client, operation, content):
         kind = {"Content-Type": "application/json"} if content else {}
         told = client.post(f"/api/sessions/last/{operation}", content=content, headers=kind)
 
         assert told.status_code in (200, 202, 409), told.text
 
 
-class TestWords:
+class TestWording:
     """Errors name fields of the request, not options of the command line."""
 
     @pytest.mark.parametrize(
@@ -233,16 +230,15 @@ class TestWords:
          ("tally?level=often", SEVERAL, "level cannot be 'often'"),
          ("tally?rule=bordas", SEVERAL, "unknown rule 'bordas'; did you mean 'borda'?")],
     )  # fmt: skip
-    def test_of_ballots_that_are_sent(self, client, path, content, said):
-        """As they stand in the address."""
+    def test_errors_about_posted_ballots_name_query_parameters(self, client, path, content, said):
         told = client.post(f"/api/{path}", content=content)
 
         assert told.status_code in (409, 422)
         assert said in told.json()["detail"]
         assert "--" not in told.json()["detail"]
 
-    def test_a_column_is_named_as_on_the_command_line(self, client):
-        """Ballots whose columns are called otherwise are counted."""
+    def test_columns_are_mapped_as_on_the_command_line(self, client):
+        """Ballots with other names of columns are counted."""
         table = "q,judge,answer,rank\nq1,ada,b,1\nq1,ada,c,2\nq1,bob,b,1\nq1,bob,c,2\n"
         asked = {"columns": ["session=q", "reviewer=judge", "candidate=answer"]}
         told = client.post("/api/tally", params=asked, content=table).json()
@@ -257,16 +253,15 @@ class TestWords:
          ({"as": " ", "ranking": "A"}, "as is not given"),
          ({"ranking": "A > B > C"}, "as is not given")],
     )  # fmt: skip
-    def test_of_a_vote(self, client, body, said):
-        """By the names of its fields."""
+    def test_errors_about_a_vote_name_its_fields(self, client, body, said):
         client.post("/api/sessions", params={"wait": 9}, json=QUESTION)
         told = client.post("/api/sessions/last/votes", json=body)
 
         assert told.status_code == 422
         assert said in told.json()["detail"]
 
-    def test_of_a_vote_where_nothing_was_answered(self, tmp_path):
-        """A session that a council held did not come in from anywhere."""
+    def test_a_vote_without_answers_is_refused(self, tmp_path):
+        """The error does not call a council's session an import."""
         file = write_config(tmp_path, answer=[{"error": "out of order", "status": 400}])
         with (
             History.open(tmp_path / "history.sqlite") as history,
@@ -280,8 +275,8 @@ class TestWords:
         assert "no text of any answer" in told.json()["detail"]
         assert "import" not in told.json()["detail"]
 
-    def test_of_seats_that_are_asked_again(self, tmp_path):
-        """Those that failed are named; and of seats that are gone, who is needed, or why."""
+    def test_errors_about_a_retry_name_the_seats(self, tmp_path):
+        """The failed ones, and for removed seats who is needed or why."""
         amiss = [{"error": "out of order", "status": 400}]
         with History.open(tmp_path / "history.sqlite") as history:
             with (
@@ -310,19 +305,18 @@ class TestWords:
         assert "cannot be seated" in gone[0]
         assert "ada (script:ada)" in gone[1]
 
-    def test_of_a_question_that_is_blank(self, client):
-        """It is the question that is to be something."""
+    def test_a_blank_question_is_refused_by_its_field(self, client):
         told = client.post("/api/sessions", json={"question": " \n"})
 
         assert told.status_code == 422
         assert told.json()["faults"][0]["where"] == "question"
 
 
-class TestAway:
-    """What the request is not to blame for is no conflict."""
+class TestUnavailable:
+    """Server-side failures are 5xx, not 409."""
 
-    def test_a_history_that_cannot_be_read_is_not_served_now(self, tmp_path):
-        """Its operator reads why; a state that does not suit is another matter."""
+    def test_an_unreadable_history_is_a_503(self, tmp_path):
+        """The log gives the reason; a conflicting state remains a 409."""
         place = tmp_path / "gone" / "history.sqlite"
         place.parent.mkdir()
         file = write_config(tmp_path)
@@ -342,8 +336,8 @@ class TestAway:
             assert voted.status_code == 503
 
     @pytest.mark.slow
-    def test_a_wait_for_a_locked_history_stands_in_the_log(self, tmp_path, caplog):
-        """Once, with its place, though who asks is told nothing of it."""
+    def test_waiting_for_a_locked_history_is_logged(self, tmp_path, caplog):
+        """Once, with its location, which clients do not see."""
         place = tmp_path / "history.sqlite"
         with (
             History.open(place) as history,
@@ -362,8 +356,8 @@ class TestAway:
         assert len(said) == 1
         assert said[0].startswith("another process has locked")
 
-    def test_there_may_be_no_history(self, tmp_path):
-        """Every door says so alike."""
+    def test_a_server_without_history_says_so(self, tmp_path):
+        """On every surface alike."""
         with (
             served(councils(write_config(tmp_path))) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
@@ -374,8 +368,8 @@ class TestAway:
                 assert told.status_code == 409
                 assert told.json()["detail"].startswith("this server keeps no history; ")
 
-    def test_a_council_that_cannot_be_seated_is_that_everywhere(self, tmp_path):
-        """It is no fault of who asks, and asking again does not help."""
+    def test_a_council_that_cannot_be_seated_is_a_server_error(self, tmp_path):
+        """On every surface; retrying does not help."""
         file = tmp_path / "council.toml"
         file.write_text('members = ["script:no.toml", "script:no.toml"]\n', encoding="utf-8")
         chat = {"model": "witan", "messages": [{"role": "user", "content": "Is it so?"}]}
@@ -404,20 +398,20 @@ def server(folder, history):
         yield server
 
 
-class _Mistaken(Metrics):
-    """Counters that hold a mistake."""
+class _BrokenCounters(Metrics):
+    """Counters with a programming error."""
 
     def text(self, under_way: int, streams: int) -> bytes:
         raise ZeroDivisionError(f"{under_way} / {streams} in /srv/witan")
 
 
-class TestMistakes:
-    """A mistake of ours is told as such, and read in the log."""
+class TestInternalErrors:
+    """Internal errors are reported as such and logged."""
 
-    def test_it_says_nothing_of_what_it_is(self, folder, caplog):
-        """The connection goes on, and the log has it with the number of the request."""
+    def test_an_internal_error_hides_its_cause(self, folder, caplog):
+        """The connection stays open, and the log has the traceback under the request id."""
         with (
-            served(councils(write_config(folder)), metrics=_Mistaken()) as server,
+            served(councils(write_config(folder)), metrics=_BrokenCounters()) as server,
             httpx2.Client(base_url=server.url, timeout=20) as client,
         ):
             told = client.get("/metrics")
@@ -432,7 +426,7 @@ class TestMistakes:
 
 
 class TestVoters:
-    """Where there are tokens, nobody votes for another."""
+    """With tokens, each client votes as itself."""
 
     def _ask(self, server, token, session, **vote):
         headers = {"X-Api-Key": f"the-token-of-{token}-4711-0815"}
@@ -450,15 +444,15 @@ class TestVoters:
          ("team", {"as": "team/bo"}, "team/bo"), ("team", {"as": "ada"}, "team/ada"),
          ("team", {"as": "team"}, "team")],
     )  # fmt: skip
-    def test_a_vote_is_that_of_the_token_or_of_somebody_within_it(self, server, token, vote, voter):
-        """Who it was counted for is said."""
+    def test_a_vote_belongs_to_the_token_or_a_name_under_it(self, server, token, vote, voter):
+        """The reply says for whom it was counted."""
         paper, told = self._ask(server, token, "a b", **vote)
 
         assert paper["reviewer"] == voter
         assert told.json()["reviewer"] == voter
 
-    def test_nobody_takes_back_the_vote_of_another(self, server, history):
-        """By whatever name it is tried."""
+    def test_a_client_cannot_withdraw_the_vote_of_another(self, server, history):
+        """Under any spelling of the name."""
         self._ask(server, "ada", "why?")
         _, told = self._ask(server, "team", "why?", **{"as": "ada", "replace": True})
 

@@ -1,4 +1,4 @@
-"""What a server counts of its sessions."""
+"""Metrics of a server's sessions."""
 
 import re
 
@@ -19,7 +19,7 @@ def anyio_backend():
 
 
 def priced(folder, **stages):
-    """The configuration of three scripts that have a price."""
+    """The configuration of three scripted members with a price."""
     write_config(folder, **stages)
     file = folder / "priced.toml"
     seats = [f'"script:{folder / name}.toml"' for name in ("ada", "bob", "cyd")]
@@ -29,13 +29,13 @@ def priced(folder, **stages):
 
 
 def figure(metrics, name, client):
-    """What a counter stands at; None: nothing was counted."""
+    """The value of a counter, or None without a sample."""
     found = re.search(rf'^{name}{{client="{client}"}} (.*)$', metrics.text(0, 0).decode(), re.M)
     return None if found is None else float(found[1])
 
 
-async def test_what_an_interrupted_session_cost_is_counted_once(tmp_path):
-    """Who takes it up is told of the rest; a call that was interrupted has an unknown cost."""
+async def test_the_cost_of_an_interrupted_session_is_counted_once(tmp_path):
+    """A resumed session adds the rest; interrupted calls have an unknown cost."""
     metrics = Metrics()
     slow = councils(priced(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}]))
     async with Service.open(slow, observers=[metrics]) as service:
@@ -55,8 +55,8 @@ async def test_what_an_interrupted_session_cost_is_counted_once(tmp_path):
     assert figure(metrics, "witan_sessions_of_unknown_cost_total", "ci") == 1
 
 
-async def test_what_a_whole_session_cost_is_counted(tmp_path):
-    """As its last event has it."""
+async def test_the_cost_of_a_whole_session_is_counted(tmp_path):
+    """As its last event reports."""
     metrics = Metrics()
     async with Service.open(councils(priced(tmp_path)), observers=[metrics]) as service:
         session = await (

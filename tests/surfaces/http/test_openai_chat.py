@@ -1,4 +1,4 @@
-"""The council as a model: chat completions that come whole, by OpenAI's own client."""
+"""The council as a model: whole chat completions through OpenAI's official client."""
 
 import pytest
 
@@ -20,15 +20,15 @@ def history(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def council(tmp_path_factory, history):
-    """One server whose council is three scripts."""
+    """One server of three scripted members."""
     file = write_config(tmp_path_factory.mktemp("scripts"))
     with served(councils(file, history)) as server, client_of(server) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def of_models(tmp_path_factory, history):
-    """One server whose council is three models."""
+def model_server(tmp_path_factory, history):
+    """One server of three models over HTTP."""
     with (
         modelled(tmp_path_factory.mktemp("models"), "[limits]\nattempts = 1\n") as (running, file),
         served(councils(file, history)) as server,
@@ -38,15 +38,15 @@ def of_models(tmp_path_factory, history):
 
 
 @pytest.fixture
-def models(of_models):
-    """The client of that server and its models, none of which has a fault or was called yet."""
-    client, running = of_models
+def models(model_server):
+    """A client of that server and its models, all without faults and calls."""
+    client, running = model_server
     running.behave()
     return client, running
 
 
 def ask(client, *messages, **more):
-    """The reply, which is what the protocol says."""
+    """Return the reply, validated against the protocol."""
     turns = [{"role": role, "content": text} for role, text in messages]
     reply = client.chat.completions.create(**{**ASKED, "messages": turns, **more})
     openai_clients.openai.types.chat.ChatCompletion.model_validate(
@@ -56,10 +56,10 @@ def ask(client, *messages, **more):
 
 
 class TestReply:
-    """A session comes back as a completion."""
+    """A session as a completion."""
 
-    def test_the_closing_text_is_the_content(self, models, history):
-        """With what a council has to say beside it, and the way there as reasoning."""
+    def test_the_content_is_the_final_answer(self, models, history):
+        """With the council's fields beside it, and its progress as reasoning."""
         client, _ = models
         reply = ask(client, ("user", "Is it so?"), extra_body={"witan": {"narration": True}})
         session = history.session(reply.witan["session"])
@@ -74,7 +74,7 @@ class TestReply:
         assert "ada leads" in choice.message.reasoning_content
 
     def test_usage_is_the_sum_over_all_calls(self, council, history):
-        """Answers, reviews and the final answer, and what they cost."""
+        """Tokens and cost of answers, reviews and the final answer."""
         reply = ask(council, ("user", "Is it so?"))
         session = history.session(reply.witan["session"])
         spent = [each.spent.usage for each in session.events if hasattr(each, "spent")]
@@ -85,8 +85,8 @@ class TestReply:
         assert reply.usage.cost == 0.0
 
     @pytest.mark.parametrize(("price", "cost"), [("", 0.0), ("[price]\nbob = [1, 2]\n", None)])
-    def test_usage_that_is_not_known_is_left_out(self, tmp_path, price, cost):
-        """Nothing is made up for a call that failed on its way, unless it is free."""
+    def test_unknown_usage_is_omitted(self, tmp_path, price, cost):
+        """An interrupted call counts only where it is free."""
         with (
             modelled(tmp_path, f"[limits]\nattempts = 1\n{price}") as (running, file),
             served(councils(file)) as server,
@@ -100,13 +100,13 @@ class TestReply:
         assert reply.witan["cost_usd"] == cost
 
     def test_a_simulated_text_says_so(self, council):
-        """In its last paragraph, to a reader who sees nothing else."""
+        """In its last paragraph."""
         content = ask(council, ("user", "Is it so?")).choices[0].message.content
 
         assert content.startswith("All told: so")
 
     def test_a_degraded_text_says_what_is_missing(self, models):
-        """In its last paragraph, and in the status."""
+        """In its last paragraph and in the status."""
         client, running = models
         running.fault("bob", "401", stage="answer")
         reply = ask(client, ("user", "Is it so?"))
@@ -117,15 +117,15 @@ class TestReply:
         assert "degraded: " in last
         assert "bob" in last
 
-    def test_the_mark_can_be_left_out(self, council):
-        """By those who read the status."""
+    def test_the_mark_can_be_switched_off(self, council):
+        """For clients that read the status."""
         reply = ask(council, ("user", "Is it so?"), extra_body={"witan": {"mark": False}})
 
         assert "as [A] has it" in reply.choices[0].message.content
         assert reply.witan["simulated"] is True
 
     def test_the_legend_and_the_trust_line_are_added_on_request(self, models):
-        """Below the text of a complete session, for a reader who sees the content alone."""
+        """Below the text of a complete session."""
         client, _ = models
         body = {"witan": {"legend": True}}
         reply = ask(client, ("user", "Is it so?"), extra_body=body)
@@ -139,8 +139,8 @@ class TestReply:
         ("model", "stage", "writer"),
         [("witan", "synthesis", "chair"), ("witan/best", "answer", "ada")],
     )
-    def test_a_text_that_was_cut_says_so(self, models, model, stage, writer):
-        """The finish reason is that of the chairman, or of the answer that stands for the text."""
+    def test_a_truncated_text_has_finish_reason_length(self, models, model, stage, writer):
+        """Taken from the chairman, or from the answer that replaces the text."""
         client, running = models
         running.fault(writer, "ends", stage=stage, finish="length")
         reply = ask(client, ("user", "Is it so?"), model=model)
@@ -149,10 +149,10 @@ class TestReply:
 
 
 class TestQuestion:
-    """Messages become a question and its conversation."""
+    """Messages become a question and a conversation."""
 
     def test_the_last_message_of_the_user_is_the_question(self, council, history):
-        """What was said before is the conversation, whoever said it."""
+        """Earlier messages of any role become the conversation."""
         turns = [
             ("system", "Be brief."),
             ("user", "Is it so?"),
@@ -168,8 +168,8 @@ class TestQuestion:
             Message("assistant", "It is."),
         )
 
-    def test_members_are_told_what_the_system_message_says(self, models):
-        """In one system message; reviewers and chairman read it as part of the conversation."""
+    def test_members_receive_the_system_message(self, models):
+        """In one system message; reviewers and chairman read it in the conversation."""
         client, running = models
         ask(client, ("developer", "Answer in French."), ("user", "Is it so?"))
         answers = [call for call in running.calls() if call.stage == "answer"]
@@ -179,8 +179,8 @@ class TestQuestion:
         assert all("Answer in French." in call.prompt for call in answers)
         assert all("system: Answer in French." in call.prompt for call in others)
 
-    def test_what_a_tool_returned_is_told_in_words(self, council, history):
-        """With the call that it answers; it stands before the question it was called for."""
+    def test_tool_results_are_passed_on_as_text(self, council, history):
+        """With their call, before the question."""
         call = {"id": "c1", "type": "function"}
         call["function"] = {"name": "weather", "arguments": '{"city": "Oslo"}'}
         turns = [
@@ -197,8 +197,8 @@ class TestQuestion:
             Message("user", "[weather returned]\n12 degrees"),
         )
 
-    def test_what_the_council_is_asked_with_is_handed_on(self, council, history):
-        """Files, category, seed, the limit on tokens, and the rule."""
+    def test_the_council_s_settings_are_passed_on(self, council, history):
+        """Files, category, seed, limit on tokens, and rule."""
         more = {"files": {"a.txt": "Yes."}, "category": "so", "options": {"rule": "schulze"}}
         reply = ask(
             council,
@@ -213,8 +213,8 @@ class TestQuestion:
         assert opened.procedure.limits.max_tokens == 500
         assert reply.witan["outcome"]["rule"] == "schulze"
 
-    def test_the_extension_counts_before_the_name_and_the_protocol(self, council, history):
-        """What is said to a council stands over what is said to any model."""
+    def test_the_extension_overrides_the_model_name_and_the_protocol(self, council, history):
+        """Settings under `witan` win over those for any model."""
         options = {"mode": "consensus", "max_tokens": 600}
         reply = ask(
             council,
@@ -229,33 +229,33 @@ class TestQuestion:
         assert (opened.procedure.mode, opened.procedure.limits.max_tokens) == ("consensus", 600)
         assert opened.seed == 8
 
-    def test_what_changes_nothing_is_named(self, council):
-        """How members are called is configured, not asked for."""
+    def test_ignored_parameters_are_named(self, council):
+        """Sampling of members is configured, not requested."""
         reply = ask(council, ("user", "Is it so?"), temperature=0.2, user="me")
 
         assert reply.witan["ignored"] == ["temperature", "user"]
 
     @pytest.mark.parametrize("stop", [" as [A]", ["never", "so, as", " as"]])
-    def test_the_final_answer_ends_before_a_stop(self, council, stop):
-        """Whichever comes first; members and reviewers know nothing of it."""
+    def test_the_final_answer_ends_at_a_stop_sequence(self, council, stop):
+        """At the first one; members and reviewers do not receive it."""
         given = {"stop": stop, "extra_body": {"witan": {"mark": False}}}
         content = ask(council, ("user", "Is it so?"), **given).choices[0].message.content
         first = " as" if stop[0] == " " else "so, as"
 
         assert content == "All told: so, as [A] has it.".partition(first)[0]
 
-    def test_tools_that_none_is_to_call_are_taken(self, council):
-        """Clients send them along with every request."""
+    def test_tools_that_may_not_be_called_are_accepted(self, council):
+        """Clients send them with every request."""
         given = {"tools": [TOOL], "tool_choice": "none"}
 
         assert ask(council, ("user", "Is it so?"), **given).choices[0].message.content
 
 
 class TestNarration:
-    """Programs that read the text alone are not told what the council does."""
+    """Progress can be switched off."""
 
     def test_a_whole_reply_is_the_final_answer_alone(self, council):
-        """Graders read reasoning as part of the answer."""
+        """Graders would read reasoning as part of the answer."""
         message = ask(council, ("user", "Is it so?")).choices[0].message
 
         assert "reasoning_content" not in message.model_dump(exclude_unset=True)
@@ -264,8 +264,8 @@ class TestNarration:
         ("configured", "wished", "narrated"),
         [(None, None, True), (False, None, False), (False, True, True), (True, False, False)],
     )
-    def test_the_request_overrules_the_server(self, tmp_path, configured, wished, narrated):
-        """And both the default, by which streams narrate."""
+    def test_the_request_overrides_the_server(self, tmp_path, configured, wished, narrated):
+        """And both override the default, by which streams narrate."""
         body = {} if wished is None else {"witan": {"narration": wished}}
         settings = ServeSettings(narration=configured)
         with (
@@ -277,33 +277,33 @@ class TestNarration:
         assert bool(openai_clients.said(chunks, "reasoning_content")) is narrated
 
 
-class TestNames:
-    """The name of a model says which council is asked, and how."""
+class TestModelNames:
+    """The model name selects the council and its mode."""
 
     def test_the_best_answer_is_a_model_of_its_own(self, council):
-        """No chairman is asked for it."""
+        """It needs no chairman."""
         reply = ask(council, ("user", "Is it so?"), model="witan/best")
 
         assert reply.model == "witan/best"
         assert reply.witan["chairman"] is None
         assert "Ada says so." in reply.choices[0].message.content
 
-    def test_the_demonstration_is_asked_without_a_key(self, council):
-        """Its members are not those of the council."""
+    def test_the_demonstration_needs_no_key(self, council):
+        """It has its own members."""
         reply = ask(council, ("user", "Is it so?"), model="witan/demo")
 
         assert reply.witan["chairman"] == "hazel"
 
     def test_councils_are_listed_as_models(self, council):
-        """Each is found under its name, too."""
+        """Each can be retrieved by its name, too."""
         names = [model.id for model in council.models.list()]
 
         assert names == ["witan", "witan/best", "witan/demo"]
         assert council.models.retrieve("witan/demo").owned_by == "witan"
         assert [council.models.retrieve(name).id for name in names] == names
 
-    def test_a_council_that_cannot_be_asked_is_not_listed(self, tmp_path):
-        """Asked all the same, it says that it cannot be, and where its operator reads why."""
+    def test_a_council_that_cannot_be_seated_is_not_listed(self, tmp_path):
+        """Requests to it fail and refer to the server's log."""
         file = tmp_path / "council.toml"
         file.write_text('members = ["script:no.toml", "script:no.toml"]\n', encoding="utf-8")
         with served(councils(file)) as server, client_of(server) as client:
@@ -314,8 +314,8 @@ class TestNames:
                 ask(client, ("user", "Is it so?"))
         assert caught.value.status_code == 503
 
-    def test_a_name_that_is_none_is_not_found(self, council):
-        """As the protocol says it, with the names that are some."""
+    def test_an_unknown_model_is_not_found(self, council):
+        """In the protocol's shape, with the known names."""
         with pytest.raises(openai_clients.openai.NotFoundError, match="witan/demo") as caught:
             ask(council, ("user", "Is it so?"), model="gpt-4")
         assert caught.value.code == "model_not_found"
@@ -328,7 +328,7 @@ TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
 
 class TestErrors:
-    """What goes wrong is an error of the client's own kind."""
+    """Errors have the types of the official client."""
 
     @pytest.mark.parametrize(
         ("given", "param", "words"),
@@ -384,8 +384,8 @@ class TestErrors:
             ({"extra_body": {"witan": {"options": {"rule": "bordas"}}}}, None, "borda"),
         ],
     )
-    def test_what_is_not_accepted_is_named(self, council, history, given, param, words):
-        """A request of the wrong kind is a bad request, and no session comes of it."""
+    def test_a_refused_parameter_is_named(self, council, history, given, param, words):
+        """The request is a bad request and starts no session."""
         before = history.find(simulated=None)
 
         with pytest.raises(openai_clients.openai.BadRequestError, match=words) as caught:
@@ -394,28 +394,28 @@ class TestErrors:
         assert caught.value.param == param
         assert history.find(simulated=None) == before
 
-    def test_what_asks_for_nothing_special_is_taken(self, council):
-        """Clients write out what is left at its default."""
+    def test_parameters_at_their_default_are_accepted(self, council):
+        """Clients write them out."""
         plain = {"n": 1, "tools": [], "response_format": {"type": "text"}, "logprobs": False}
 
         assert council.chat.completions.create(**{**ASKED, **plain}).choices
 
     @pytest.mark.parametrize("path", ["/embeddings", "/completions"])
-    def test_what_is_not_there_is_not_found(self, council, path):
+    def test_an_unknown_path_is_not_found(self, council, path):
         """In the protocol's shape."""
         with pytest.raises(openai_clients.openai.NotFoundError) as caught:
             council.post(path, cast_to=object, body={})
         assert caught.value.type == "not_found_error"
 
-    def test_a_wrong_method_is_said(self, council):
+    def test_a_wrong_method_is_refused(self, council):
         """In the protocol's shape."""
         with pytest.raises(openai_clients.openai.APIStatusError) as caught:
             council.get("/chat/completions", cast_to=object)
         assert caught.value.status_code == 405
         assert caught.value.type == "invalid_request_error"
 
-    def test_who_has_no_token_is_not_let_in(self, tmp_path):
-        """The client's key is the token."""
+    def test_a_missing_token_is_refused(self, tmp_path):
+        """The client's API key is the token."""
         settings = ServeSettings(tokens={"me": TokenSettings("me", "a file", key="TOKEN")})
         token = {"TOKEN": "0123456789abcdef"}
         with served(councils(write_config(tmp_path)), settings, token) as server:
@@ -427,8 +427,8 @@ class TestErrors:
             with client_of(server, api_key=token["TOKEN"]) as client:
                 assert client.models.list().data
 
-    def test_who_asks_too_often_is_told_when_to_come_back(self, tmp_path):
-        """By the header that the client waits by."""
+    def test_rate_limits_send_retry_after(self, tmp_path):
+        """In the header that the client obeys."""
         settings = ServeSettings(per_minute=1)
         with (
             served(councils(write_config(tmp_path)), settings) as server,
@@ -442,8 +442,8 @@ class TestErrors:
 
         assert int(caught.value.response.headers["retry-after"]) > 0
 
-    def test_a_server_that_is_full_says_so(self, tmp_path):
-        """And when to ask again."""
+    def test_a_full_server_says_so(self, tmp_path):
+        """With Retry-After."""
         file = write_config(tmp_path, answer=[{"text": "Ada says so.", "seconds": 20}])
         settings = ServeSettings(max_sessions=1)
         with (
@@ -457,7 +457,7 @@ class TestErrors:
         assert "retry-after" in caught.value.response.headers
 
     def test_a_council_without_an_answer_is_a_bad_gateway(self, tmp_path):
-        """With everybody's reason; members were asked again, so the client need not."""
+        """With every member's reason; the client need not retry, as members were retried."""
         file = write_config(
             tmp_path, answer=[{"error": "is out of order"}], more="[limits]\nattempts = 1\n"
         )
@@ -475,7 +475,7 @@ class TestErrors:
         assert caught.value.response.headers["x-should-retry"] == "false"
 
     def test_a_council_without_money_says_so(self, tmp_path):
-        """A ceiling that forbids every answer."""
+        """The ceiling forbids every answer."""
         with modelled(tmp_path) as (models, file):
             seats = [
                 f'[[members]]\nname = "{name}"\nseat = "{models.url}#{name}"\nprice = [100, 100]\n'

@@ -1,4 +1,4 @@
-"""Councils as members of councils: seated as any model is, and found out where they meet."""
+"""Councils as members of councils, and the detection of circles."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ PARENT = f"00-{'a' * 32}-{'b' * 16}-01"
 
 
 def write_circle(folder, *councils):
-    """Ada and bob as always, and councils at these ports in place of cyd."""
+    """Seat ada, bob, and the councils at these ports in place of cyd."""
     folder.mkdir()
     write_config(folder)
     scripts = [f"script:{folder / name}.toml" for name in ("ada", "bob")]
@@ -33,8 +33,8 @@ def write_circle(folder, *councils):
     return file
 
 
-class Watching:
-    """Knows of every session that was held."""
+class SessionWatch:
+    """Records every session."""
 
     def __init__(self):
         self.held = []
@@ -51,7 +51,7 @@ class TestSeating:
     """A council is a member like any other."""
 
     def test_a_council_sits_in_another(self, tmp_path):
-        """It answers with its final answer and reviews; its cost and tokens are known."""
+        """It answers and reviews; its cost and tokens are known."""
         inner = free_port()
         (tmp_path / "inner").mkdir()
         with (
@@ -68,9 +68,9 @@ class TestSeating:
         assert session.cost.total_usd == 0.0
         assert reply.witan["outcome"]["n_ballots"] >= 2
 
-    def test_a_council_that_is_its_own_member_is_refused(self, tmp_path):
-        """Once, with the reason; the others go on without it."""
-        port, watching = free_port(), Watching()
+    def test_a_council_that_seats_itself_is_refused(self, tmp_path):
+        """Once, with the reason; the others continue."""
+        port, watching = free_port(), SessionWatch()
         file = write_circle(tmp_path / "own", port)
         with (
             served(councils(file), port=port, observers=[watching]) as server,
@@ -84,10 +84,10 @@ class TestSeating:
         assert failed.spent.calls == 1
         assert reply.witan["status"] == "degraded"
 
-    def test_councils_that_seat_each_other_are_refused_where_they_meet(self, tmp_path):
-        """The first asks the second, which asks the first no more."""
+    def test_councils_that_seat_each_other_are_refused(self, tmp_path):
+        """The second does not ask the first again."""
         one, two = free_port(), free_port()
-        first, second = Watching(), Watching()
+        first, second = SessionWatch(), SessionWatch()
         with (
             served(
                 councils(write_circle(tmp_path / "one", two)), port=one, observers=[first]
@@ -105,8 +105,8 @@ class TestSeating:
 
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
-    async def test_every_way_of_calling_says_through_whom_it_comes(self, tmp_path, anyio_backend):
-        """And in whose trace, over aiohttp, httpx2 and pydantic-ai; each call for itself."""
+    async def test_every_client_library_sends_the_path_and_the_trace(self, tmp_path, anyio_backend):
+        """Over aiohttp, httpx2 and pydantic-ai, for each call."""
         with served(councils(write_config(tmp_path))) as server:
             name = server.service.name
             call = Call("answer", (Message("user", "Is it so?"),), 100)
@@ -131,10 +131,8 @@ class TestSeating:
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio"])
     @pytest.mark.parametrize("model", ["cohere:witan", "huggingface:witan"])
-    async def test_clients_that_take_no_headers_say_so_all_the_same(
-        self, tmp_path, monkeypatch, model
-    ):
-        """Each call for itself, though they share a client."""
+    async def test_clients_without_header_options_send_them_too(self, tmp_path, monkeypatch, model):
+        """Though several calls share a client."""
         with served(councils(write_config(tmp_path))) as server:
             # Cohere's client is told so where it calls; it says more than the protocol asks for.
             monkeypatch.setenv("CO_BASE_URL", server.url)
@@ -151,8 +149,8 @@ class TestSeating:
                 assert "508" not in str(error)  # noqa: PT017
             await theirs.aclose()
 
-    def test_two_servers_never_go_by_the_same_name(self, tmp_path):
-        """Wherever they listen: behind proxies two may have the same address."""
+    def test_two_servers_never_share_an_identity(self, tmp_path):
+        """Even with the same address behind proxies."""
         with (
             served(councils(write_config(tmp_path))) as one,
             served(councils(write_config(tmp_path))) as two,
@@ -161,7 +159,7 @@ class TestSeating:
 
 
 class TestPydanticAI:
-    """Another client that no one here wrote."""
+    """pydantic-ai as a client."""
 
     @pytest.fixture
     async def agent(self, tmp_path):
@@ -177,8 +175,8 @@ class TestPydanticAI:
 
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-    async def test_an_agent_asks_and_goes_on(self, agent):
-        """The progress, where it is wanted, is its model's thinking; the usage is counted."""
+    async def test_an_agent_receives_the_answer(self, agent):
+        """Progress, if requested, is thinking; usage is counted."""
         first = await agent.run(
             "Is it so?", model_settings={"extra_body": {"witan": {"narration": True}}}
         )
@@ -191,8 +189,8 @@ class TestPydanticAI:
 
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-    async def test_an_agent_streams(self, agent):
-        """The text comes to the same."""
+    async def test_an_agent_can_stream(self, agent):
+        """The final text is the same."""
         async with agent.run_stream("Is it so?") as result:
             text = [piece async for piece in result.stream_text()][-1]
 
@@ -201,11 +199,11 @@ class TestPydanticAI:
 
 
 class TestCurl:
-    """What any shell can do."""
+    """curl as a client."""
 
     @pytest.fixture
     def curl(self, tmp_path):
-        """Ask by curl; status and body."""
+        """Ask by curl; return status and body."""
         command = shutil.which("curl")
         if command is None:
             pytest.skip("there is no curl")
@@ -227,14 +225,14 @@ class TestCurl:
             yield ask
 
     def test_a_whole_reply(self, curl):
-        """An object of JSON."""
+        """It is a JSON object."""
         status, text = curl(ASKED)
 
         assert status == 200
         assert json.loads(text)["choices"][0]["message"]["content"].startswith("All told: so")
 
     def test_a_stream(self, curl):
-        """Every line of it is data, and the last one says that it is over."""
+        """Every line is data, and the last is [DONE]."""
         status, text = curl({**ASKED, "stream": True}, "-N")
         lines = [line for line in text.splitlines() if line]
 
@@ -243,15 +241,15 @@ class TestCurl:
         assert lines[-1] == "data: [DONE]"
 
     def test_an_error(self, curl):
-        """In the protocol's shape, even of what is no request."""
+        """In the protocol's shape, even for a malformed request."""
         status, text = curl({"model": "witan"})
         assert (status, json.loads(text)["error"]["param"]) == (400, "messages")
         status, text = curl([])
         assert (status, json.loads(text)["error"]["type"]) == (400, "invalid_request_error")
         assert "a JSON object" in json.loads(text)["error"]["message"]
 
-    def test_what_is_no_json(self, curl):
-        """It is said where it stops being any."""
+    def test_invalid_json_is_refused(self, curl):
+        """The error names the position."""
         status, text = curl({}, "--data-raw", '{"model": ')
 
         assert (status, json.loads(text)["error"]["param"]) == (400, None)
@@ -259,7 +257,7 @@ class TestCurl:
 
 
 def test_the_protocol_is_in_the_openapi_document(tmp_path):
-    """With what is asked for beside the protocol."""
+    """With the fields beyond the protocol."""
     with served(councils(write_config(tmp_path))) as server, httpx2.Client(timeout=60) as client:
         document = client.get(f"{server.url}/openapi.json").json()
     body = document["components"]["schemas"]["ChatBody"]["properties"]

@@ -1,4 +1,4 @@
-"""Frameworks that speak OpenAI's protocol get objects from a council: LangChain and the AI SDK."""
+"""LangChain and the AI SDK read objects from a council through OpenAI's protocol."""
 
 import json
 import os
@@ -33,11 +33,11 @@ def server(tmp_path_factory):
 
 
 class TestLangChain:
-    """`with_structured_output` asks for JSON in either shape."""
+    """`with_structured_output` requests JSON in two shapes."""
 
     @pytest.fixture
     def model(self, server):
-        """Make LangChain's model of OpenAI."""
+        """Create LangChain's model for OpenAI."""
         chat = pytest.importorskip("langchain_openai", reason="LangChain is not installed")
 
         def make(**more):
@@ -50,29 +50,29 @@ class TestLangChain:
 
     @pytest.mark.parametrize("responses", [False, True])
     @pytest.mark.parametrize("method", ["json_schema", "json_mode"])
-    def test_an_object_comes_back(self, model, responses, method):
-        """By a chat completion, and by a response."""
+    def test_an_object_is_returned(self, model, responses, method):
+        """By a chat completion and by a response."""
         asking = model(use_responses_api=responses).with_structured_output(Weather, method=method)
 
         assert asking.invoke("How is it?") == Weather(city="Oslo", degrees=12)
 
-    def test_what_needs_tools_is_refused(self, model):
-        """Instead of an answer that calls none."""
+    def test_a_request_that_needs_tools_is_refused(self, model):
+        """Rather than answered without a call."""
         asking = model().with_structured_output(Weather, method="function_calling")
 
         with pytest.raises(Exception, match="calls no tools"):
             asking.invoke("How is it?")
 
     @pytest.mark.parametrize("responses", [False, True])
-    def test_a_stream_brings_the_text(self, model, responses):
-        """What the council did is no part of it."""
+    def test_a_stream_returns_the_text(self, model, responses):
+        """Without the council's progress."""
         chunks = [*model(use_responses_api=responses).stream("How is it?")]
 
         text = "".join(chunk.text for chunk in chunks)
         assert text.startswith(f"{GOOD}\n\n[simulated")
 
     def test_a_response_is_followed_up(self, model, server):
-        """By its id, as LangChain hands it on."""
+        """By its id, as LangChain sends it."""
         asking = model(use_responses_api=True, use_previous_response_id=True)
         first = asking.invoke("How is it?")
         second = asking.invoke([("user", "How is it?"), first, ("user", "Why?")])
@@ -85,7 +85,7 @@ class TestLangChain:
 
 @pytest.fixture(scope="module")
 def replies(server):
-    """What a program of the AI SDK prints, by provider."""
+    """The output of an AI SDK program, by provider."""
     folder = os.environ.get("TEST_AI_SDK", "")
     if shutil.which("node") is None or not Path(folder, "node_modules/ai").is_dir():
         pytest.skip("TEST_AI_SDK names no folder with the AI SDK, or there is no node")
@@ -104,14 +104,14 @@ def replies(server):
 
 @pytest.mark.parametrize("provider", ["compatible", "chat", "responses"])
 class TestAISDK:
-    """`generateObject` asks for JSON by each of its providers."""
+    """`generateObject` requests JSON with both of its providers."""
 
-    def test_an_object_comes_back(self, replies, provider):
-        """As its schema says."""
+    def test_an_object_is_returned(self, replies, provider):
+        """Valid under its schema."""
         assert replies[provider]["object"] == {"city": "Oslo", "degrees": 12}
 
-    def test_a_conversation_goes_on(self, replies, provider):
-        """With the messages of the first reply, which a response refers to by its id."""
+    def test_a_conversation_continues(self, replies, provider):
+        """With the messages of the first reply, or by the id of a response."""
         for key in ("text", "streamed"):
             assert replies[provider][key].startswith(f"{GOOD}\n\n[simulated")
         assert replies[provider]["finish"] == "stop"

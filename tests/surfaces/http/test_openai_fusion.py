@@ -1,4 +1,4 @@
-"""OpenRouter's plugin fusion: its panel and its judge are the configured seats."""
+"""OpenRouter's fusion plugin: panel and judge are configured seats."""
 
 import json
 
@@ -24,7 +24,7 @@ def council(tmp_path_factory):
 
 
 def ask(council, **plugin):
-    """The reply to a request with this plugin, and the opening of its session."""
+    """Reply to a request with this plugin, and the opening of its session."""
     server, client = council
     body = {"plugins": [{"id": "fusion", **plugin}]}
     reply = client.chat.completions.create(**ASKED, extra_body=body)
@@ -47,21 +47,21 @@ class TestPanel:
         assert [chairman.name for chairman in opening.chairmen] == ["bob"]
         assert reply.witan["chairman"] == "bob"
 
-    def test_models_are_known_by_what_their_provider_calls_them(self, council):
-        """Two seats of one model are taken one after the other."""
+    def test_models_match_by_the_provider_s_name(self, council):
+        """Two seats of one model are used one after the other."""
         _, opening = ask(council, analysis_models=["ada", "acme/tiny", "acme/tiny"], model="ada")
 
         assert seats(opening) == ["ada", "one", "two"]
 
-    def test_without_models_it_is_the_configured_council(self, council):
-        """Nothing is asked of it, as where it is switched off."""
+    def test_without_models_the_configured_council_answers(self, council):
+        """Also where the plugin is switched off."""
         for plugin in ({}, {"enabled": False, "analysis_models": ["ada", "bob"]}):
             _, opening = ask(council, **plugin)
             assert seats(opening) == ["ada", "bob", "cyd", "one", "two"]
             assert [chairman.name for chairman in opening.chairmen] == ["cyd"]
 
-    def test_its_limit_holds_and_what_changes_nothing_is_named(self, council):
-        """Members look nothing up, however many calls they may make for it."""
+    def test_its_limit_applies_and_ignored_settings_are_named(self, council):
+        """Members make no tool calls, whatever the plugin allows."""
         reply, opening = ask(
             council, analysis_models=["ada", "bob"], max_completion_tokens=500, max_tool_calls=4
         )
@@ -69,8 +69,7 @@ class TestPanel:
         assert opening.procedure.limits.max_tokens == 500
         assert reply.witan["ignored"] == ["plugins.max_tool_calls"]
 
-    def test_a_response_takes_it_likewise(self, council):
-        """As both protocols do there."""
+    def test_a_response_accepts_the_plugin_too(self, council):
         server, client = council
         body = {"plugins": [{"id": "fusion", "analysis_models": ["ada", "cyd"]}]}
         reply = client.responses.create(model="witan", input="Is it so?", extra_body=body)
@@ -91,8 +90,8 @@ class TestPanel:
             ({"id": "web"}, "plugins", "no other plugin"),
         ],
     )
-    def test_what_is_not_configured_is_refused(self, council, plugin, param, words):
-        """By its name."""
+    def test_an_unknown_model_is_refused(self, council, plugin, param, words):
+        """By name."""
         with pytest.raises(openai.BadRequestError, match=words) as caught:
             ask(council, **plugin)
 

@@ -1,4 +1,4 @@
-"""The page about OpenAI's protocol is true: its programs run, and print what it shows."""
+"""The programs on the page about OpenAI's protocol run and print what it shows."""
 
 import shlex
 import shutil
@@ -18,14 +18,14 @@ ADDRESS = "http://127.0.0.1:8717"
 
 @pytest.fixture
 def address(tmp_path):
-    """Where the demonstration is served."""
+    """The address of a demonstration server."""
     with serving_process("--fast-demo", "--no-history", cwd=tmp_path) as (url, _):
         yield url
 
 
 @pytest.mark.parametrize("name", ["ask.py", "follow.py", "respond.py"])
-def test_a_program_prints_what_is_shown(address, name):
-    """At the address where the server happens to be."""
+def test_a_program_prints_the_output_shown(address, name):
+    """With the address of this server."""
     found = blocks(PAGE)
     [place] = [i for i, block in enumerate(found) if block.title == name]
     program = found[place].text.replace(ADDRESS, address)
@@ -37,8 +37,8 @@ def test_a_program_prints_what_is_shown(address, name):
     assert same(found[place + 1].text, done.stdout), done.stdout
 
 
-def test_the_command_brings_an_answer(address):
-    """As it is written."""
+def test_the_command_returns_an_answer(address):
+    """As written."""
     if shutil.which("curl") is None:
         pytest.skip("there is no curl")
     [command] = [block.text for block in blocks(PAGE) if block.language == "sh"]

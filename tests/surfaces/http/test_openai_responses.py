@@ -1,4 +1,4 @@
-"""The council as a model: responses, whole and streamed, by OpenAI's own client."""
+"""The council as a model: whole and streamed responses through OpenAI's official client."""
 
 import time
 from itertools import pairwise
@@ -42,7 +42,7 @@ def history(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, history):
-    """One server whose council is three scripts."""
+    """One server of three scripted members."""
     with served(councils(write_config(tmp_path_factory.mktemp("scripts")), history)) as running:
         yield running
 
@@ -56,14 +56,14 @@ def council(server):
 
 @pytest.fixture
 def slow(tmp_path, history):
-    """A server whose reviewers take their time."""
+    """A server with slow reviewers."""
     file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
     with served(councils(file, history)) as running:
         yield running
 
 
-def strict(reply):
-    """The reply, which is what the protocol says; the client itself takes whatever comes."""
+def validated(reply):
+    """The reply, validated against the protocol, as the client accepts anything."""
     openai.types.responses.Response.model_validate(
         reply.model_dump(exclude_unset=True), strict=True
     )
@@ -72,16 +72,16 @@ def strict(reply):
 
 def ask(client, **more):
     """The response to a question."""
-    return strict(client.responses.create(**{**ASKED, **more}))
+    return validated(client.responses.create(**{**ASKED, **more}))
 
 
-def follow(client, **more):
+def read_stream(client, **more):
     """The events of a streamed response."""
     return [*client.responses.create(**{**ASKED, **more}, stream=True)]
 
 
 def plain(**more):
-    """What leaves the mark of simulated sessions out, and other wishes."""
+    """Options that omit the mark of simulated sessions, and others."""
     return {"extra_body": {"witan": {"mark": False, **more}}}
 
 
@@ -90,10 +90,10 @@ def name_of(response):
 
 
 class TestWhole:
-    """A session comes back as a response."""
+    """A session as a response."""
 
-    def test_the_final_answer_is_its_text(self, council, history):
-        """With usage, the session behind it, and nothing that the council did."""
+    def test_the_text_is_the_final_answer(self, council, history):
+        """With usage and the session, without progress."""
         reply = ask(council, temperature=0.2)
         session = history.session(reply.witan["session"])
         spent = [each.spent.usage for each in session.events if hasattr(each, "spent")]
@@ -107,16 +107,16 @@ class TestWhole:
         assert reply.witan["ignored"] == ["temperature"]
         assert reply.store is True
 
-    def test_what_the_council_did_is_a_reasoning_item(self, council):
-        """Before the message, where the request wants it."""
+    def test_progress_is_a_reasoning_item(self, council):
+        """Before the message, on request."""
         reasoning, message = ask(council, **plain(narration=True)).output
 
         assert reasoning.type == "reasoning"
         assert "ada leads" in reasoning.summary[0].text
         assert message.content[0].text == "All told: so, as [A] has it."
 
-    def test_a_text_that_was_cut_is_incomplete(self, tmp_path):
-        """As the protocol has it of a model."""
+    def test_a_truncated_text_is_incomplete(self, tmp_path):
+        """As for a model."""
         with (
             modelled(tmp_path) as (models, file),
             served(councils(file)) as server,
@@ -124,21 +124,21 @@ class TestWhole:
         ):
             models.fault("chair", "ends", stage="synthesis", finish="length")
             reply = ask(client)
-            events = follow(client)
+            events = read_stream(client)
 
         assert reply.status == events[-1].response.status == "incomplete"
         assert reply.incomplete_details.reason == "max_output_tokens"
         assert events[-1].type == "response.incomplete"
 
     def test_headers_name_the_session_and_its_trust(self, council):
-        """As of a chat completion."""
+        """As for a chat completion."""
         raw = council.responses.with_raw_response.create(**ASKED)
 
         assert raw.headers["Witan-Session"] == raw.parse().witan["session"]
         assert raw.headers["Witan-Trust"].startswith("simulated | 3 of 3 reviewers | ")
 
     def test_a_council_without_an_answer_is_a_bad_gateway(self, tmp_path):
-        """With everybody's reason."""
+        """With every member's reason."""
         file = write_config(
             tmp_path, answer=[{"error": "is out of order"}], more="[limits]\nattempts = 1\n"
         )
@@ -153,10 +153,10 @@ class TestWhole:
 
 
 class TestQuestion:
-    """Input becomes a question and its conversation."""
+    """Input becomes a question and a conversation."""
 
     def test_the_last_message_of_the_user_is_the_question(self, council, history):
-        """What the client had from earlier responses is the conversation; reasoning is not."""
+        """Output of earlier responses is the conversation; reasoning is ignored."""
         given = [
             {"role": "developer", "content": "In Norse."},
             {"role": "user", "content": "Is it so?"},
@@ -186,8 +186,8 @@ class TestQuestion:
             Message("user", "[look returned]\na tree"),
         )
 
-    def test_what_the_council_is_asked_with_is_handed_on(self, council, history):
-        """The limit on tokens, and what stands in `witan`."""
+    def test_the_council_s_settings_are_passed_on(self, council, history):
+        """The limit on tokens, and the fields of `witan`."""
         more = {"category": "so", "seed": 7, "options": {"rule": "schulze"}}
         reply = ask(council, max_output_tokens=500, extra_body={"witan": more})
         opened = history.session(reply.witan["session"]).opening
@@ -196,8 +196,8 @@ class TestQuestion:
         assert opened.procedure.limits.max_tokens == reply.max_output_tokens == 500
         assert reply.witan["outcome"]["rule"] == "schulze"
 
-    def test_tools_that_none_is_to_call_are_taken(self, council):
-        """Clients send them along with every request."""
+    def test_tools_that_may_not_be_called_are_accepted(self, council):
+        """Clients send them with every request."""
         assert ask(council, tools=[TOOL], tool_choice="none").output_text
 
     @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ class TestQuestion:
             ({"extra_body": {"witan": {"foo": 1}}}, "witan", "witan.foo: is not known here"),
         ],
     )
-    def test_what_is_not_accepted_is_named(self, council, history, given, param, words):
-        """Nothing that would change the reply is passed over, and no session comes of it."""
+    def test_a_refused_parameter_is_named(self, council, history, given, param, words):
+        """Nothing that would change the reply is ignored, and no session starts."""
         before = history.find(simulated=None)
 
         with pytest.raises(openai.BadRequestError, match=words) as caught:
@@ -239,34 +239,34 @@ class TestQuestion:
         assert caught.value.param == param
         assert history.find(simulated=None) == before
 
-    def test_what_asks_for_nothing_special_is_taken(self, council):
-        """Clients write out what is left at its default."""
+    def test_parameters_at_their_default_are_accepted(self, council):
+        """Clients write them out."""
         usual = {"background": False, "tools": [], "top_logprobs": 0, "text": {"verbosity": "low"}}
 
         assert ask(council, **usual).witan["ignored"] == ["text.verbosity"]
 
 
 class TestJson:
-    """A response comes as the JSON that was asked for."""
+    """A response as JSON."""
 
     @pytest.fixture
     def writer(self, tmp_path):
-        """The client of a council whose chairman writes JSON once it is told to."""
+        """The client of a council whose chairman writes JSON when told to."""
         repaired = {"text": GOOD, "contains": "cannot be used: it"}
         file = write_config(tmp_path, synthesis=[repaired, {"text": "No object."}])
         with served(councils(file)) as running, client_of(running) as client:
             yield client
 
     def test_the_official_client_parses_it(self, writer):
-        """Repaired once, and without a paragraph on trust below it."""
+        """After one repair, and without a trust paragraph."""
         reply = writer.responses.parse(**ASKED, text_format=Weather)
 
         assert reply.output_parsed == Weather(city="Oslo", degrees=12)
         assert reply.text.format.type == "json_schema"
 
-    def test_a_stream_brings_it_whole(self, writer):
-        """And tells nothing before it."""
-        events = follow(writer, text=FORM)
+    def test_a_stream_returns_the_json_whole(self, writer):
+        """With no text before it."""
+        events = read_stream(writer, text=FORM)
         deltas = [event.delta for event in events if event.type.endswith(".delta")]
 
         assert deltas == [GOOD]
@@ -274,11 +274,11 @@ class TestJson:
 
 
 class TestStream:
-    """A session comes as typed events."""
+    """A session as typed events."""
 
     def test_events_come_in_order(self, council):
-        """Numbered without gaps; every item and part is added, told, and done."""
-        events = follow(council, **plain())
+        """Numbered without gaps; each item and part is added, streamed and done."""
+        events = read_stream(council, **plain())
         kinds = [event.type.removeprefix("response.") for event in events]
         distinct = [kind for kind, after in pairwise([*kinds, ""]) if kind != after]
 
@@ -304,8 +304,8 @@ class TestStream:
             kind = type(event)
             kind.model_validate(event.model_dump(exclude_unset=True), strict=True)
 
-    def test_the_last_event_has_what_was_streamed(self, council):
-        """The client's own reader puts the same together."""
+    def test_the_last_event_repeats_the_streamed_text(self, council):
+        """The client's own accumulator agrees."""
         with council.responses.stream(**ASKED, **plain()) as stream:
             pieces = [event.delta for event in stream if event.type == "response.output_text.delta"]
             final = stream.get_final_response()
@@ -314,44 +314,44 @@ class TestStream:
         assert final.output[0].summary[0].text.startswith("simulated · the council sits")
         assert final.witan["status"] == "complete"
 
-    def test_narration_can_be_switched_off(self, council):
+    def test_progress_can_be_switched_off(self, council):
         """Then the only item is the message."""
-        events = follow(council, **plain(narration=False))
+        events = read_stream(council, **plain(narration=False))
 
         assert [item.type for item in events[-1].response.output] == ["message"]
         assert not any("reasoning" in event.type for event in events)
 
     def test_a_council_without_an_answer_ends_in_a_failed_response(self, tmp_path):
-        """With everybody's reason."""
+        """With every member's reason."""
         more = "[limits]\nattempts = 1\n"
         file = write_config(tmp_path, more, answer=[{"error": "is out of order"}])
         with served(councils(file)) as server, client_of(server) as client:
-            events = follow(client)
+            events = read_stream(client)
         [failed] = [event for event in events if event.type == "response.failed"]
 
         assert failed is events[-1]
         assert failed.response.status == "failed"
         assert "bob did not answer" in failed.response.error.message
 
-    def test_who_leaves_breaks_the_session_off(self, slow, history):
-        """As of a chat completion; it can be retrieved, and resumed."""
+    def test_a_disconnect_interrupts_the_session(self, slow, history):
+        """As for a chat completion; it can be retrieved and resumed."""
         with client_of(slow) as client:
             with client.responses.create(**ASKED, stream=True) as stream:
                 first = next(iter(stream)).response
-                under_way = strict(client.responses.retrieve(first.id))
+                under_way = validated(client.responses.retrieve(first.id))
             deadline = time.monotonic() + 5
             while slow.service.under_way:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            left = strict(client.responses.retrieve(first.id))
+            left = validated(client.responses.retrieve(first.id))
 
         assert (under_way.status, under_way.output) == ("in_progress", [])
         assert left.status == "cancelled"
         assert "resume it" in left.error.message
         assert history.session(name_of(first.id)).status == "interrupted"
 
-    def test_a_server_that_is_full_says_so(self, tmp_path):
-        """And when to ask again."""
+    def test_a_full_server_says_so(self, tmp_path):
+        """With Retry-After."""
         file = write_config(tmp_path, answer=[{"text": "Ada says so.", "seconds": 20}])
         with (
             served(councils(file), ServeSettings(max_sessions=1)) as server,
@@ -365,12 +365,12 @@ class TestStream:
 
 
 class TestStored:
-    """A response is a session of the history."""
+    """A response is a session in the history."""
 
     def test_it_can_be_retrieved(self, council):
-        """Under the model whose seats it has."""
+        """Under the model of its seats."""
         reply = ask(council, model="witan/demo", instructions="Be brief.")
-        again = strict(council.responses.retrieve(reply.id))
+        again = validated(council.responses.retrieve(reply.id))
 
         assert again.output_text == reply.output_text
         assert (again.model, again.instructions) == ("witan/demo", "Be brief.")
@@ -378,7 +378,7 @@ class TestStored:
         assert again.witan["trust"] == reply.witan["trust"]
 
     def test_it_can_be_followed_up(self, council, history):
-        """The conversation goes on; new instructions replace the old ones."""
+        """The conversation continues; new instructions replace the old ones."""
         first = ask(council, instructions="Be brief.")
         same = ask(council, input="And why?", previous_response_id=first.id)
         other = ask(council, input="And?", previous_response_id=same.id, instructions="Be long.")
@@ -394,8 +394,8 @@ class TestStored:
         assert texts[:2] == ["Be long.", "Is it so?"]
         assert history.session(name_of(same.id)).opening.conversation[0].text == "Be brief."
 
-    def test_its_message_can_be_referred_to(self, council, history):
-        """By its id, as clients do that send every message again; what it did is passed over."""
+    def test_its_message_can_be_referenced(self, council, history):
+        """By its id, as some clients do; its reasoning is ignored."""
         first = ask(council, **plain(narration=True))
         turns = [{"type": "item_reference", "id": item.id} for item in first.output]
         reply = ask(council, input=[*turns, {"role": "user", "content": "And why?"}])
@@ -407,7 +407,7 @@ class TestStored:
         assert caught.value.code == "item_not_found"
 
     def test_it_can_be_deleted(self, council):
-        """Then it can be neither retrieved nor followed up."""
+        """It can then be neither retrieved nor followed up."""
         reply = ask(council)
         assert council.delete(f"/responses/{reply.id}", cast_to=object)["deleted"] is True
 
@@ -420,7 +420,7 @@ class TestStored:
 
     @pytest.mark.parametrize("store", [True, False])
     def test_it_can_be_cancelled(self, slow, store):
-        """By another request, also where nobody finds it afterwards."""
+        """By another request, also where it is not stored."""
         asked = {**ASKED, "store": store, "stream": True}
         with client_of(slow) as client, client.responses.create(**asked) as stream:
             first = next(iter(stream)).response
@@ -428,34 +428,34 @@ class TestStored:
                 ask(client, previous_response_id=first.id)
             with pytest.raises(openai.ConflictError, match="under way"):
                 client.responses.delete(first.id)
-            done = strict(client.responses.cancel(first.id))
+            done = validated(client.responses.cancel(first.id))
             *_, last = stream
 
         assert done.status == last.response.status == "cancelled"
         assert last.type == "response.failed"
 
     def test_a_judgment_has_no_text(self, server, council):
-        """It is a session like any other, and says why."""
+        """It is retrieved like any session, and says why."""
         done = council.post(
             f"{server.url}/api/judge?wait=20",
             cast_to=object,
             body={"texts": {"x": "So.", "y": "Not so."}},
         )
-        judged = strict(council.responses.retrieve(f"resp_{done['session']}"))
+        judged = validated(council.responses.retrieve(f"resp_{done['session']}"))
 
         assert judged.status == "failed"
         assert "judged texts, and has no final answer" in judged.error.message
         with pytest.raises(openai.APIStatusError, match="no final answer to go on from"):
             ask(council, previous_response_id=judged.id)
 
-    def test_a_stream_is_not_retrieved(self, council):
-        """A response that is over comes whole."""
+    def test_a_stored_response_cannot_be_streamed(self, council):
+        """It is returned whole."""
         with pytest.raises(openai.BadRequestError, match="stream"):
             council.responses.retrieve(ask(council).id, stream=True)
 
     @pytest.mark.parametrize("chat", [False, True])
-    def test_what_is_not_to_be_stored_is_nowhere(self, server, council, history, chat):
-        """Neither in the history nor at hand, once it has ended."""
+    def test_a_response_not_stored_is_gone_after_its_end(self, server, council, history, chat):
+        """From the history and from memory."""
         before = history.find(simulated=None)
         if chat:
             reply = council.chat.completions.create(**openai_clients.ASKED, store=False)

@@ -1,4 +1,4 @@
-"""The council as a model: chat completions that are streamed, by OpenAI's own client."""
+"""The council as a model: streamed chat completions through OpenAI's official client."""
 
 import asyncio
 import time
@@ -19,8 +19,8 @@ from witan.surfaces.openai.replies import StopFilter
 
 
 @pytest.fixture
-def told(tmp_path, history):
-    """Stream the reply of a council of scripts, some of whose stages are given."""
+def stream_reply(tmp_path, history):
+    """Stream the reply of a scripted council, with some stages set by the test."""
 
     def stream(*, asked=None, settings=None, more="", **stages):
         file = write_config(tmp_path, more, **stages)
@@ -41,49 +41,49 @@ def _until(true, seconds=5.0):
         time.sleep(0.01)
 
 
-async def _tasks():
-    """How many tasks there are in the loop of the server."""
+async def _task_count():
+    """The number of tasks in the server's loop."""
     return len(asyncio.all_tasks())
 
 
-def _reviewed(server):
-    """Whether a session has come as far as its reviews."""
+def _reached_reviews(server):
+    """Whether a session has reached its reviews."""
     sessions = [running.session for running in server.service.under_way]
     return any(isinstance(event, e.ReviewStarted) for each in sessions for event in each.events)
 
 
 @dataclass(frozen=True, slots=True)
-class Slow(Served):
-    """A server, and how many tasks it has while nobody asks it."""
+class SlowServer(Served):
+    """A server, and the number of its tasks when idle."""
 
     at_rest: int
 
 
 class TestStops:
-    """A stream ends before a stop, however its pieces are cut."""
+    """A stream ends before a stop sequence, however its pieces are cut."""
 
     @pytest.mark.parametrize("size", [1, 2, 3, 50])
-    def test_nothing_of_a_stop_is_streamed(self, size):
-        """What may begin one is held back until it is certain."""
+    def test_a_stop_sequence_is_never_streamed(self, size):
+        """Text that may begin one is buffered until it is certain."""
         text, stops = "one END two STOP three", ("STOP", "EN!")
         stop = StopFilter(stops)
         pieces = [text[at : at + size] for at in range(0, len(text), size)]
 
         assert "".join(map(stop.feed, pieces)) + stop.feed("", last=True) == "one END two "
 
-    def test_the_official_client_reads_the_text_before_it(self, told):
-        """As of a whole reply."""
+    def test_the_official_client_reads_the_text_before_it(self, stream_reply):
+        """As in a whole reply."""
         asked = {"stop": "as [A]", "extra_body": {"witan": {"mark": False}}}
 
-        assert said(told(asked=asked)) == "All told: so, "
+        assert said(stream_reply(asked=asked)) == "All told: so, "
 
 
 class TestStream:
-    """A session comes as it happens."""
+    """A session streams as it happens."""
 
-    def test_progress_comes_before_the_text_and_the_reason_to_stop_last(self, told):
-        """The role first; then who answers, votes and leads; then the final answer."""
-        chunks = told(asked={"extra_body": {"witan": {"mark": False}}})
+    def test_progress_comes_first_and_the_finish_reason_last(self, stream_reply):
+        """The role; who answers, votes and leads; the final answer; the reason."""
+        chunks = stream_reply(asked={"extra_body": {"witan": {"mark": False}}})
         kinds = [next(iter(each.choices[0].delta.model_fields_set), "end") for each in chunks]
         reasoning = said(chunks, "reasoning_content").splitlines()
 
@@ -97,17 +97,17 @@ class TestStream:
         for line in ("ada answers …", "cyd has voted: 3 of 3", "after 3 ballots ada leads"):
             assert any(each.startswith(f"simulated · {line}") for each in reasoning)
 
-    def test_the_legend_comes_last_on_request(self, told):
-        """Who wrote what the text cites, and the trust line, follow the streamed text."""
-        chunks = told(asked={"extra_body": {"witan": {"legend": True}}})
+    def test_the_legend_comes_last_on_request(self, stream_reply):
+        """Authors of the cited labels, and the trust line, follow the text."""
+        chunks = stream_reply(asked={"extra_body": {"witan": {"legend": True}}})
         text, legend, trust = said(chunks).split("\n\n")
 
         assert "as [A] has it" in text
         assert legend.startswith("[A] ")
         assert trust.startswith("[simulated · 3 of 3 reviewers · ")
 
-    def test_a_stream_says_what_a_whole_reply_says(self, tmp_path):
-        """The same text, the same reason to stop, the same mark."""
+    def test_a_stream_and_a_whole_reply_agree(self, tmp_path):
+        """Same text, finish reason and mark."""
         with served(councils(write_config(tmp_path))) as server, client_of(server) as client:
             chunks = streamed(client, model="witan/best", seed=7)
             whole = client.chat.completions.create(**{**ASKED, "model": "witan/best"}, seed=7)
@@ -118,9 +118,9 @@ class TestStream:
         assert chunks[-1].choices[0].finish_reason == choice.finish_reason
         assert chunks[-1].witan.keys() == whole.witan.keys()
 
-    def test_usage_comes_last_where_it_is_asked_for(self, told, history):
+    def test_usage_comes_last_on_request(self, stream_reply, history):
         """In a chunk without a choice."""
-        chunks = told(asked={"stream_options": {"include_usage": True}})
+        chunks = stream_reply(asked={"stream_options": {"include_usage": True}})
         whole = history.session(chunks[-2].witan["session"])
         spent = [each.spent.usage for each in whole.events if hasattr(each, "spent")]
 
@@ -128,8 +128,8 @@ class TestStream:
         assert chunks[-1].usage.completion_tokens == sum(each.output_tokens for each in spent)
         assert all(chunk.usage is None for chunk in chunks[:-1])
 
-    def test_a_silent_stream_shows_that_it_is_there(self, tmp_path):
-        """By a comment, which clients pass over; also while answers are being written."""
+    def test_a_silent_stream_sends_comments(self, tmp_path):
+        """Clients skip them; also while answers are written."""
         words = " ".join(["word"] * 40)
         file = write_config(
             tmp_path, answer=[{"text": f"Ada says {words}", "tokens_per_second": 50}]
@@ -146,10 +146,10 @@ class TestStream:
         assert sum(line == ": still here" for line in written) >= 4
         assert lines[-2] == "data: [DONE]"
 
-    def test_a_chairman_that_fails_on_its_way_is_told_of_in_the_text(self, told, history):
-        """What was said cannot be taken back; what counts follows it whole."""
+    def test_a_chairman_s_failure_is_reported_in_the_text(self, stream_reply, history):
+        """Streamed text cannot be withdrawn; the final text follows whole."""
         broken = {"text": "All told: n", "error": "is overloaded", "status": 400}
-        chunks = told(synthesis=[broken], asked={"extra_body": {"witan": {"mark": False}}})
+        chunks = stream_reply(synthesis=[broken], asked={"extra_body": {"witan": {"mark": False}}})
         session = history.session(chunks[-1].witan["session"])
 
         assert said(chunks) == (
@@ -158,11 +158,13 @@ class TestStream:
         )
         assert chunks[-1].witan["status"] == "degraded"
 
-    def test_an_attempt_that_is_made_again_is_told_of_in_the_text(self, told):
-        """The text that counts is the last one."""
+    def test_a_retry_is_reported_in_the_text(self, stream_reply):
+        """The last attempt counts."""
         broken = {"text": "All told: n", "error": "is overloaded", "status": 503, "times": 1}
         whole = {"text": "All told: so."}
-        chunks = told(synthesis=[broken, whole], asked={"extra_body": {"witan": {"mark": False}}})
+        chunks = stream_reply(
+            synthesis=[broken, whole], asked={"extra_body": {"witan": {"mark": False}}}
+        )
 
         assert said(chunks) == (
             "All told: n\n\n[interrupted: attempt 1 failed: is overloaded; it starts again]\n\n"
@@ -170,11 +172,11 @@ class TestStream:
         )
 
 
-class TestFailing:
-    """What goes wrong after the beginning is told in the stream."""
+class TestFailures:
+    """Failures after the first chunk are reported in the stream."""
 
     def test_a_council_without_an_answer_ends_in_an_error(self, tmp_path):
-        """The client raises it, with everybody's reason."""
+        """The client raises it, with every member's reason."""
         more = "[limits]\nattempts = 1\n"
         file = write_config(tmp_path, more, answer=[{"error": "is out of order"}])
         with (
@@ -186,7 +188,7 @@ class TestFailing:
 
         assert caught.value.code == "no_text"
 
-    def test_a_server_that_stops_ends_its_streams_in_an_error(self, tmp_path, history):
+    def test_a_stopping_server_ends_its_streams_in_an_error(self, tmp_path, history):
         """The session can be resumed."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
         with (
@@ -203,24 +205,26 @@ class TestFailing:
         assert history.session(chunk.id.removeprefix("chatcmpl-")).status == "interrupted"
 
 
-class TestLeaving:
-    """Who goes away pays for nothing more."""
+class TestDisconnects:
+    """A disconnect cancels further calls."""
 
     @pytest.fixture
     def slow(self, tmp_path, history):
-        """A server whose reviewers take their time."""
+        """A server with slow reviewers."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
         with served(councils(file, history)) as server:
-            yield Slow(server.url, server.service, server.portal, server.portal.call(_tasks))
+            yield SlowServer(
+                server.url, server.service, server.portal, server.portal.call(_task_count)
+            )
 
     def _rests(self, server, history, session):
         _until(lambda: not server.service.under_way)
-        _until(lambda: server.portal.call(_tasks) <= server.at_rest)
+        _until(lambda: server.portal.call(_task_count) <= server.at_rest)
         assert history.session(session).status == "interrupted"
         assert len(history.session(session).answers) == 3
 
-    def test_a_stream_that_is_left_leaves_a_session_to_be_resumed(self, slow, history):
-        """The answers are kept, the reviews are cancelled."""
+    def test_a_disconnected_stream_leaves_a_resumable_session(self, slow, history):
+        """Answers are stored, reviews are cancelled."""
         with client_of(slow) as client:
             with client.chat.completions.create(**ASKED, stream=True) as stream:
                 for chunk in stream:
@@ -228,8 +232,8 @@ class TestLeaving:
                         break
             self._rests(slow, history, chunk.id.removeprefix("chatcmpl-"))
 
-    def test_who_waits_for_the_whole_and_leaves_does_the_same(self, slow, history):
-        """The client's own time-out."""
+    def test_a_client_timeout_leaves_a_resumable_session(self, slow, history):
+        """While waiting for a whole reply."""
         with (
             client_of(slow, timeout=1.0) as client,
             pytest.raises(openai_clients.openai.APITimeoutError),
@@ -243,8 +247,8 @@ class TestLeaving:
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio"])
     @pytest.mark.parametrize("stream", [True, False])
-    async def test_a_task_that_is_cancelled_does_the_same(self, slow, history, stream):
-        """Of the asynchronous client."""
+    async def test_a_cancelled_task_leaves_a_resumable_session(self, slow, history, stream):
+        """With the asynchronous client."""
         async with openai_clients.openai.AsyncOpenAI(
             base_url=f"{slow.url}/v1", api_key="none", max_retries=0
         ) as client:
@@ -256,13 +260,13 @@ class TestLeaving:
 
             async with anyio.create_task_group() as group:
                 group.start_soon(ask)
-                await anyio.to_thread.run_sync(_until, partial(_reviewed, slow))
+                await anyio.to_thread.run_sync(_until, partial(_reached_reviews, slow))
                 [running] = slow.service.under_way
                 group.cancel_scope.cancel()
         await anyio.to_thread.run_sync(self._rests, slow, history, running.id)
 
-    def test_a_session_that_was_left_can_be_taken_up(self, slow, history):
-        """By the native API, where it stood."""
+    def test_an_interrupted_session_can_be_resumed(self, slow, history):
+        """By the native API."""
         with client_of(slow) as client:
             with client.chat.completions.create(**ASKED, stream=True) as stream:
                 for chunk in stream:
@@ -276,10 +280,10 @@ class TestLeaving:
 
 
 class TestModels:
-    """A council of models that play no script."""
+    """A council of models over HTTP."""
 
-    def test_the_closing_text_comes_in_pieces(self, tmp_path):
-        """As the chairman writes it, and unmarked where nothing is missing."""
+    def test_the_final_answer_is_streamed_in_pieces(self, tmp_path):
+        """As the chairman writes it, unmarked when complete."""
         with modelled(tmp_path) as (models, file), served(councils(file)) as server:
             models.fault("chair", "slow stream", seconds=0.1)
             with client_of(server) as client:

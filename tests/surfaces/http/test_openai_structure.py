@@ -1,4 +1,4 @@
-"""Final answers as JSON: what a schema asks for is written, checked and repaired once."""
+"""Final answers as JSON: written, checked against the schema, and repaired once."""
 
 import json
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ FORM = {"type": "json_object"}
 
 
 class Weather(BaseModel):
-    """A form of a reply."""
+    """The schema of a reply."""
 
     city: str
     degrees: int
@@ -26,7 +26,7 @@ class Weather(BaseModel):
 
 @pytest.fixture
 def council(tmp_path):
-    """Serve a council of scripts whose chairman replies with these texts in turn."""
+    """Serve a scripted council whose chairman gives these replies in turn."""
 
     def serve(first, repaired=None, silent=()):
         lines = [{"text": first}]
@@ -44,16 +44,16 @@ def council(tmp_path):
 
 
 def parse(client, **more):
-    """Ask by the official client, which reads the reply into the form."""
+    """Ask by the official client, which parses the reply into the schema."""
     return client.chat.completions.parse(**ASKED, response_format=Weather, **more)
 
 
 class TestWhole:
-    """A reply comes as the JSON that was asked for, or as an error."""
+    """A whole reply is the requested JSON or an error."""
 
     @pytest.mark.parametrize("reply", [GOOD, f"Here it is:\n```json\n{GOOD}\n```\nThat is all."])
     def test_the_official_client_reads_it(self, council, reply):
-        """Without a paragraph on trust below it, and without the prose around it."""
+        """Without a trust paragraph and without surrounding prose."""
         client, _ = council(reply)
         done = parse(client)
 
@@ -63,7 +63,7 @@ class TestWhole:
         assert "simulated" in done.witan["trust"]
 
     def test_a_reply_that_fails_the_schema_is_repaired_once(self, council):
-        """The chairman hears what was wrong; the session is complete."""
+        """The chairman receives the errors; the session is complete."""
         client, history = council('{"city": "Oslo"}', GOOD)
         done = parse(client)
         session = history.session(done.witan["session"])
@@ -74,8 +74,8 @@ class TestWhole:
         assert session.status == "complete"
         assert session.synthesis.text == GOOD
 
-    def test_a_schema_that_cannot_be_met_is_an_error(self, council):
-        """With the reason, and no broken JSON; the client does not repeat the request."""
+    def test_a_second_invalid_reply_is_an_error(self, council):
+        """With the reason and no broken JSON; the client does not retry."""
         client, history = council('{"city": "Oslo"}')
         with pytest.raises(openai.APIStatusError) as caught:
             parse(client)
@@ -88,29 +88,29 @@ class TestWhole:
         assert caught.value.response.headers["X-Should-Retry"] == "false"
         assert session.status == "degraded"
 
-    def test_any_object_will_do(self, council):
-        """If the request names no schema; a list is repaired."""
+    def test_any_object_is_valid_without_a_schema(self, council):
+        """A list is repaired."""
         client, _ = council("[1]", GOOD)
         done = client.chat.completions.create(**ASKED, response_format=FORM)
 
         assert json.loads(done.choices[0].message.content) == json.loads(GOOD)
 
-    def test_a_lone_answer_is_put_into_form(self, council):
-        """A member's prose never stands for the JSON."""
+    def test_a_lone_answer_is_converted_to_json(self, council):
+        """A member's prose is never returned as JSON."""
         client, _ = council(GOOD, silent=("bob", "cyd"))
         done = parse(client)
 
         assert done.choices[0].message.parsed.city == "Oslo"
         assert done.witan["status"] == "degraded"
 
-    def test_the_best_answer_has_no_form(self, council):
-        """As no chairman writes it."""
+    def test_best_answer_mode_refuses_a_schema(self, council):
+        """No chairman writes there."""
         client, _ = council(GOOD)
         with pytest.raises(openai.BadRequestError, match="where no chairman writes"):
             client.chat.completions.create(**{**ASKED, "model": "witan/best"}, response_format=FORM)
 
     def test_headers_name_the_session_and_its_trust(self, council):
-        """For programs that read the text alone."""
+        """For programs that read only the text."""
         client, _ = council(GOOD)
         raw = client.chat.completions.with_raw_response.create(**ASKED, response_format=FORM)
 
@@ -119,17 +119,17 @@ class TestWhole:
 
 
 class TestStream:
-    """A stream brings JSON once it is whole."""
+    """A stream sends JSON once it is whole."""
 
     def test_the_text_comes_in_one_piece_after_its_repair(self, council):
-        """Nothing of the reply that failed is streamed, nor that it was repaired."""
+        """The invalid reply and its repair are not streamed."""
         client, _ = council("No object.", GOOD)
         chunks = streamed(client, response_format=FORM)
 
         assert said(chunks) == GOOD
 
-    def test_a_schema_that_cannot_be_met_ends_the_stream(self, council):
-        """With an error, and no text before it."""
+    def test_an_invalid_final_reply_ends_the_stream_in_an_error(self, council):
+        """With no text before it."""
         client, _ = council("No.")
         with pytest.raises(openai.APIError, match="satisfies the schema"):
             streamed(client, response_format=FORM)

@@ -1,4 +1,4 @@
-"""The council behind a real nginx, configured as our example says."""
+"""The council behind a real nginx, configured by the example in `deploy`."""
 
 import os
 import re
@@ -38,8 +38,8 @@ http {{
 """
 
 
-def _written(folder: Path, upstream: str, listen: str) -> Path:
-    """Our example, but for addresses and certificates."""
+def _write_config(folder: Path, upstream: str, listen: str) -> Path:
+    """The example with other addresses and certificates."""
     site = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
     site = re.sub(r"^ *(listen|ssl_).*\n", "", site, flags=re.MULTILINE)
     site = site.replace("127.0.0.1:8717", upstream)
@@ -50,9 +50,9 @@ def _written(folder: Path, upstream: str, listen: str) -> Path:
     return file
 
 
-def checked(folder: Path) -> str:
-    """What nginx says of our example."""
-    file = _written(folder, "127.0.0.1:8717", f"127.0.0.1:{free_port()}")
+def check_config(folder: Path) -> str:
+    """Nginx's report on the example."""
+    file = _write_config(folder, "127.0.0.1:8717", f"127.0.0.1:{free_port()}")
     assert NGINX is not None
     done = subprocess.run(  # noqa: S603 - nginx, and our own file
         [NGINX, "-t", "-c", file], capture_output=True, text=True, timeout=30, check=False
@@ -61,10 +61,10 @@ def checked(folder: Path) -> str:
 
 
 @contextmanager
-def proxied(url: str, folder: Path) -> Iterator[str]:
-    """Put nginx before the server at this address; give where it listens, on all of 127.0.0.0/8."""
+def proxy(url: str, folder: Path) -> Iterator[str]:
+    """Start nginx before the server at this address, on all of 127.0.0.0/8."""
     port = free_port()
-    file = _written(folder, url.removeprefix("http://"), str(port))
+    file = _write_config(folder, url.removeprefix("http://"), str(port))
     assert NGINX is not None
     process = subprocess.Popen([NGINX, "-c", file], stderr=subprocess.DEVNULL)  # noqa: S603
     try:
@@ -91,8 +91,8 @@ PUBLIC = {"Host": "council.example"}
 QUESTION = {"question": "Is it so?"}
 
 
-def behind(tmp_path, trusted="127.0.0.1", **stages):
-    """A server that has a public URL, and believes these proxies."""
+def serve_behind(tmp_path, trusted="127.0.0.1", **stages):
+    """A server with a public URL that trusts these proxies."""
     environment = {
         "WITAN_TOKEN": TOKEN,
         "WITAN_SERVE_PUBLIC_URL": "https://council.example",
@@ -103,33 +103,33 @@ def behind(tmp_path, trusted="127.0.0.1", **stages):
 
 
 def client_of(url, address=None, **headers):
-    """A client at an address of this machine, which calls the server by its public name."""
+    """A client at an address of this machine, using the public host name."""
     transport = httpx2.HTTPTransport(local_address=address)
     headers = {**PUBLIC, "X-Api-Key": TOKEN, **headers}
     return httpx2.Client(base_url=url, headers=headers, transport=transport, timeout=30)
 
 
-def guesses(url, address, n=25, **headers):
-    """The statuses of so many guesses at a token, made from this address."""
+def guess_tokens(url, address, n=25, **headers):
+    """Statuses of several wrong tokens sent from this address."""
     with client_of(url, address, **{"X-Api-Key": "wrong-but-long-enough", **headers}) as guessing:
         return [guessing.get("/api/profiles").status_code for _ in range(n)]
 
 
-def test_nginx_takes_the_example(tmp_path):
-    """Every directive is known, and where it may stand."""
-    said = checked(tmp_path)
+def test_nginx_accepts_the_example(tmp_path):
+    """Every directive is known and in a valid place."""
+    said = check_config(tmp_path)
 
     assert "test is successful" in said, said
     assert "warn" not in said
 
 
 @pytest.mark.slow
-def test_what_happens_is_seen_when_it_happens(tmp_path):
-    """An event passes within a moment, and the answer to it comes while the session goes on."""
+def test_events_pass_without_buffering(tmp_path):
+    """An event arrives at once, while the session continues."""
     slow = [{"prefers": ["Ada says"], "seconds": 4}]
     with (
-        behind(tmp_path, review=slow) as (url, _),
-        proxied(url, tmp_path) as public,
+        serve_behind(tmp_path, review=slow) as (url, _),
+        proxy(url, tmp_path) as public,
         client_of(public) as client,
     ):
         session = client.post("/api/sessions", json=QUESTION).json()["session"]
@@ -147,10 +147,10 @@ def test_what_happens_is_seen_when_it_happens(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_page_of_its_public_name_may_ask(tmp_path):
-    """By https, as the browser sees it; no other page may, and by no other name."""
+def test_the_public_origin_is_accepted(tmp_path):
+    """Over https; other origins and host names are refused."""
     asked = {}
-    with behind(tmp_path) as (url, _), proxied(url, tmp_path) as public:
+    with serve_behind(tmp_path) as (url, _), proxy(url, tmp_path) as public:
         for origin in ("https://council.example", "https://elsewhere.example"):
             with client_of(public, Origin=origin) as client:
                 asked[origin] = client.post("/api/plan", json=QUESTION).status_code
@@ -162,11 +162,11 @@ def test_a_page_of_its_public_name_may_ask(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_too_long_is_refused_by_the_proxy(tmp_path):
-    """Before it is passed on."""
+def test_a_long_body_is_refused_by_the_proxy(tmp_path):
+    """Before it reaches the server."""
     with (
-        behind(tmp_path) as (url, _),
-        proxied(url, tmp_path) as public,
+        serve_behind(tmp_path) as (url, _),
+        proxy(url, tmp_path) as public,
         client_of(public) as client,
     ):
         response = client.post("/api/plan", json={"question": "x" * 5_000_000})
@@ -175,39 +175,39 @@ def test_what_is_too_long_is_refused_by_the_proxy(tmp_path):
 
 
 @pytest.mark.slow
-class TestWhoAsks:
-    """The address of whoever asks is what a trusted proxy says, and nobody else."""
+class TestClientAddress:
+    """Only a trusted proxy may state the client's address."""
 
     def test_a_trusted_proxy_is_believed(self, tmp_path):
-        """One who guesses is slowed down, and nobody beside it."""
-        with behind(tmp_path) as (url, _), proxied(url, tmp_path) as public:
-            guesser = guesses(public, "127.0.0.2")
-            other = guesses(public, "127.0.0.3", 1)
+        """Rate limits apply to the client that guesses and no other."""
+        with serve_behind(tmp_path) as (url, _), proxy(url, tmp_path) as public:
+            guesser = guess_tokens(public, "127.0.0.2")
+            other = guess_tokens(public, "127.0.0.3", 1)
 
         assert guesser[-1] == 429
         assert other == [401]
 
-    def test_who_says_to_be_somebody_else_stays_who_it_is(self, tmp_path):
-        """The proxy says so in place of what its client says."""
-        with behind(tmp_path) as (url, _), proxied(url, tmp_path) as public:
-            guesses(public, "127.0.0.2")
-            again = guesses(public, "127.0.0.2", 1, **{"X-Forwarded-For": "127.0.0.9"})
+    def test_a_forged_address_is_replaced(self, tmp_path):
+        """The proxy overwrites what its client sent."""
+        with serve_behind(tmp_path) as (url, _), proxy(url, tmp_path) as public:
+            guess_tokens(public, "127.0.0.2")
+            again = guess_tokens(public, "127.0.0.2", 1, **{"X-Forwarded-For": "127.0.0.9"})
 
         assert again == [429]
 
-    def test_a_proxy_that_is_not_trusted_is_not_believed(self, tmp_path):
-        """All who come through it are one."""
-        with behind(tmp_path, "192.0.2.1") as (url, _), proxied(url, tmp_path) as public:
-            guesses(public, "127.0.0.2")
-            other = guesses(public, "127.0.0.3", 1)
+    def test_an_untrusted_proxy_is_not_believed(self, tmp_path):
+        """Its clients share one address."""
+        with serve_behind(tmp_path, "192.0.2.1") as (url, _), proxy(url, tmp_path) as public:
+            guess_tokens(public, "127.0.0.2")
+            other = guess_tokens(public, "127.0.0.3", 1)
 
         assert other == [429]
 
-    def test_a_client_without_a_proxy_is_not_believed(self, tmp_path):
-        """It is what the connection says."""
-        with behind(tmp_path, "192.0.2.1") as (url, _):
+    def test_a_direct_client_is_not_believed(self, tmp_path):
+        """Its address is that of the connection."""
+        with serve_behind(tmp_path, "192.0.2.1") as (url, _):
             for number in range(25):
                 forged = {"X-Forwarded-For": f"198.51.100.{number}"}
-                last = guesses(url, None, 1, **forged)
+                last = guess_tokens(url, None, 1, **forged)
 
         assert last == [429]

@@ -1,4 +1,4 @@
-"""Pages are read while sessions begin and end beside them."""
+"""Pages are readable while sessions start and end."""
 
 import sys
 from collections import Counter
@@ -21,8 +21,8 @@ PATHS = ("/", "/history", "/api/sessions", "/healthz", "/metrics")
 
 
 @contextmanager
-def threads_switched_often():
-    """Threads take turns as they do when far more of them are busy."""
+def frequent_thread_switches():
+    """Threads switch as often as under heavy load."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -32,8 +32,8 @@ def threads_switched_often():
 
 
 @pytest.mark.parametrize("keeping", [True, False], ids=["history", "no history"])
-def test_every_page_is_answered_while_sessions_begin_and_end(tmp_path, keeping):
-    """What is listed is what was there at one moment, not what changes meanwhile."""
+def test_every_page_is_readable_during_sessions(tmp_path, keeping):
+    """Lists are snapshots of one moment."""
     history = History.open(tmp_path / "history.sqlite") if keeping else None
     paths = PATHS if keeping else ("/", "/healthz", "/metrics")
     file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 1.5}])
@@ -41,7 +41,7 @@ def test_every_page_is_answered_while_sessions_begin_and_end(tmp_path, keeping):
         with (
             served(councils(file, history), ServeSettings(max_sessions=200)) as server,
             httpx2.Client(base_url=server.url, timeout=60) as client,
-            threads_switched_often(),
+            frequent_thread_switches(),
             ThreadPoolExecutor(4) as asking,
             ThreadPoolExecutor(8) as reading,
         ):

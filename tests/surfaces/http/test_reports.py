@@ -1,4 +1,4 @@
-"""The native API over real HTTP: what is kept, counted again, summed up, and brought along."""
+"""The native API over real HTTP: stored sessions, recounts, reports and posted ballots."""
 
 import gzip
 import json
@@ -23,13 +23,13 @@ BALLOTS = "\n".join(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where everything is."""
+    """The folder of the server's files."""
     return tmp_path_factory.mktemp("server")
 
 
 @pytest.fixture(scope="module")
 def client(folder):
-    """A client of a server with two sessions of scripts and twelve that were imported."""
+    """A client of a server with two scripted and twelve imported sessions."""
     path = folder / "ballots.jsonl"
     path.write_text(BALLOTS)
     assert main(["import", str(path), "--history", str(folder / "history.sqlite")]) == 0
@@ -44,10 +44,10 @@ def client(folder):
 
 
 class TestSessions:
-    """What is kept is listed and searched."""
+    """Stored sessions are listed and searched."""
 
     def test_the_latest_comes_first(self, client):
-        """With everything that the list of the command line has."""
+        """With every field of the command's list."""
         listed = client.get("/api/sessions", params={"simulated": True}).json()["sessions"]
 
         assert len(listed) == 2
@@ -59,15 +59,14 @@ class TestSessions:
          ({"limit": 3}, 3), ({"since": "1h", "simulated": True}, 2), ({"until": "2020-01-01"}, 0)],
     )  # fmt: skip
     def test_they_can_be_searched(self, client, chosen, count):
-        """By words, category, time and number."""
+        """By words, category, time and count."""
         assert len(client.get("/api/sessions", params=chosen).json()["sessions"]) == count
 
     @pytest.mark.parametrize(
         ("wrong", "said"),
         [({"since": "soon"}, "since"), ({"limit": 0}, "limit"), ({"status": "well"}, "status")],
     )
-    def test_what_is_not_accepted_is_named(self, client, wrong, said):
-        """By the name of the parameter."""
+    def test_a_refused_parameter_is_named(self, client, wrong, said):
         response = client.get("/api/sessions", params=wrong)
 
         assert response.status_code == 422
@@ -75,15 +74,15 @@ class TestSessions:
 
 
 class TestImports:
-    """A session that came in as ballots has what is known of it in place of a record."""
+    """An imported session has a record with what is known of it."""
 
     @pytest.fixture
     def record(self, client):
-        """What is given of one."""
+        """The record of one."""
         return client.get("/api/sessions/q3").json()
 
-    def test_its_ballots_come_with_the_outcome_counted_from_them(self, client, record):
-        """In the shape of a record as far as it goes, marked as none."""
+    def test_the_record_has_ballots_and_their_outcome(self, client, record):
+        """In the shape of a record, marked as an import."""
         recounted = client.post("/api/sessions/q3/recount").json()["sessions"][0]
 
         assert record["witan_imported"] == 1
@@ -93,16 +92,16 @@ class TestImports:
         assert record["outcome"]["p_beats"] == recounted["p_beats"]
         assert record["trust"].startswith("3 of 3 reviewers · ")
 
-    def test_it_is_what_the_command_line_shows(self, record, folder, capsys):
-        """All but the folder that the file lay in."""
+    def test_the_record_matches_the_command_line(self, record, folder, capsys):
+        """Except for the file's folder."""
         assert main(["show", "q3", "--json", "--history", str(folder / "history.sqlite")]) == 0
         shown = json.loads(capsys.readouterr().out)
 
         assert shown.pop("source") == str(folder / "ballots.jsonl")
         assert shown == {n: v for n, v in record.items() if n != "source"}
 
-    def test_it_comes_in_again_as_it_is(self, client, tmp_path):
-        """What is not known to an import is passed over."""
+    def test_the_record_can_be_imported_again(self, client, tmp_path):
+        """Fields unknown to an import are ignored."""
         (tmp_path / "one.jsonl").write_text(client.get("/api/sessions/q3").text + "\n")
         place = str(tmp_path / "other.sqlite")
 
@@ -111,7 +110,7 @@ class TestImports:
             assert len(history.ballots("q3")) == 3
 
     def test_it_is_exported_as_one_file(self, client):
-        """With its standings and ballots, and nothing that needs the server."""
+        """With standings and ballots, without links to the server."""
         page = client.get("/api/sessions/q3/export.html")
 
         assert page.status_code == 200
@@ -120,11 +119,11 @@ class TestImports:
         for tag in ("<script", "<form", "<link", 'href="/'):
             assert tag not in page.text
 
-    def test_it_cannot_be_broken_off(self, client):
-        """Nor can any session that is over: its record is the answer."""
+    def test_it_cannot_be_cancelled(self, client):
+        """Like any finished session: the reply is its record."""
         assert client.post("/api/sessions/q3/cancel").json()["session"] == "q3"
 
-    def test_one_that_cannot_be_counted_is_told_all_the_same(self, client, folder):
+    def test_a_session_that_cannot_be_counted_is_shown(self, client, folder):
         """With the reason in place of an outcome."""
         line = {"witan_imported": 1, "session": "e1", "answers": {"y": "It is y."}, "ballots": []}
         (folder / "none.jsonl").write_text(json.dumps(line))
@@ -139,7 +138,7 @@ class TestImports:
 
 
 class TestRecounting:
-    """A stored session is counted again, without a call."""
+    """A stored session is recounted without a call."""
 
     def test_under_another_rule(self, client):
         """The ballots are the same."""
@@ -152,14 +151,14 @@ class TestRecounting:
         assert told["sessions"][0]["n_ballots"] == 3
 
     def test_without_a_reviewer(self, client):
-        """Its ballot is left out, and its answer still stands."""
+        """Its ballot is left out; its answer stays."""
         told = client.post("/api/sessions/last/recount", json={"without": ["ada"]}).json()
 
         assert told["sessions"][0]["n_ballots"] == 2
         assert len(told["sessions"][0]["standings"]) == 3
 
-    def test_one_that_came_in_as_ballots(self, client):
-        """It has no events, and counts all the same."""
+    def test_an_imported_session(self, client):
+        """It has no events and counts all the same."""
         told = client.post("/api/sessions/q3/recount", json={"rule": "borda"}).json()
 
         assert told["sessions"][0]["leaders"] == ["x"]
@@ -169,7 +168,7 @@ class TestRecounting:
         [({"rule": "bordas"}, "borda"), ({"without": ["eve"]}, "eve"),
          ({"level": 2}, "level"), ({"levle": 0.9}, "levle")],
     )  # fmt: skip
-    def test_what_is_not_accepted_is_named(self, client, body, said):
+    def test_a_refused_parameter_is_named(self, client, body, said):
         """With the nearest name, where there is one."""
         response = client.post("/api/sessions/last/recount", json=body)
 
@@ -178,9 +177,9 @@ class TestRecounting:
 
 
 class TestVoting:
-    """A person votes blind, and then sees."""
+    """People vote blind, then see the names."""
 
-    def test_nothing_tells_who_wrote_what_until_the_vote_is_cast(self, client):
+    def test_authors_are_hidden_until_the_vote(self, client):
         """Then every label has a name."""
         paper = client.get("/api/sessions/last/paper", params={"as": "ines"})
         assert not {"ada", "bob", "cyd"} & {*json.dumps(paper.json()["answers"]).lower().split()}
@@ -207,8 +206,8 @@ class TestVoting:
             ),
         ],
     )
-    def test_labels_of_no_paper_or_another_are_refused(self, client, paper, said):
-        """Labels differ between voters, so a ranking by them names its paper."""
+    def test_labels_need_their_paper(self, client, paper, said):
+        """Labels differ between voters; a missing or wrong paper is refused."""
         vote = {"as": "kim", "ranking": "A > B > C", **paper}
         response = client.post("/api/sessions/last/votes", json=vote)
 
@@ -217,7 +216,6 @@ class TestVoting:
         assert "labels differ between voters" in response.json()["detail"]
 
     def test_names_need_no_paper(self, client):
-        """A ranking by names is counted as it says."""
         vote = {"as": "lea", "ranking": "cyd > ada = bob"}
         told = client.post("/api/sessions/last/votes", json=vote).json()
 
@@ -225,8 +223,8 @@ class TestVoting:
             "cyd": 1, "ada": 2, "bob": 2,
         }  # fmt: skip
 
-    def test_a_ranking_that_is_none_is_refused(self, client):
-        """It says which label is missing or unknown."""
+    def test_an_invalid_ranking_is_refused(self, client):
+        """The error names the missing or unknown label."""
         response = client.post("/api/sessions/last/votes", json={"as": "bo", "ranking": "Q > R"})
 
         assert response.status_code == 422
@@ -237,22 +235,22 @@ class TestReports:
     """Leaderboard and audit are those of the command line."""
 
     def test_the_leaderboard_orders_models(self, client):
-        """Simulated sessions do not count."""
+        """Simulated sessions are excluded."""
         board = client.get("/api/leaderboard", params={"min_sessions": 5}).json()
 
         assert board["lines"][0]["model"] == "x"
         assert {line["sessions"] for line in board["lines"]} == {12}
 
-    def test_the_audit_tells_of_every_reviewer(self, client):
-        """Or of one."""
+    def test_the_audit_covers_every_reviewer(self, client):
+        """Or one on request."""
         whole = client.get("/api/audit").json()
         one = client.get("/api/audit", params={"reviewer": "y"}).json()
 
         assert {line["reviewer"] for line in whole["reviewers"]} == {"x", "y", "z"}
         assert [line["reviewer"] for line in one["reviewers"]] == ["y"]
 
-    def test_one_without_sessions_says_so(self, client):
-        """It is not an empty table."""
+    def test_a_report_without_sessions_is_an_error(self, client):
+        """Not an empty table."""
         response = client.get("/api/leaderboard", params={"category": "nothing"})
 
         assert response.status_code == 409
@@ -260,18 +258,18 @@ class TestReports:
 
 
 class TestPosted:
-    """Ballots that somebody brings along are counted, and not kept."""
+    """Posted ballots are counted and not stored."""
 
-    def test_they_are_counted_as_the_command_line_does(self, client):
-        """Under the rule that is asked for."""
+    def test_the_count_matches_the_command_line(self, client):
+        """Under the requested rule."""
         told = client.post("/api/tally", params={"rule": "borda"}, content=BALLOTS).json()
 
         assert len(told["sessions"]) == 12
         assert told["sessions"][0]["leaders"] == ["x"]
 
     @pytest.mark.parametrize("scale", [None, "0-1"])
-    def test_the_scale_of_grades_is_said(self, client, scale):
-        """Recognised, or as the parameter has it; every grade counts."""
+    def test_the_scale_of_grades_is_reported(self, client, scale):
+        """Recognised or set by parameter; every grade counts."""
         graded = [{"reviewer": f"r{k}", "grades": {"x": 0.9, "y": 0, "z": k / 10}} for k in (3, 4)]
         asked = {"rule": "range"} | ({} if scale is None else {"scale": scale})
         lines = "\n".join(map(json.dumps, graded))
@@ -281,8 +279,8 @@ class TestPosted:
         assert [line["votes"] for line in told["standings"]] == [2, 2, 2]
         assert told["scales"] == [{"scale": "0-1", "recognised": scale is None, "instead": []}]
 
-    def test_ballots_and_settings_are_taken_as_json(self, client):
-        """Ballots as objects or as the text of a file; every setting by its name."""
+    def test_ballots_and_settings_are_accepted_as_json(self, client):
+        """Ballots as objects or as a file's text; every setting by name."""
         ballots = [
             {"session": "q", "reviewer": "ada", "ranking": ["x", ["y", "z"]]},
             {"session": "q", "reviewer": "bob", "ranking": ["y", "x", "z"]},
@@ -305,8 +303,8 @@ class TestPosted:
         assert (found["parameters"]["variant"], found["ballots_to_flip"]) == ("roster", None)
         assert again == [found]
 
-    def test_a_field_of_json_that_is_unknown_is_refused(self, client):
-        """In the body and in a ballot; nothing stands in the address beside them."""
+    def test_unknown_json_fields_are_refused(self, client):
+        """In the body and in a ballot; JSON excludes query parameters."""
         for body, params in (
             ({"ballots": "", "weight": {}}, {}),
             ({"ballots": [{"reviewer": "ada", "rank": []}]}, {}),
@@ -314,7 +312,7 @@ class TestPosted:
         ):
             assert client.post("/api/tally", json=body, params=params).status_code == 422
 
-    def test_a_scale_that_is_unclear_is_refused(self, client):
+    def test_an_ambiguous_scale_is_refused(self, client):
         """With both readings, as parameters."""
         line = {"reviewer": "r", "grades": {"x": 7, "y": 85, "z": 9}}
         response = client.post("/api/tally", content=json.dumps(line))
@@ -324,15 +322,15 @@ class TestPosted:
             fact in response.json()["detail"] for fact in ("scale=1-10 clamps 1", "scale=0-100")
         )
 
-    def test_good_lines_count_beside_bad_ones(self, client):
-        """Which are named."""
+    def test_valid_lines_count_beside_invalid_ones(self, client):
+        """The invalid ones are named."""
         told = client.post("/api/tally", content=BALLOTS + "\nnot a ballot\n").json()
 
         assert len(told["sessions"]) == 12
         assert told["not_read"][0]["line"] == 37
 
-    def test_a_session_that_no_ballot_belongs_to_is_refused(self, client):
-        """A misspelt name is not counted as nothing; those that are there are named."""
+    def test_an_unknown_session_is_refused(self, client):
+        """A misspelt name is an error that lists the known ones."""
         response = client.post("/api/tally", params={"sessions": ["q1", "zz"]}, content=BALLOTS)
 
         assert response.status_code == 422
@@ -354,8 +352,8 @@ class TestPosted:
             ),
         ],
     )
-    def test_what_is_beyond_bounds_once_it_is_unpacked_is_refused(self, client, line, times, said):
-        """A small body that unpacks to much is refused as soon as that shows."""
+    def test_a_compressed_body_has_a_size_limit(self, client, line, times, said):
+        """It is refused as soon as the unpacked size exceeds the limit."""
         pack = zstandard.compress if times == 1_000_001 else gzip.compress
         response = client.post("/api/tally", content=pack(line * times))
 
@@ -364,8 +362,8 @@ class TestPosted:
 
     @pytest.mark.parametrize("path", ["tally", "compare", "explain"])
     @pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe", b"{", b"a,b\n1,2\n", b"[]"])
-    def test_what_holds_no_ballot_is_refused(self, client, path, content):
-        """With what was expected."""
+    def test_a_file_without_ballots_is_refused(self, client, path, content):
+        """With the expected format."""
         response = client.post(f"/api/{path}", content=content)
 
         assert 400 <= response.status_code < 500
@@ -377,8 +375,8 @@ class TestPosted:
 
         assert told.json()["rules"] == ["borda", "schulze"]
 
-    def test_rules_are_compared_on_some_sessions(self, client):
-        """The figures over sessions are of these alone, too; a misspelt one is refused."""
+    def test_rules_are_compared_on_selected_sessions(self, client):
+        """The summary covers only these; a misspelt one is refused."""
         asked = {"rules": "borda,schulze", "sessions": "q1"}
         told = client.post("/api/compare", params=asked, content=BALLOTS).json()
         refused = client.post("/api/compare", params={"sessions": "zz"}, content=BALLOTS)
@@ -396,10 +394,10 @@ class TestPosted:
 
 
 class TestCatalogues:
-    """What there is to choose from."""
+    """Lists of what can be chosen."""
 
     def test_rules_rubrics_and_profiles_are_listed(self, client):
-        """With what each is for."""
+        """With their purpose."""
         rules = client.get("/api/rules").json()["rules"]
         rubrics = client.get("/api/rubrics").json()["rubrics"]
         profiles = client.get("/api/profiles").json()["profiles"]

@@ -1,4 +1,4 @@
-"""Sessions that are deleted, by age or on a page, leave no copy behind."""
+"""Deleted sessions, by age or on a page, leave no copy behind."""
 
 import time
 from contextlib import closing
@@ -25,8 +25,8 @@ def place(tmp_path):
 
 
 @pytest.fixture
-def rescued(tmp_path, monkeypatch):
-    """The record of that session, written when it was interrupted."""
+def rescued_record(tmp_path, monkeypatch):
+    """The record of that session, written on an interrupt."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder = tmp_path / "state" / "witan" / "interrupted"
     folder.mkdir(parents=True)
@@ -40,8 +40,8 @@ def serving(tmp_path, place, more=""):
     return serving_process("--config", file, "--history", place, cwd=tmp_path)
 
 
-def age(place, session):
-    """Date a session's arrival back by decades."""
+def backdate(place, session):
+    """Move a session's arrival back by decades."""
     with closing(connect(place, timeout=20)) as database:
         database.execute("UPDATE sessions SET added_us = 0 WHERE session = ?", [session])
         database.commit()
@@ -60,36 +60,36 @@ def sessions(place):
 
 
 def until(check):
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + 20
     while not check():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def test_a_server_deletes_sessions_beyond_their_age(tmp_path, place, rescued):
-    """It does so when it starts, rescued records included, and after each session."""
-    age(place, "old")
+def test_a_server_deletes_old_sessions(tmp_path, place, rescued_record):
+    """At start, rescued records included, and after each session."""
+    backdate(place, "old")
     with (
         serving(tmp_path, place, "[history]\nkeep_days = 1\n") as (url, _),
         httpx2.Client(base_url=url, timeout=30) as client,
     ):
-        until(lambda: "old" not in sessions(place) and not rescued.exists())
+        until(lambda: "old" not in sessions(place) and not rescued_record.exists())
 
         first, second = (
             client.post("/api/sessions?wait=30", json={"question": "Is it so?"}).json()["session"]
             for _ in range(2)
         )
-        age(place, first)
+        backdate(place, first)
         client.post("/api/sessions?wait=30", json={"question": "And now?"})
         until(lambda: first not in sessions(place))
 
         assert second in sessions(place)
 
 
-def test_a_configured_council_deletes_sessions_beyond_their_age(tmp_path, place, rescued):
+def test_a_configured_council_deletes_old_sessions(tmp_path, place, rescued_record):
     """From Python, too; without `keep_days` everything stays."""
-    age(place, "old")
+    backdate(place, "old")
     file = write_config(tmp_path)
     anyio.run(ask_council, file, place)
     assert "old" in sessions(place)
@@ -97,12 +97,12 @@ def test_a_configured_council_deletes_sessions_beyond_their_age(tmp_path, place,
     file = write_config(tmp_path, "[history]\nkeep_days = 1\n")
     anyio.run(ask_council, file, place)
     assert "old" not in sessions(place)
-    assert not rescued.exists()
+    assert not rescued_record.exists()
 
 
-def test_an_import_deletes_sessions_beyond_their_age(witan, tmp_path, place, monkeypatch):
-    """What comes in is young, however long ago it was asked; what was there is not."""
-    age(place, "old")
+def test_an_import_deletes_old_sessions(witan, tmp_path, place, monkeypatch):
+    """Imported sessions count from their arrival, not from the date of the question."""
+    backdate(place, "old")
     monkeypatch.setenv("WITAN_HISTORY_KEEP_DAYS", "1")
     record = tmp_path / "new.json"
     write_session(Session.of(told("new")), record)
@@ -112,8 +112,8 @@ def test_an_import_deletes_sessions_beyond_their_age(witan, tmp_path, place, mon
 
 
 @pytest.mark.slow
-def test_a_session_deleted_on_its_page_leaves_no_rescued_record(tmp_path, place, rescued):
-    """The page does what the request and the command do."""
+def test_a_session_deleted_on_its_page_leaves_no_rescued_record(tmp_path, place, rescued_record):
+    """As with the request and the command."""
     with serving(tmp_path, place) as (url, _), httpx2.Client(base_url=url, timeout=30) as client:
         reply = client.post(
             "/sessions/old/forget", data={"session": "old"}, headers={"Origin": url}
@@ -121,4 +121,4 @@ def test_a_session_deleted_on_its_page_leaves_no_rescued_record(tmp_path, place,
 
     assert reply.status_code == 303
     assert sessions(place) == set()
-    assert not rescued.exists()
+    assert not rescued_record.exists()

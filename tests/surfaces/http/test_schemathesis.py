@@ -1,4 +1,4 @@
-"""The OpenAPI document keeps its word: schemathesis asks a real server for whatever it promises."""
+"""The server matches its OpenAPI document under schemathesis."""
 
 import json
 from collections import Counter
@@ -44,14 +44,14 @@ ASKED = 6
 
 @schemathesis.serializer("application/x-ndjson", "text/csv")
 def as_text(ctx, value):
-    """Ballots as they are sent: text, whatever it holds."""
+    """Ballots as arbitrary text."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text.encode("utf-8", "surrogatepass")
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    """A server with a session of scripts and one that came in as ballots."""
+    """A server with one scripted and one imported session."""
     folder = tmp_path_factory.mktemp("server")
     (folder / "ballots.jsonl").write_text(BALLOTS)
     history = str(folder / "history.sqlite")
@@ -67,18 +67,18 @@ def url(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def document(url):
-    """The document as the server gives it."""
+    """The OpenAPI document of the server."""
     return httpx2.get(f"{url}/openapi.json").json()
 
 
 @pytest.fixture(scope="module")
-def promised(url):
-    """The same as schemathesis reads it."""
+def schema(url):
+    """The document as read by schemathesis."""
     return schemathesis.openapi.from_url(f"{url}/openapi.json")
 
 
-def asked(operation, strategy, answered):
-    """What is wrong with the answers to requests that are drawn for an operation.
+def check_operation(operation, strategy, answered):
+    """Problems in replies to generated requests of an operation.
 
     Their statuses are added to `answered`.
     """
@@ -112,16 +112,16 @@ def asked(operation, strategy, answered):
 
 
 @pytest.mark.slow
-def test_what_is_asked_is_answered_as_promised(promised):
-    """No answer is a server error, and each is of a status, type and shape that is documented."""
+def test_every_reply_matches_the_document(schema):
+    """No reply is a server error; status, type and shape are documented."""
     wrong, answered = [], Counter()
-    operations = [result.ok() for result in promised.get_all_operations()]
+    operations = [result.ok() for result in schema.get_all_operations()]
     for operation in operations:
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             drawn = operation.as_strategy(generation_mode=mode)
-            wrong += asked(operation, drawn, answered)
+            wrong += check_operation(operation, drawn, answered)
         for shown in operation.get_strategies_from_examples():
-            wrong += asked(operation, shown, answered)
+            wrong += check_operation(operation, shown, answered)
 
     assert len(operations) > 20
     assert {operation for operation, _ in answered} == {each.label for each in operations}
@@ -129,10 +129,10 @@ def test_what_is_asked_is_answered_as_promised(promised):
 
 
 class TestDocument:
-    """The document is for people, too."""
+    """The document is written for people, too."""
 
-    def test_every_operation_says_what_it_is_for_and_shows_an_example(self, document):
-        """Of what is sent and of what comes back, unless its fields are typed and described."""
+    def test_every_operation_has_a_description_and_an_example(self, document):
+        """Of request and reply, unless their fields are typed and described."""
         for path, method, operation in _operations(document):
             where = f"{method} {path}"
             assert operation["summary"], where
@@ -150,7 +150,7 @@ class TestDocument:
                 typed = _references(media.get("schema", {}))
                 assert typed or _has_example(document, media), f"{where}: what comes back"
 
-    def test_every_operation_says_how_it_refuses(self, document):
+    def test_every_operation_documents_its_errors(self, document):
         """As a problem, or in the shape of OpenAI's protocol."""
         for path, method, operation in _operations(document):
             if path.startswith("/api"):
@@ -159,8 +159,8 @@ class TestDocument:
                 refused = document["components"]["responses"][name]["content"]
                 assert list(refused) == ["application/problem+json"], f"{method} {path}"
 
-    def test_what_it_shows_of_a_session_is_what_there_is(self, document, url):
-        """Each kind of record has the fields of its type: a council's, and imported ballots."""
+    def test_examples_of_a_session_match_its_type(self, document, url):
+        """For a council's record and for an import."""
         shown = document["paths"]["/api/sessions/{session}"]["get"]["responses"]["200"]["content"]
         types = [
             set(document["components"]["schemas"][name]["properties"])
@@ -180,7 +180,7 @@ def _operations(document):
 
 
 def _references(schema):
-    """Name the types that a schema refers to, if it is made of such alone."""
+    """Names of the types in a schema that consists of references."""
     kinds = schema.get("anyOf", [schema])
     return [each.get("$ref", "").rpartition("/")[2] for each in kinds if "$ref" in each]
 

@@ -1,4 +1,4 @@
-"""Keys of providers and tokens of clients stay where they are: nothing that is said shows them."""
+"""API keys and client tokens never appear in output."""
 
 import json
 import signal
@@ -19,8 +19,8 @@ SECRETS = (KEY, TOKEN)
 SAYS = "<script>alert(1)</script><img src=x onerror=alert(2)> \x1b[31mred"
 
 
-class _Talkative(BaseHTTPRequestHandler):
-    """A server of models that repeats the key it was given, in its reply or in its error."""
+class _KeyEcho(BaseHTTPRequestHandler):
+    """A model server that repeats its API key in replies and errors."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -45,9 +45,9 @@ class _Talkative(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def talkative() -> Iterator[str]:
-    """Where it is."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Talkative) as server:
+def echo_server() -> Iterator[str]:
+    """The address of that server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _KeyEcho) as server:
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
@@ -56,14 +56,14 @@ def talkative() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module", params=[pytest.param("text", marks=pytest.mark.slow), "json"])
-def said(request, tmp_path_factory, talkative):
-    """Everything that a server says, by where it says it."""
+def outputs(request, tmp_path_factory, echo_server):
+    """Everything the server writes, by place."""
     folder, heard = tmp_path_factory.mktemp("server"), []
     file = write_config(folder)
     seats = json.loads(file.read_text().splitlines()[0].removeprefix("members = "))
     seats = [json.dumps(seat) for seat in seats]
     for name in ("tells", "refuses"):
-        seats.append(f'{{ name = "{name}", seat = "{talkative}#{name}", key = "THE_KEY" }}')
+        seats.append(f'{{ name = "{name}", seat = "{echo_server}#{name}", key = "THE_KEY" }}')
     file.write_text(
         f'members = [{", ".join(seats)}]\nchairman = "ada"\n[serve]\nlog = "{request.param}"\n'
     )
@@ -102,25 +102,25 @@ def said(request, tmp_path_factory, talkative):
     return found
 
 
-def test_the_members_did_repeat_the_key(said):
-    """Else nothing would be shown by its absence."""
-    assert said["the record"].count("Your key is ***, to be sure.") >= 2
-    assert any("to be sure" in text for where, text in said.items() if "h.sqlite" in where)
+def test_the_members_did_repeat_the_key(outputs):
+    """Otherwise its absence would prove nothing."""
+    assert outputs["the record"].count("Your key is ***, to be sure.") >= 2
+    assert any("to be sure" in text for where, text in outputs.items() if "h.sqlite" in where)
 
 
 @pytest.mark.parametrize("secret", SECRETS, ids=["key", "token"])
-def test_it_is_said_nowhere(said, secret):
-    """Not in answers, errors, counters, pages, logs or the database, in whatever form."""
+def test_the_key_is_in_no_output(outputs, secret):
+    """Replies, errors, metrics, pages, logs and database, in any encoding."""
     forms = {secret, secret.encode().hex(), secret[4:]}
-    for where, text in said.items():
+    for where, text in outputs.items():
         assert not [form for form in forms if form in text], where
 
 
-def test_what_was_asked_is_inert_wherever_it_is_shown(said):
-    """Pages hold no script of it, logs nothing of it at all."""
-    for where, text in said.items():
+def test_questions_are_inert_on_pages_and_absent_from_logs(outputs):
+    """Pages contain no script of a question."""
+    for where, text in outputs.items():
         if where.startswith("/") and "text/html" in text:
             assert "<script>alert" not in text, where
             assert "<img src=x" not in text, where
-    assert "alert(" not in said["the log"]
-    assert "\x1b" not in said["the log"]
+    assert "alert(" not in outputs["the log"]
+    assert "\x1b" not in outputs["the log"]

@@ -1,4 +1,4 @@
-"""The native API over real HTTP: sessions, from the question to what is kept of them."""
+"""The native API over real HTTP: sessions from question to record."""
 
 import json
 import time
@@ -25,7 +25,7 @@ def archive(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory, archive):
-    """A client of one server whose council is three scripts."""
+    """A client of one server of three scripted members."""
     file = write_config(tmp_path_factory.mktemp("scripts"))
     with (
         served(councils(file, archive)) as server,
@@ -36,7 +36,7 @@ def client(tmp_path_factory, archive):
 
 @pytest.fixture
 def slow(tmp_path, history):
-    """A client of a server whose reviewers take their time."""
+    """A client of a server with slow reviewers."""
     file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
     with (
         served(councils(file, history)) as server,
@@ -46,7 +46,7 @@ def slow(tmp_path, history):
 
 
 def events(client, session, after=0, **headers):
-    """What the stream tells, as (id, event, data)."""
+    """The events of the stream as (id, event, data)."""
     told = []
     with client.stream(
         "GET", f"/api/sessions/{session}/events", params={"after": after}, headers=headers
@@ -60,7 +60,7 @@ def events(client, session, after=0, **headers):
 
 
 def until(client, session, kind, times=1):
-    """Follow a session until so many events of this kind, then leave; give the id of the last."""
+    """Follow a session for so many events of this kind, then leave; return the last id."""
     last = ""
     with client.stream("GET", f"/api/sessions/{session}/events") as response:
         for line in response.iter_lines():
@@ -72,20 +72,20 @@ def until(client, session, kind, times=1):
 
 
 def number_of(last):
-    """The number of an event, of how a reader names it."""
+    """The number in an event id."""
     return int(last.partition("-")[0])
 
 
-def _kept(told):
-    """What is told alike whenever one listens: everything but the pieces of texts."""
+def _without_pieces(told):
+    """Events that every reader receives, without pieces of text."""
     return [each for each in told if not each[1].endswith("_delta")]
 
 
 class TestAsking:
-    """A question over HTTP becomes a session."""
+    """A question becomes a session."""
 
-    def test_the_record_comes_back_where_it_is_waited_for(self, client, archive):
-        """It is what the history keeps, as clients see it, and reads as a session file."""
+    def test_waiting_returns_the_record(self, client, archive):
+        """The stored record as clients see it, readable as a session file."""
         response = client.post("/api/sessions", params={"wait": 10}, json=QUESTION)
 
         assert response.status_code == 200
@@ -93,8 +93,7 @@ class TestAsking:
         assert session.status == "complete"
         assert redact_session(archive.session(session.id)) == session
 
-    def test_else_it_says_where_the_session_is(self, client):
-        """The place is a link, and the session is there."""
+    def test_otherwise_the_reply_links_to_the_session(self, client):
         response = client.post("/api/sessions", json=QUESTION)
 
         assert response.status_code == 202
@@ -118,16 +117,16 @@ class TestAsking:
             ({**QUESTION, "question": "a\0b"}, "question"),
         ],
     )
-    def test_what_is_not_accepted_is_named(self, client, body, said):
-        """No session comes of it."""
+    def test_a_refused_parameter_is_named(self, client, body, said):
+        """No session starts."""
         response = client.post("/api/sessions", json=body)
 
         assert response.status_code == 422
         assert response.headers["content-type"] == "application/problem+json"
         assert said in response.json()["detail"]
 
-    def test_what_is_quoted_steers_no_terminal(self, client):
-        """A client that prints the answer is shown escapes in place of control characters."""
+    def test_control_characters_of_the_question_are_escaped(self, client):
+        """Printing the reply does not steer a terminal."""
         name = "\x9b31m\u202e\u200b\x7f"
 
         named = client.get("/api/sessions/" + quote(name))
@@ -145,15 +144,15 @@ class TestAsking:
             (b'{"question', {"Content-Type": "application/json"}, "no JSON"),
         ],
     )
-    def test_a_body_that_is_no_json_is_told_how_to_be(self, client, content, headers, said):
-        """The commonest slips of the hand get the remedy."""
+    def test_errors_of_invalid_json_have_a_remedy(self, client, content, headers, said):
+        """For the most common mistakes."""
         response = client.post("/api/sessions", content=content, headers=headers)
 
         assert response.status_code == 422
         assert said in response.json()["detail"]
 
     def test_a_plan_makes_no_call(self, client, archive):
-        """It says how many there would be."""
+        """It states the number of calls."""
         before = archive.find(simulated=None)
 
         response = client.post("/api/plan", json=QUESTION)
@@ -163,10 +162,10 @@ class TestAsking:
 
 
 class TestFollowing:
-    """Whoever follows a session is told everything, and can take up where it left."""
+    """Readers receive every event and can reconnect."""
 
-    def test_the_stream_tells_everything_and_how_it_ended(self, client):
-        """The numbers grow, and the last event is the end."""
+    def test_the_stream_has_every_event_and_the_end(self, client):
+        """Numbers grow, and the last event is the end."""
         session = client.post("/api/sessions", json=QUESTION).json()["session"]
         told = events(client, session)
         numbers = [number_of(last) for last, kind, _ in told if kind != "end"]
@@ -179,8 +178,8 @@ class TestFollowing:
         )
 
     @pytest.mark.parametrize("way", ["header", "parameter", "number"])
-    def test_a_stream_is_taken_up_after_the_last_that_was_heard(self, client, way):
-        """By a browser's header, or by a parameter, which takes a number alone, too."""
+    def test_a_reader_reconnects_after_the_last_event(self, client, way):
+        """By Last-Event-ID or by a parameter, which accepts a bare number."""
         session = client.post("/api/sessions", json=QUESTION).json()["session"]
         whole = events(client, session)
         last = whole[4][0]
@@ -189,10 +188,10 @@ class TestFollowing:
         else:
             rest = events(client, session, after=number_of(last) if way == "number" else last)
 
-        assert _kept(rest) == _kept(whole[5:])
+        assert _without_pieces(rest) == _without_pieces(whole[5:])
 
-    def test_a_reader_misses_nothing_of_a_session_that_is_resumed(self, tmp_path, history):
-        """Pieces of a lost text had numbers that come again: it is told from the beginning."""
+    def test_a_reader_misses_nothing_of_a_resumed_session(self, tmp_path, history):
+        """Numbers of lost pieces are reused, so the stream starts again."""
         closing = [{"text": "so " * 300, "tokens_per_second": 300}]
         file = write_config(tmp_path, synthesis=closing)
         with (
@@ -206,11 +205,11 @@ class TestFollowing:
             told = events(client, session, **{"Last-Event-ID": last})
             whole = events(client, session)
 
-        assert _kept(told) == _kept(whole)
+        assert _without_pieces(told) == _without_pieces(whole)
         assert {"synthesis_started", "synthesis_done"} <= {kind for _, kind, _ in told}
 
-    def test_what_is_kept_is_known_to_the_next_server(self, tmp_path, history):
-        """A reader of one that was restarted is told the rest alone."""
+    def test_event_ids_survive_a_restart(self, tmp_path, history):
+        """A reader that reconnects receives only the rest."""
         with (
             served(councils(write_config(tmp_path), history)) as server,
             httpx2.Client(base_url=server.url) as before,
@@ -227,8 +226,8 @@ class TestFollowing:
         assert rest == whole[5:]
         assert again == whole
 
-    def test_a_session_of_an_earlier_server_is_told_from_the_history(self, tmp_path, history):
-        """Kept events have the numbers that they had."""
+    def test_a_session_of_an_earlier_server_is_streamed_from_the_history(self, tmp_path, history):
+        """Stored events have their original numbers."""
         with (
             served(councils(write_config(tmp_path), history)) as server,
             httpx2.Client(base_url=server.url) as before,
@@ -243,8 +242,7 @@ class TestFollowing:
         kept = [event["seq"] for event in session["events"]]
         assert [number_of(last) for last, kind, _ in told if kind != "end"] == kept
 
-    def test_a_silent_stream_shows_that_it_is_there(self, tmp_path, history):
-        """A comment comes while nothing happens."""
+    def test_a_silent_stream_sends_comments(self, tmp_path, history):
         from witan.service.config.serve import ServeSettings
 
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 20}])
@@ -261,7 +259,7 @@ class TestFollowing:
                 else:
                     raise AssertionError("no heartbeat")
 
-    def test_a_session_under_way_does_not_look_broken_off(self, slow):
+    def test_a_running_session_is_not_shown_as_interrupted(self, slow):
         """Its record has no status yet."""
         session = slow.post("/api/sessions", json=QUESTION).json()["session"]
         record = slow.get(f"/api/sessions/{session}").json()
@@ -269,8 +267,7 @@ class TestFollowing:
         assert (record["under_way"], record["status"], record["missing"]) == (True, None, [])
 
     @pytest.mark.slow
-    def test_the_document_promises_a_session_under_way_as_it_is(self, slow):
-        """What has no value yet may be null."""
+    def test_the_document_allows_null_in_a_running_session(self, slow):
         import schemathesis
         from schemathesis.specs.openapi.checks import response_schema_conformance
 
@@ -284,10 +281,10 @@ class TestFollowing:
 
 
 class TestEnding:
-    """A session can be interrupted, taken up, judged again and forgotten."""
+    """Sessions can be cancelled, resumed, rejudged and deleted."""
 
-    def test_one_that_is_cancelled_is_interrupted_and_can_be_resumed(self, slow):
-        """What came in is kept."""
+    def test_a_cancelled_session_is_interrupted_and_can_be_resumed(self, slow):
+        """Its replies are stored."""
         session = slow.post("/api/sessions", json=QUESTION).json()["session"]
         until(slow, session, "review_started")
         record = slow.post(f"/api/sessions/{session}/cancel").json()
@@ -296,8 +293,8 @@ class TestEnding:
         resumed = slow.post(f"/api/sessions/{session}/resume")
         assert (resumed.status_code, resumed.json()["session"]) == (202, session)
 
-    def test_its_end_is_waited_for(self, slow):
-        """For some seconds; then it is given as far as it came."""
+    def test_cancelling_waits_for_the_end(self, slow):
+        """For some seconds; then it returns what there is."""
         session = slow.post("/api/sessions", json=QUESTION).json()["session"]
         early = slow.get(f"/api/sessions/{session}/result", params={"wait": 0.1}).json()
         slow.post(f"/api/sessions/{session}/cancel")
@@ -306,8 +303,8 @@ class TestEnding:
         assert (early["under_way"], late["under_way"]) == (True, False)
         assert late["status"] == "interrupted"
 
-    def test_one_that_is_resumed_is_under_way_again(self, slow):
-        """It can be followed, and interrupted, like the first time."""
+    def test_a_resumed_session_is_running_again(self, slow):
+        """It can be followed and cancelled."""
         session = slow.post("/api/sessions", json=QUESTION).json()["session"]
         until(slow, session, "review_started")
         slow.post(f"/api/sessions/{session}/cancel")
@@ -318,8 +315,8 @@ class TestEnding:
         slow.post(f"/api/sessions/{session}/cancel")
         assert slow.get("/healthz").json()["under_way"] == 0
 
-    def test_one_under_way_is_neither_resumed_nor_forgotten(self, slow):
-        """It is said that it is under way."""
+    def test_a_running_session_cannot_be_resumed_or_deleted(self, slow):
+        """The error says that it is running."""
         session = slow.post("/api/sessions", json=QUESTION).json()["session"]
 
         for response in (
@@ -329,8 +326,8 @@ class TestEnding:
             assert response.status_code == 409
             assert "under way" in response.json()["detail"]
 
-    def test_one_that_is_forgotten_is_gone(self, client, archive):
-        """Neither the server nor the history has it."""
+    def test_a_deleted_session_is_gone(self, client, archive):
+        """From the server and the history."""
         session = client.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()["session"]
 
         assert client.delete(f"/api/sessions/{session}").status_code == 200
@@ -338,7 +335,7 @@ class TestEnding:
         assert not archive.has_record(session)
 
     def test_another_jury_judges_the_same_answers(self, client):
-        """In a session of its own, whose parent is the first."""
+        """In a new session whose parent is the first."""
         first = client.post("/api/sessions", params={"wait": 9}, json=QUESTION).json()
         rejudge = f"/api/sessions/{first['session']}/rejudge"
         jury = {"options": {"mirrored": True}}
@@ -351,16 +348,16 @@ class TestEnding:
         parent = client.get(f"/api/sessions/{first['session']}").json()
         assert [*parent["children"]] == [again["session"]]
 
-    def test_a_rule_that_no_session_can_be_counted_by_is_refused_by_its_field(self, client):
-        """The field of the request is named, so that a form can mark it."""
+    def test_a_rule_that_cannot_count_a_session_is_refused_by_its_field(self, client):
+        """The error names the field, so that a form can mark it."""
         wrong = {**QUESTION, "options": {"rule": "elo"}}
         response = client.post("/api/sessions", json=wrong)
 
         assert response.status_code == 422
         assert [fault["where"] for fault in response.json()["faults"]] == ["rule"]
 
-    def test_a_name_that_looks_like_an_option_is_repeated_as_it_was_sent(self, client):
-        """Remedies are worded for requests; what a client wrote is not."""
+    def test_a_name_that_looks_like_an_option_is_repeated_unchanged(self, client):
+        """Remedies are reworded for requests; a client's text is not."""
         response = client.get("/api/sessions/--scale%20witan%20resume%20--take-over")
 
         assert response.status_code == 404
@@ -369,8 +366,8 @@ class TestEnding:
     @pytest.mark.parametrize(
         "path", ["", "/events", "/cancel", "/resume", "/retry", "/rejudge", "/retry/plan"]
     )
-    def test_one_that_is_not_there_is_not_found(self, client, path):
-        """Whatever is wanted of it."""
+    def test_an_unknown_session_is_not_found(self, client, path):
+        """By any operation."""
         method = "GET" if path in ("", "/events") else "POST"
         response = client.request(method, f"/api/sessions/nope{path}", json={})
 
@@ -378,8 +375,8 @@ class TestEnding:
         assert "nope" in response.json()["detail"]
 
 
-def test_a_small_answer_waits_for_no_acknowledgement(client):
-    """On a connection that is kept, a request takes far less than the 40 ms of a delayed one."""
+def test_a_small_reply_is_not_delayed_by_nagle(client):
+    """On a kept connection it takes far less than the 40 ms of a delayed acknowledgement."""
     taken = []
     for _ in range(15):
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Spans, as a receiver that is not ours gets them from a server or from the command line."""
+"""Spans of a server and of the command line, as received by another implementation."""
 
 import json
 import os
@@ -25,7 +25,7 @@ HANGS = [{"prefers": ["Ada says"], "seconds": 60}]
 
 
 @pytest.fixture
-def receiving():
+def collector():
     """A receiver of spans."""
     with receiver() as opened:
         yield opened
@@ -52,14 +52,14 @@ def opened_until(client, session, kind):
 
 
 class TestServer:
-    """A server sends a span for each session and each call in it."""
+    """A server sends a span per session and per call."""
 
     @pytest.mark.slow
-    def test_every_call_is_a_span_within_that_of_its_session(self, receiving, tmp_path):
-        """By the conventions for generative models: operation, provider, model, conversation."""
+    def test_every_call_is_a_child_span_of_its_session(self, collector, tmp_path):
+        """With the GenAI conventions: operation, provider, model, conversation."""
         file = write_config(tmp_path)
         with (
-            serving_process("--config", file, cwd=tmp_path, environment=receiving.environment) as (
+            serving_process("--config", file, cwd=tmp_path, environment=collector.environment) as (
                 url,
                 process,
             ),
@@ -68,11 +68,11 @@ class TestServer:
             session = asked(client)["session"]
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0
-        spans = receiving.spans
+        spans = collector.spans
         [root] = [span for span in spans if not span.parent]
         calls = [span for span in spans if span.parent]
 
-        assert set(receiving.paths) == {"/v1/traces"}
+        assert set(collector.paths) == {"/v1/traces"}
         assert root.attributes["gen_ai.conversation.id"] == session
         assert root.attributes["gen_ai.operation.name"] == "invoke_workflow"
         assert root.attributes["witan.status"] == "complete"
@@ -88,8 +88,8 @@ class TestServer:
         assert not any(span.failed for span in spans)
         assert {span.service for span in spans} == {"witan"}
 
-    def test_nothing_that_was_said_is_in_them(self, receiving, tmp_path):
-        """Neither question nor answers, nor what a failure quotes of them."""
+    def test_spans_contain_no_text(self, collector, tmp_path):
+        """Neither questions, answers nor quotations in errors."""
         file = write_config(
             tmp_path,
             answer=[{"text": SAYS}],
@@ -97,7 +97,7 @@ class TestServer:
             synthesis=[{"error": f"refuses: {SECRET}", "status": 400}],
         )
         with (
-            serving_process("--config", file, cwd=tmp_path, environment=receiving.environment) as (
+            serving_process("--config", file, cwd=tmp_path, environment=collector.environment) as (
                 url,
                 process,
             ),
@@ -106,19 +106,19 @@ class TestServer:
             record = asked(client, category="vaults")
             process.send_signal(signal.SIGTERM)
             process.wait(20)
-        sent = b"".join(receiving.raw).lower()
+        sent = b"".join(collector.raw).lower()
 
         assert "vault" in json.dumps(record)
-        assert receiving.spans
+        assert collector.spans
         assert b"vault" not in sent
         assert b"rank no one" not in sent
 
     @pytest.mark.slow
-    def test_a_call_that_fails_is_marked(self, receiving, tmp_path):
-        """With what kind of failure it was."""
+    def test_a_failed_call_is_marked(self, collector, tmp_path):
+        """With its type of error."""
         file = write_config(tmp_path, review=[{"text": "I rank no one."}])
         with (
-            serving_process("--config", file, cwd=tmp_path, environment=receiving.environment) as (
+            serving_process("--config", file, cwd=tmp_path, environment=collector.environment) as (
                 url,
                 process,
             ),
@@ -127,19 +127,17 @@ class TestServer:
             asked(client)
             process.send_signal(signal.SIGTERM)
             process.wait(20)
-        reviews = [s for s in receiving.spans if s.attributes.get("witan.stage") == "review"]
+        reviews = [s for s in collector.spans if s.attributes.get("witan.stage") == "review"]
 
         assert [span.attributes["error.type"] for span in reviews] == ["failed"] * 3
         assert all(span.failed and not span.words for span in reviews)
 
     @pytest.mark.slow
-    def test_a_session_that_is_broken_off_and_taken_up_ends_every_span_once(
-        self, receiving, tmp_path
-    ):
-        """The calls that were made before are not told again."""
+    def test_a_resumed_session_ends_every_span_once(self, collector, tmp_path):
+        """Earlier calls are not sent again."""
         file = write_config(tmp_path, review=HANGS)
         with (
-            serving_process("--config", file, cwd=tmp_path, environment=receiving.environment) as (
+            serving_process("--config", file, cwd=tmp_path, environment=collector.environment) as (
                 url,
                 process,
             ),
@@ -148,14 +146,14 @@ class TestServer:
             session = client.post("/api/sessions", json={"question": SECRET}).json()["session"]
             opened_until(client, session, "review_started")
             client.post(f"/api/sessions/{session}/cancel")
-            until(lambda: any(not s.parent for s in receiving.spans), "its span did not end")
-            first = receiving.spans
-            receiving.raw.clear()
+            until(lambda: any(not s.parent for s in collector.spans), "its span did not end")
+            first = collector.spans
+            collector.raw.clear()
             client.post(f"/api/sessions/{session}/resume")
             client.post(f"/api/sessions/{session}/cancel")
             process.send_signal(signal.SIGTERM)
             process.wait(20)
-        again = receiving.spans
+        again = collector.spans
 
         [root] = [span for span in first if not span.parent]
         assert root.attributes["witan.status"] == "interrupted"
@@ -171,11 +169,11 @@ class TestServer:
     @pytest.mark.parametrize(
         "variable", ["", "OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none"]
     )
-    def test_nothing_is_sent_unless_it_is_configured(self, receiving, tmp_path, variable):
-        """Nor where it is turned off."""
+    def test_no_span_is_sent_without_configuration(self, collector, tmp_path, variable):
+        """Nor when switched off."""
         environment = dict(pair.split("=") for pair in [variable] if pair)
         if environment:
-            environment |= receiving.environment
+            environment |= collector.environment
         with (
             serving_process(
                 "--config", write_config(tmp_path), cwd=tmp_path, environment=environment
@@ -186,11 +184,11 @@ class TestServer:
             process.send_signal(signal.SIGTERM)
             process.wait(20)
 
-        assert receiving.raw == []
+        assert collector.raw == []
 
 
 class TestCommandLine:
-    """A session of the command line is traced likewise."""
+    """A session of the command line is traced, too."""
 
     @staticmethod
     def demo(tmp_path, **environment):
@@ -204,27 +202,27 @@ class TestCommandLine:
             check=False,
         )
 
-    def test_the_demonstration_is_a_session_of_spans(self, receiving, tmp_path):
-        """All of them are sent before the command ends."""
-        done = self.demo(tmp_path, **receiving.environment)
-        [root] = [span for span in receiving.spans if not span.parent]
+    def test_the_demonstration_sends_its_spans(self, collector, tmp_path):
+        """All before the command ends."""
+        done = self.demo(tmp_path, **collector.environment)
+        [root] = [span for span in collector.spans if not span.parent]
 
         assert done.returncode == 0
         assert root.attributes["witan.simulated"] is True
-        assert len(receiving.spans) > 8
+        assert len(collector.spans) > 8
 
     @pytest.mark.slow
-    def test_its_span_belongs_to_the_trace_of_who_started_it(self, receiving, tmp_path):
-        """As the variable TRACEPARENT names it."""
+    def test_its_span_continues_the_trace_of_the_caller(self, collector, tmp_path):
+        """From the variable TRACEPARENT."""
         parent = f"00-{'a' * 32}-{'b' * 16}-01"
-        self.demo(tmp_path, **receiving.environment, TRACEPARENT=parent)
+        self.demo(tmp_path, **collector.environment, TRACEPARENT=parent)
 
-        assert {span.trace.hex() for span in receiving.spans} == {"a" * 32}
-        assert [span.parent.hex() for span in receiving.spans].count("b" * 16) == 1
+        assert {span.trace.hex() for span in collector.spans} == {"a" * 32}
+        assert [span.parent.hex() for span in collector.spans].count("b" * 16) == 1
 
     @pytest.mark.slow
-    def test_a_receiver_that_is_not_there_spoils_nothing(self, tmp_path):
-        """The text comes, and it is said that spans were lost."""
+    def test_an_unreachable_receiver_does_not_fail_the_command(self, tmp_path):
+        """The text is printed, with a note about lost spans."""
         started = time.monotonic()
         done = self.demo(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
 
@@ -233,8 +231,7 @@ class TestCommandLine:
         assert done.stderr.splitlines()[-1].startswith("not all spans were sent")
         assert time.monotonic() - started < 15
 
-    def test_without_it_its_package_is_not_even_imported(self, tmp_path):
-        """What nobody asked for costs nothing."""
+    def test_opentelemetry_is_not_imported_without_configuration(self, tmp_path):
         program = (
             "import sys\nfrom witan.surfaces.cli.app import main\n"
             "main(['demo', '--fast', '--no-history'])\n"

@@ -1,4 +1,4 @@
-"""A trace goes from a request to the calls of its session, whatever protocol brings it."""
+"""A trace continues from a request to the calls of its session, on every protocol."""
 
 import httpx2
 import pytest
@@ -17,7 +17,7 @@ TRACED = {"traceparent": PARENT, "tracestate": "a=1,b=2"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """One server whose council is three models, and those models."""
+    """One server with three models, and those models."""
     folder = tmp_path_factory.mktemp("models")
     with (
         History.open(folder / "history.sqlite") as history,
@@ -29,7 +29,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def client(server):
-    """A client of that server, none of whose models was called yet."""
+    """A client of that server whose models have had no call."""
     running, models = server
     models.behave()
     with httpx2.Client(base_url=running.url, timeout=20) as opened:
@@ -37,13 +37,13 @@ def client(server):
 
 
 def headers(models):
-    """What the calls so far carried."""
+    """Headers of the calls so far."""
     calls = [each for each in models.received if each.method == "POST"]
     return [(each.headers.get("traceparent"), each.headers.get("tracestate")) for each in calls]
 
 
 def assert_traced(models):
-    """Every call is a span of its own in the trace of the request."""
+    """Every call is its own span in the request's trace."""
     sent = headers(models)
     assert sent
     assert {state for _, state in sent} == {"a=1,b=2"}
@@ -53,7 +53,7 @@ def assert_traced(models):
 
 
 class TestRequests:
-    """Every door of the server takes it in."""
+    """Every entry point of the server reads the trace."""
 
     @pytest.mark.parametrize(
         ("path", "body"),
@@ -63,8 +63,8 @@ class TestRequests:
             ("/v1/chat/completions", ASKED),
         ],
     )
-    def test_the_calls_of_a_session_are_within_the_trace(self, server, client, path, body):
-        """And the session says which it is."""
+    def test_calls_continue_the_trace_of_the_request(self, server, client, path, body):
+        """The session records it."""
         reply = client.post(path, json=body, headers=TRACED).raise_for_status()
         session = client.get("/api/sessions/last").json()
 
@@ -75,16 +75,16 @@ class TestRequests:
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio"])
     @pytest.mark.usefixtures("client", "anyio_backend")
-    async def test_a_tool_does_the_same(self, server):
-        """Over MCP, whose connection may serve many requests."""
+    async def test_tool_calls_continue_the_trace(self, server):
+        """Over MCP, where one connection serves many requests."""
         async with over_http(server[0].url, **TRACED) as connected:
             await connected.call_tool("ask", {"question": "Is it so?"})
 
         assert_traced(server[1])
 
     @pytest.mark.parametrize("sent", [{}, {**TRACED, "traceparent": "00-nonsense"}])
-    def test_no_trace_is_begun(self, server, client, sent):
-        """An invalid one is ignored, and its state with it."""
+    def test_an_invalid_trace_is_ignored(self, server, client, sent):
+        """With its state; no trace begins."""
         client.post("/api/sessions?wait=20", json={"question": "Is it so?"}, headers=sent)
         session = client.get("/api/sessions/last").json()
 
@@ -93,11 +93,11 @@ class TestRequests:
 
 
 class TestCommandLine:
-    """Variables bring it."""
+    """Environment variables carry the trace."""
 
     @pytest.mark.usefixtures("client")
-    def test_the_variables_are_read(self, server, witan, monkeypatch):
-        """As every program that such tools start has them."""
+    def test_trace_variables_are_read(self, server, witan, monkeypatch):
+        """As CI tools set them."""
         models = server[1]
         for name, value in TRACED.items():
             monkeypatch.setenv(name.upper(), value)

@@ -1,4 +1,4 @@
-"""What tests of the page share: a server with a history, a browser, and a place for pictures."""
+"""Fixtures for tests of the page: a server, a browser, and a folder for screenshots."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,28 +13,28 @@ from desks import Desk, desk
 
 @pytest.fixture(scope="module")
 def at_desk(tmp_path_factory) -> Iterator[Desk]:
-    """One server for the tests of a module."""
+    """One server per test module."""
     with desk(tmp_path_factory.mktemp("desk")) as held:
         yield held
 
 
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[Any]:
-    """One browser for the tests of a module."""
+    """One browser per test module."""
     with chromium() as browser:
         yield browser
 
 
 @pytest.fixture(scope="module")
 def shots(tmp_path_factory) -> Path:
-    """Where pictures are kept: in the folder that TEST_SCREENSHOTS names, or nowhere for long."""
+    """The folder for screenshots: TEST_SCREENSHOTS, or a temporary one."""
     named = os.environ.get("TEST_SCREENSHOTS")
     return Path(named) if named else tmp_path_factory.mktemp("shots")
 
 
 @pytest.fixture
 def window(chrome, at_desk, shots) -> Iterator[Callable[..., Watched]]:
-    """Opens windows, in which nothing may go wrong and from which nothing may leave the machine."""
+    """A factory of windows that fail on any error or request to another host."""
     opened: list[Watched] = []
 
     def new(**options: Any) -> Watched:

@@ -1,4 +1,4 @@
-"""A page of a session under way whose server is gone for a while."""
+"""The page of a running session while its server is unreachable."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ SECONDS = 15_000
 
 
 class Place:
-    """A server at one address, which can be killed and started again."""
+    """A server at a fixed address that can be killed and restarted."""
 
     def __init__(self, folder, more=""):
         self._folder, self._port = folder, free_port()
@@ -44,7 +44,7 @@ class Place:
         self.url, self.process = self._running.enter_context(running)
 
     def resume(self, session):
-        """Resume a session by the command, beside the server, with reviewers that reply."""
+        """Resume a session by the command, with reviewers that reply."""
         for script in self._folder.glob("*.toml"):
             text = script.read_text(encoding="utf-8")
             script.write_text(text.replace("(hang)", "(no more)"), encoding="utf-8")
@@ -63,7 +63,7 @@ class Place:
 
 @contextmanager
 def started(folder, more="", **environment):
-    """A server, until the block ends."""
+    """Run a server for the length of the block."""
     place = Place(folder, more)
     place.start(**environment)
     try:
@@ -74,15 +74,15 @@ def started(folder, more="", **environment):
 
 @pytest.fixture
 def context(chrome):
-    """Windows that may complain: their server is gone."""
+    """A browser context that tolerates errors, as its server disappears."""
     opened = chrome.new_context()
     opened.set_default_timeout(SECONDS)
     yield opened
     opened.close()
 
 
-def asked(context, place):
-    """A page of a session that waits for its reviewers."""
+def waiting_page(context, place):
+    """The page of a session that waits for its reviewers."""
     page = context.new_page()
     page.goto(place.url)
     ask(page)
@@ -90,13 +90,13 @@ def asked(context, place):
 
 
 def ask(page):
-    """Ask what its reviewers hang at."""
+    """Ask a question at which the reviewers hang."""
     page.get_by_label("Question").fill(HANGS)
     page.get_by_role("button", name="Ask the council").click()
     expect(page.locator("#status")).to_contain_text("reviews: 0 of 3", timeout=SECONDS)
 
 
-def another(context, page):
+def second_tab(context, page):
     """A second tab at the same page."""
     tab = context.new_page()
     tab.goto(page.url)
@@ -105,7 +105,7 @@ def another(context, page):
 
 
 def shows_loss(page, timeout=5000):
-    """The page says that the connection is lost, and its seconds stand still."""
+    """The page reports a lost connection, and its timer stops."""
     said = "connection to the server is lost"
     expect(page.locator("#connection")).to_contain_text(said, timeout=timeout)
     expect(page.locator("#connection")).to_be_visible()
@@ -115,7 +115,7 @@ def shows_loss(page, timeout=5000):
 
 
 def shows_interrupted(page):
-    """The page says what became of the session, and how to go on."""
+    """The page reports the interruption and how to resume."""
     expect(page.locator("#h-shortfall")).to_have_text(
         "This session is interrupted", timeout=SECONDS
     )
@@ -123,11 +123,11 @@ def shows_interrupted(page):
     expect(page.locator("#connection")).to_be_hidden()
 
 
-def test_a_killed_server_is_noticed_and_so_is_its_return(context, tmp_path):
-    """Every tab says that the connection is lost, then that the session is interrupted."""
+def test_tabs_notice_the_loss_and_the_return_of_the_server(context, tmp_path):
+    """Every tab reports the lost connection, then the interrupted session."""
     with started(tmp_path) as place:
-        pages = [asked(context, place)]
-        pages.append(another(context, pages[0]))
+        pages = [waiting_page(context, place)]
+        pages.append(second_tab(context, pages[0]))
         place.kill()
         for page in pages:
             page.bring_to_front()
@@ -141,11 +141,11 @@ def test_a_killed_server_is_noticed_and_so_is_its_return(context, tmp_path):
         expect(page.locator(".lane .prose").first).to_contain_text("says so")
 
 
-def test_a_page_goes_on_once_its_session_is_resumed_elsewhere(context, tmp_path):
-    """Another tab resumes it, then a command of this machine; no page has to be loaded by hand."""
+def test_a_page_continues_when_its_session_is_resumed_elsewhere(context, tmp_path):
+    """By another tab, then by a command; no manual reload is needed."""
     with started(tmp_path) as place:
-        first = asked(context, place)
-        tabs = [first, another(context, first)]
+        first = waiting_page(context, place)
+        tabs = [first, second_tab(context, first)]
         first.bring_to_front()
         first.get_by_role("button", name="Stop").click()
         for tab in tabs:
@@ -162,10 +162,10 @@ def test_a_page_goes_on_once_its_session_is_resumed_elsewhere(context, tmp_path)
         expect(tabs[1].locator("#h-shortfall")).to_be_hidden(timeout=6000)
 
 
-def test_a_session_that_was_broken_off_meanwhile_is_shown_as_such(context, chrome, tmp_path):
-    """It was taken up again, and interrupted, before the page was back."""
+def test_a_session_interrupted_meanwhile_is_shown_as_interrupted(context, chrome, tmp_path):
+    """It was resumed and interrupted again before the page reconnected."""
     with started(tmp_path) as place:
-        page = asked(context, place)
+        page = waiting_page(context, place)
         place.kill()
         shows_loss(page)
         page.route("**/live?*", lambda route: route.abort())
@@ -182,8 +182,8 @@ def test_a_session_that_was_broken_off_meanwhile_is_shown_as_such(context, chrom
         shows_interrupted(page)
 
 
-def test_a_first_connection_that_fails_is_tried_again(context, tmp_path):
-    """The page is loaded anew once the server is there."""
+def test_a_failed_first_connection_is_retried(context, tmp_path):
+    """The page reloads when the server is up."""
     failed = []
 
     def once(route):
@@ -195,7 +195,7 @@ def test_a_first_connection_that_fails_is_tried_again(context, tmp_path):
 
     with started(tmp_path) as place:
         context.route("**/live?*", once)
-        page = asked(context, place)
+        page = waiting_page(context, place)
         page.evaluate("window.first = true")
         ends = time.monotonic() + SECONDS / 1000
         while page.evaluate("window.first") and time.monotonic() < ends:
@@ -207,15 +207,15 @@ def test_a_first_connection_that_fails_is_tried_again(context, tmp_path):
     assert len(failed) == 1
 
 
-def test_a_busy_server_is_said_to_be_busy_and_left_in_peace(context, tmp_path):
-    """The page neither loads anew nor asks often; it goes on once there is room."""
+def test_a_page_backs_off_from_a_busy_server(context, tmp_path):
+    """It neither reloads nor polls often, and continues when there is room."""
     asked_for = []
 
     def note(request):
         asked_for.append(request.url)
 
     with started(tmp_path, "[serve]\nmax_streams = 1\n") as place:
-        first = asked(context, place)
+        first = waiting_page(context, place)
         page = context.new_page()
         page.on("request", note)
         page.goto(first.url)
@@ -235,10 +235,10 @@ def test_a_busy_server_is_said_to_be_busy_and_left_in_peace(context, tmp_path):
     assert n_asked <= 2
 
 
-def test_a_server_that_is_busy_after_a_restart_is_waited_for(context, tmp_path):
-    """A page whose place is another's by then says so, and is given the next."""
+def test_a_page_waits_for_a_server_that_is_busy_after_a_restart(context, tmp_path):
+    """If its stream was given away, the page says so and gets the next free one."""
     with started(tmp_path) as place:
-        page = asked(context, place)
+        page = waiting_page(context, place)
         page.evaluate("window.first = true")
         refused = []
 
@@ -261,8 +261,8 @@ def test_a_server_that_is_busy_after_a_restart_is_waited_for(context, tmp_path):
     assert n_refused <= 2
 
 
-def test_who_is_signed_out_by_a_restart_is_asked_to_sign_in(context, tmp_path):
-    """The cookie was worth nothing any more; the token leads back to the session."""
+def test_a_restart_that_signs_out_asks_to_sign_in(context, tmp_path):
+    """The cookie is invalid; the token leads back to the session."""
     token = "a-token-of-the-tests"  # noqa: S105 - of this test
     more = '[serve.tokens.team]\nkey = "TEAM_TOKEN"\n'
 
@@ -285,10 +285,10 @@ def test_who_is_signed_out_by_a_restart_is_asked_to_sign_in(context, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="a process cannot be stopped here")
-def test_a_server_that_falls_silent_is_noticed(context, tmp_path):
-    """Its connections are there, and nothing comes; once it goes on, the page does."""
+def test_a_server_that_stops_sending_is_noticed(context, tmp_path):
+    """Its connections stay open without data; the page continues when the server does."""
     with started(tmp_path) as place:
-        page = asked(context, place)
+        page = waiting_page(context, place)
         os.kill(place.process.pid, signal.SIGSTOP)
         began = time.monotonic()
         shows_loss(page, 20_000)

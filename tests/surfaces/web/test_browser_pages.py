@@ -1,4 +1,4 @@
-"""Every page: found by links, readable at any width, by anyone, in light and dark."""
+"""Every page: reachable by links, readable at any width, accessible, in light and dark."""
 
 import httpx2
 import pytest
@@ -17,7 +17,7 @@ pytestmark = [*NEEDS, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def places(at_desk):
-    """Pages of all kinds, one session of which is under way."""
+    """Pages of all kinds; one session is running."""
     shown = demonstration(fast=True)
     service, portal = at_desk.server.service, at_desk.server.portal
     over = portal.call(service.ask, QuestionRequest(shown.question, profile=DEMO, seed=shown.seed))
@@ -46,11 +46,9 @@ def places(at_desk):
     }
 
 
-class TestFinding:
-    """From page to page."""
-
-    def test_a_session_is_found_by_its_words_and_kept_by_its_address(self, window):
-        """History, search, and a link that stays."""
+class TestNavigation:
+    def test_a_session_is_found_by_search_and_has_a_permanent_link(self, window):
+        """From the history through the search form."""
         here = window()
         page = here.open("/")
         page.get_by_role("link", name="History").click()
@@ -62,8 +60,8 @@ class TestFinding:
         page.reload()
         expect(page.locator("h1")).to_have_text("Which tree?")
 
-    def test_older_sessions_are_a_page_on(self, window):
-        """And the latest are one back."""
+    def test_older_sessions_are_on_the_next_page(self, window):
+        """And a link leads back to the latest."""
         page = window().open("/history")
         first = page.locator(".sessions a").first.text_content()
         page.get_by_role("link", name="Older sessions").click()
@@ -71,8 +69,8 @@ class TestFinding:
         page.get_by_role("link", name="The latest").click()
         expect(page.locator(".sessions a").first).to_have_text(first)
 
-    def test_the_leaderboard_is_ordered_anew(self, window):
-        """By its form; the address says so, and every chart has its numbers."""
+    def test_the_leaderboard_is_sorted_by_its_form(self, window):
+        """The address contains the order, and every chart has its numbers as a table."""
         page = window().open("/leaderboard")
         page.get_by_label("Order by").select_option("rating")
         page.get_by_role("button", name="Show").click()
@@ -86,8 +84,8 @@ class TestFinding:
         page.locator("section[aria-labelledby=h-trend] summary").click()
         expect(page.locator("section[aria-labelledby=h-trend] table")).to_be_visible()
 
-    def test_a_reviewer_is_looked_at_closely(self, window):
-        """From its row in the audit."""
+    def test_a_reviewer_has_a_page_of_details(self, window):
+        """Linked from its row in the audit."""
         page = window().open("/audit")
         page.get_by_role("link", name="r1").last.click()
         expect(page.locator("h1")).to_have_text("How r1 judges")
@@ -103,10 +101,10 @@ WIDER = """[...document.querySelectorAll(".matrix-box")]
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_every_page_is_worth_looking_at(window, places, width, theme):
-    """A picture of each is kept; on none does anything go wrong, or stand out of its page.
+def test_every_page_renders_without_errors_or_overflow(window, places, width, theme):
+    """Takes a screenshot of each page.
 
-    At the width of a desk every table fits; on a phone its links stay where they can be pressed.
+    On a desktop every table fits; on a phone its links can be tapped.
     """
     here = window(viewport={"width": width, "height": 900}, color_scheme=theme)
     expected = "rgb(20, 22, 26)" if theme == "dark" else "rgb(251, 250, 247)"
@@ -122,7 +120,7 @@ def test_every_page_is_worth_looking_at(window, places, width, theme):
 
 
 def test_no_page_scrolls_sideways_on_a_narrow_phone(window, places):
-    """At 360 pixels whatever is wider scrolls in its own box."""
+    """At 360 pixels, wide content scrolls in its own box."""
     here = window(viewport={"width": 360, "height": 740}, has_touch=True)
     for name, path in places.items():
         page = here.open(path)
@@ -132,8 +130,8 @@ def test_no_page_scrolls_sideways_on_a_narrow_phone(window, places):
 
 @pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js of axe-core")
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_page_has_a_barrier_that_axe_knows_of(window, places, theme):
-    """Names, roles, contrast, order: on every page, those under way included."""
+def test_axe_finds_no_accessibility_problem(window, places, theme):
+    """Names, roles, contrast and order on every page, running sessions included."""
     here = window(color_scheme=theme, bypass_csp=True)
     found = {}
     for name, path in places.items():

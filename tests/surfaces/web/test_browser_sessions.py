@@ -1,4 +1,4 @@
-"""A person at the page: asks, watches, reads, doubts, votes, breaks off, tries again."""
+"""A person uses the page: asks, watches, reads, votes, interrupts and retries."""
 
 import re
 
@@ -15,15 +15,15 @@ pytestmark = NEEDS
 OVER = "#session .closing"
 
 
-def put(page, question: str) -> None:
-    """Fill the form in, and send it."""
+def submit_form(page, question: str) -> None:
+    """Fill in the form and send it."""
     page.get_by_label("Question").fill(question)
     page.get_by_role("button", name="Ask the council").click()
 
 
 @pytest.fixture(scope="module")
 def session(at_desk):
-    """A session that is over."""
+    """A finished session."""
     from witan.service.requests import QuestionRequest
 
     running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("Is it so?"))
@@ -39,11 +39,11 @@ class TestWatching:
     """From the question to the final answer."""
 
     def test_a_question_is_asked_and_watched_to_its_end(self, window):
-        """Answers grow, ballots fall in, the ranking stands, and the page ends as a stored one."""
+        """Answers stream, ballots arrive, the ranking updates, the page ends as a stored one."""
         here = window()
         page = here.open("/")
         here.shoot("ask")
-        put(page, "Is it so (slowly)?")
+        submit_form(page, "Is it so (slowly)?")
         page.evaluate("window.same = true")
 
         expect(page.locator(".lane .raw").first).to_contain_text("and so")
@@ -61,7 +61,7 @@ class TestWatching:
 
     @pytest.mark.slow
     def test_the_demonstration_takes_one_click(self, window):
-        """No key, and every part says that it is simulated."""
+        """It needs no key, and every part is marked as simulated."""
         here = window()
         page = here.open("/")
         page.get_by_role("button", name="Watch the demonstration").click()
@@ -72,22 +72,22 @@ class TestWatching:
         expect(page.locator("h2").first).to_contain_text(re.compile("degraded|Simulated"))
 
     @pytest.mark.slow
-    def test_without_a_script_all_of_it_works_too(self, window):
-        """The page is loaded again until the session is over."""
+    def test_the_page_works_without_javascript(self, window):
+        """It reloads until the session is over."""
         here = window(java_script_enabled=False)
         page = here.open("/")
-        put(page, "Is it so?")
+        submit_form(page, "Is it so?")
         page.wait_for_selector(OVER, timeout=20_000)
         page.get_by_role("button", name="Recount").click()
 
         expect(page.locator(".recounted")).to_contain_text("The same leader")
 
     @pytest.mark.slow
-    def test_one_is_broken_off_and_resumed(self, window):
-        """What came in is kept; it goes on where it stopped."""
+    def test_a_session_is_interrupted_and_resumed(self, window):
+        """Replies so far are stored; it continues from there."""
         here = window()
         page = here.open("/")
-        put(page, "So (hang)?")
+        submit_form(page, "So (hang)?")
         expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#h-shortfall")).to_have_text("This session is interrupted")
@@ -99,11 +99,11 @@ class TestWatching:
         expect(page.locator("#h-shortfall")).to_be_visible()
 
     @pytest.mark.slow
-    def test_a_seat_that_failed_is_asked_again(self, window):
-        """In a session of its own, which leads back."""
+    def test_a_failed_seat_is_retried(self, window):
+        """In a new session that links back."""
         here = window()
         page = here.open("/")
-        put(page, "So (fail)?")
+        submit_form(page, "So (fail)?")
         expect(page.locator("#h-shortfall")).to_have_text("This session is degraded")
         first = page.url
         page.get_by_role("button", name="Retry").click()
@@ -115,7 +115,7 @@ class TestWatching:
 
 
 class TestReading:
-    """A session that is over."""
+    """A finished session."""
 
     @pytest.mark.slow
     def test_a_citation_opens_the_answer(self, window, session):
@@ -129,7 +129,7 @@ class TestReading:
 
     @pytest.mark.slow
     def test_another_rule_shows_the_change_of_leader(self, window):
-        """It stands above the ranking, and beside each rank what it was."""
+        """Above the ranking, with the former rank beside each new one."""
         here = window()
         page = here.open("/sessions/held07?reveal=1")
         page.get_by_label("Count by").select_option("irv")
@@ -142,7 +142,7 @@ class TestReading:
         expect(page.locator(".recounted")).to_have_count(0)
 
     @pytest.mark.slow
-    def test_without_a_reviewer_another_leads(self, window):
+    def test_leaving_out_a_reviewer_changes_the_leader(self, window):
         """Each row of the matrix offers it, and the row is struck out."""
         here = window()
         page = here.open("/sessions/held07?reveal=1")
@@ -153,8 +153,8 @@ class TestReading:
         here.shoot("without")
 
     @pytest.mark.slow
-    def test_a_review_is_opened_and_closed(self, window, session):
-        """By a click on a cell; the name of the reviewer is hidden as long as all are."""
+    def test_a_review_opens_and_closes(self, window, session):
+        """By a click on a cell; reviewers' names stay hidden with all others."""
         here = window()
         page = here.open(f"/sessions/{session}")
         page.locator("#ballots .cell").first.click()
@@ -174,8 +174,8 @@ class TestReading:
         page.get_by_role("link", name="Hide them").click()
         expect(page.locator("#ranking .chart a").first).to_have_text(re.compile("^[A-C]$"))
 
-    def test_markup_of_a_member_does_nothing(self, window, session):
-        """No dialog, no request, no complaint: what was tried is text, or a link that is none."""
+    def test_markup_of_a_member_is_inert(self, window, session):
+        """No dialog, request or error; it shows as text or as a dead link."""
         here = window()
         for path in (f"/sessions/{session}", f"/sessions/{session}/vote?as=eve"):
             page = here.open(path)
@@ -187,7 +187,7 @@ class TestReading:
 
     @pytest.mark.slow
     def test_a_saved_session_opens_from_the_disk(self, window, session, tmp_path):
-        """With its own style, and without a request."""
+        """With its own styles, and without a request."""
         here = window()
         page = here.open(f"/sessions/{session}?reveal=1")
         with page.expect_download() as downloading:
@@ -205,10 +205,8 @@ class TestReading:
 
 
 class TestVoting:
-    """A blind vote."""
-
     def test_a_vote_comes_before_the_reveal(self, window, session):
-        """Names are typed, answers placed, and only then is it told who wrote what."""
+        """Enter a name, order the answers, then see who wrote what."""
         here = window()
         page = here.open(f"/sessions/{session}")
         page.get_by_role("link", name="Vote blind first").click()
@@ -229,10 +227,8 @@ class TestVoting:
 
 @pytest.mark.slow
 class TestKeyboard:
-    """Without a mouse."""
-
-    def test_a_question_is_asked_and_read_by_keys_alone(self, window):
-        """Tab leads through it in order, Enter sends it, arrows walk the matrix."""
+    def test_a_question_is_asked_and_read_with_the_keyboard(self, window):
+        """Tab follows the order, Enter sends, arrow keys move in the matrix."""
         here = window()
         page = here.open("/")
         page.keyboard.press("Tab")

@@ -20,12 +20,12 @@ COUNCILS = [
 
 
 def controls(form):
-    """Everything that can be filled in."""
+    """All form controls."""
     return [x for tag in ("textarea", "select", "input") for x in form.all(tag)]
 
 
-def shown(form):
-    """What can be filled in without opening anything."""
+def visible_controls(form):
+    """Controls that are visible without opening anything."""
     folded = [x for part in form.all("details") for x in controls(part)]
     return [x for x in controls(form) if x not in folded]
 
@@ -35,19 +35,17 @@ def page(**fields):
 
 
 class TestForm:
-    """What can be asked, and of whom."""
-
-    def test_a_question_is_put_to_a_council(self):
-        """Question and council are fields with labels, and need no script."""
+    def test_a_question_goes_to_a_council(self):
+        """Both are labelled fields and need no script."""
         form = page().all("form")[0]
 
         assert (form.attrs["method"], form.attrs["action"]) == ("post", "/sessions")
-        assert [x.attrs["name"] for x in shown(form)] == ["question", "profile"]
+        assert [x.attrs["name"] for x in visible_controls(form)] == ["question", "profile"]
         labels = {label.attrs["for"] for label in form.all("label") if "for" in label.attrs}
         assert labels == {x.attrs["id"] for x in controls(form)}
 
-    def test_everything_that_a_request_takes_can_be_said(self):
-        """Each parameter once, and nothing else, under the heading that it declares."""
+    def test_the_form_has_every_parameter_of_the_request(self):
+        """Each once, and no other, under its declared heading."""
         form = page().all("form")[0]
 
         assert sorted(x.attrs["name"] for x in controls(form)) == sorted(FIELDS)
@@ -55,8 +53,8 @@ class TestForm:
         sections = [each.doc.section for each in parameters_of(CouncilRequest)]
         assert titles[: len({*sections})] == [*dict.fromkeys(sections)]
 
-    def test_a_council_that_cannot_be_asked_says_why(self):
-        """It is there, cannot be chosen, and its problem stands beside it."""
+    def test_a_council_that_cannot_be_seated_says_why(self):
+        """It is listed, disabled, with its problem beside it."""
         form = page().all("form")[0]
 
         [off] = [o for o in form.all("option") if "disabled" in o.attrs]
@@ -70,8 +68,8 @@ class TestForm:
 
         assert fields == {"profile": "demo", "question": "Which zone?"}
 
-    def test_who_sits_in_a_council_can_be_chosen_from(self):
-        """Each council has its seats; a name that is in two of them is ticked once."""
+    def test_members_of_a_council_can_be_selected(self):
+        """Each council lists its seats; a name in two of them is selected once."""
         two = [Choice(name, name, seats=(("ada", "ada"), (name, name))) for name in ("bob", "cyd")]
         filled = FilledForm({"members": "ada\ncyd"})
         root = parsed(render_ask(two, demo_question="Which zone?", form=filled))
@@ -83,8 +81,8 @@ class TestForm:
         writers = [o.attrs["value"] for o in root.one("select", id="chairman").all("option")]
         assert writers == ["", "ada", "bob", "cyd"]
 
-    def test_what_was_given_stays_when_it_is_refused(self):
-        """The problem is told, and the question is not lost."""
+    def test_a_refused_form_keeps_its_values(self):
+        """The error is shown, and the question is not lost."""
         root = page(form=FilledForm({"question": "Why <so>?", "mode": "best"}, "say who sits"))
 
         assert root.one(role="alert").text == "say who sits"
@@ -94,8 +92,8 @@ class TestForm:
         assert not [each for each in root.all("details") if "open" in each.attrs]
 
 
-def test_a_profile_that_cannot_be_seated_goes_by_its_name(tmp_path):
-    """Nothing is known of its seats, and what stops it follows the name at once."""
+def test_a_profile_that_cannot_be_seated_is_listed_by_name(tmp_path):
+    """Its seats are unknown, and the reason follows the name."""
     file = write_config(
         tmp_path, '[profiles.lost]\nmembers = ["script:no.toml", "script:no.toml"]\n'
     )

@@ -1,4 +1,4 @@
-"""What the page is made of: whose it is, what it weighs, and that it comes with the package."""
+"""Assets of the page: origin, weight, and presence in the package."""
 
 import gzip
 import hashlib
@@ -23,26 +23,25 @@ LIMIT = 300_000
 
 
 class TestVendored:
-    """What others wrote."""
+    """Vendored files."""
 
     LOCK = json.loads((WEB / "assets" / "vendored.json").read_text(encoding="utf-8"))
 
     @pytest.mark.parametrize("name", LOCK)
-    def test_is_exactly_what_was_locked(self, name):
-        """Each file has the digest, version and license of the package that it is from."""
+    def test_every_file_matches_the_lock(self, name):
+        """Its digest, version and license are those of its package."""
         held = (WEB / "assets" / name).read_bytes()
 
         assert hashlib.sha256(held).hexdigest() == self.LOCK[name]["sha256"]
         assert self.LOCK[name].keys() == {"package", "version", "path", "license", "sha256"}
 
-    def test_says_the_version_that_is_locked(self):
-        """The script itself agrees with the lock."""
+    def test_the_script_reports_the_locked_version(self):
         version = self.LOCK["htmx.min.js"]["version"]
 
         assert f'version="{version}"' in asset("htmx.min.js").decode().replace("'", '"')
 
-    def test_is_all_that_is_not_ours(self):
-        """Whatever is minified, or a license, is in the lock."""
+    def test_every_foreign_file_is_in_the_lock(self):
+        """Every minified file and every license."""
         held = {path.name for path in (WEB / "assets").iterdir()}
 
         foreign = {name for name in held if ".min." in name or name.startswith("LICENSE")}
@@ -50,10 +49,10 @@ class TestVendored:
 
 
 class TestWeight:
-    """What a browser has to fetch."""
+    """Transfer size."""
 
     def test_the_heaviest_page_is_light(self):
-        """A session of twelve under way, with every asset, stays far under the limit."""
+        """A running session of twelve, with every asset, stays far under the limit."""
         names = [f"member-{n}" for n in range(12)]
         story = Story(*names).answers(**dict.fromkeys(names, "A word or two. " * 200))
         pages = [render_live(LivePage([*story])), render_session(Session.of(story))]
@@ -61,35 +60,33 @@ class TestWeight:
 
         assert weight + max(len(gzip.compress(page.encode())) for page in pages) < LIMIT / 5
 
-    def test_nothing_is_fetched_from_elsewhere(self):
-        """No style of ours names an address, and no page links to another host."""
+    def test_nothing_is_loaded_from_other_hosts(self):
+        """No stylesheet names an address, and no page links to another host."""
         for name in ("base.css", "session.css", "figures.css"):
             assert not re.search(r"url\(|@import|//[a-z]", asset(name).decode())
 
-    def test_addresses_change_with_what_they_hold(self):
-        """So that a browser may keep it for good."""
+    def test_addresses_contain_a_hash(self):
+        """So browsers may cache them for ever."""
         digest = hashlib.sha256(asset("page.js")).hexdigest()
 
         assert asset_href("page.js") == f"/assets/page.js?v={digest[:12]}"
 
     @pytest.mark.parametrize("name", ["../assets.py", "vendored.json", "", "base.css/../page.js"])
-    def test_only_what_is_listed_is_handed_out(self, name):
-        """A name that is no asset is refused before any file is looked for."""
+    def test_only_listed_assets_are_served(self, name):
+        """An unknown name is refused before the file system is read."""
         with pytest.raises(UnknownName):
             asset(name)
 
 
 class TestPackage:
-    """What is in the package."""
-
     def test_no_template_or_style_is_long(self):
-        """Templates, styles and scripts of ours hold one idea each: 400 lines at most."""
+        """Our templates, styles and scripts have at most 400 lines."""
         ours = [path for path in WEB.rglob("*") if path.suffix in (".html", ".css", ".js")]
         lengths = {path.name: path.read_text(encoding="utf-8").count("\n") for path in ours}
 
         assert [n for n, lines in lengths.items() if lines > 400 and ".min." not in n] == []
 
-    def test_no_template_turns_escaping_off(self):
+    def test_no_template_disables_escaping(self):
         """None marks anything as safe."""
         for path in (WEB / "templates").rglob("*.html"):
             text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How a reviewer grades on each criterion: on its page, and over HTTP."""
+"""A reviewer's grades per criterion, on its page and over HTTP."""
 
 import httpx2
 import pytest
@@ -13,7 +13,7 @@ from witan.history import History
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    """A client of a server whose history has grades on criteria."""
+    """A client of a server whose history has grades per criterion."""
     folder = tmp_path_factory.mktemp("graded")
     place = kept(folder / "history.sqlite", graded(40))
     with (
@@ -24,17 +24,17 @@ def client(tmp_path_factory):
         yield opened
 
 
-def counted(client, path):
-    """The page at a path once it is counted."""
+def fetch_counted(client, path):
+    """The page at a path with its counted report."""
     html = {"Accept": "text/html"}
     waiting = parsed(client.get(path, headers=html).text)
     [on] = waiting.one("noscript").all("meta")
     return parsed(client.get(on.attrs["content"].removeprefix("0; url="), headers=html).text)
 
 
-def test_the_page_of_a_reviewer_has_a_table_for_each_criterion(client):
-    """Value, interval and what it rests on; what stands out is marked."""
-    root = counted(client, "/audit?reviewer=elm")
+def test_a_reviewer_s_page_has_a_table_per_criterion(client):
+    """Value, interval and sample size; outliers are marked."""
+    root = fetch_counted(client, "/audit?reviewer=elm")
 
     assert [title.text for title in root.all("h2")] == ["On accuracy", "On clarity"]
     clarity = root.all("table", class_="measures")[-1]
@@ -46,8 +46,8 @@ def test_the_page_of_a_reviewer_has_a_table_for_each_criterion(client):
     assert "40 ballots" in flat
 
 
-def test_criteria_are_in_the_report_over_http(client):
-    """For every reviewer, and for one alone."""
+def test_the_report_over_http_has_criteria(client):
+    """For all reviewers and for one."""
     everybody = client.get("/api/audit").json()
     alone = client.get("/api/audit?reviewer=elm").json()
 
@@ -56,12 +56,12 @@ def test_criteria_are_in_the_report_over_http(client):
     assert alone["reviewers"][0]["criteria"][1]["flat_rate"]["value"] == 1.0
 
 
-def test_one_criterion_has_a_page_that_the_audit_leads_to(client):
-    """All reviewers side by side; each of them leads to how it alone grades there."""
-    links = [a.attrs["href"] for a in counted(client, "/audit").all("a")]
+def test_a_criterion_has_a_page_linked_from_the_audit(client):
+    """It compares all reviewers, and each row links to the reviewer's grades."""
+    links = [a.attrs["href"] for a in fetch_counted(client, "/audit").all("a")]
     assert "/audit?criterion=clarity" in links
-    root = counted(client, "/audit?criterion=clarity")
-    alone = counted(client, "/audit?criterion=clarity&reviewer=elm")
+    root = fetch_counted(client, "/audit?criterion=clarity")
+    alone = fetch_counted(client, "/audit?criterion=clarity&reviewer=elm")
 
     assert root.one("h1").text == "How the reviewers grade clarity"
     rows = {row.one("a").text: row for row in root.one("table", class_="audited").all("tr")[1:]}
@@ -72,16 +72,16 @@ def test_one_criterion_has_a_page_that_the_audit_leads_to(client):
 
 
 @pytest.mark.parametrize("path", ["/audit", "/audit?criterion=clarity"])
-def test_headers_of_an_audit_are_words(client, path):
-    """A long header may break at its minus, and shows no code for that."""
-    heads = [each.text for each in counted(client, path).all("th", scope="col")]
+def test_headers_of_the_audit_are_words(client, path):
+    """A long header may break at its minus, without an entity in the text."""
+    heads = [each.text for each in fetch_counted(client, path).all("th", scope="col")]
 
     assert any("−" in head for head in heads)
     assert not [head for head in heads if "\\" in head]
 
 
-def test_one_criterion_can_be_asked_for_over_http(client):
-    """As on the command line; what is none is refused, and a page says so too."""
+def test_one_criterion_can_be_requested_over_http(client):
+    """As on the command line; an unknown one is refused, on the page, too."""
     told = client.get("/api/audit?criterion=clarity").json()
     refused = client.get("/api/audit?criterion=clarty")
 

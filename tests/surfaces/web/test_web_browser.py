@@ -1,4 +1,4 @@
-"""The page in a real Chromium: patches, focus, keyboard, width, and what its policy refuses."""
+"""The page in a real Chromium: patches, focus, keyboard, width and content policy."""
 
 import shutil
 import time
@@ -48,7 +48,7 @@ def server() -> Iterator[LiveServer]:
 
 @pytest.fixture
 def page(browser, server):
-    """A page that must not log an error, nor ask another host for anything."""
+    """A page that must not log an error or contact another host."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     held = context.new_page()
     problems: list[str] = []
@@ -67,8 +67,8 @@ def opening(*seats: str) -> Story:
     return story
 
 
-def rest(story: Story) -> list[e.Event]:
-    """What follows: answers, ballots that move the ranking, and the final answer."""
+def later_events(story: Story) -> list[e.Event]:
+    """The rest: answers, ballots that change the ranking, and the final answer."""
     known = len(story.events)
     for seat in story.seats:
         story.tell(e.AnswerDone, seat=seat, text=f"{seat} *says*.", spent=spent())
@@ -78,10 +78,10 @@ def rest(story: Story) -> list[e.Event]:
 
 
 class TestWatching:
-    """A session under way."""
+    """A running session."""
 
-    def test_everything_happens_without_a_reload(self, page, server):
-        """Answers stream, ballots fall in, the ranking moves, and the page ends as a stored one."""
+    def test_the_page_updates_without_a_reload(self, page, server):
+        """Answers stream, ballots arrive, the ranking updates, the page ends as a stored one."""
         story = opening("ada", "bob", "cyd")
         server.tell(*story)
         page.goto(f"{server.url}/sessions/s1?reveal=1")
@@ -93,7 +93,7 @@ class TestWatching:
         written = page.locator("#lane-0-text").text_content()
         assert written == "".join(f"word{n} " for n in range(20))
 
-        events = [replace(event, seq=event.seq + 20) for event in rest(story)]
+        events = [replace(event, seq=event.seq + 20) for event in later_events(story)]
         first = next(i for i, x in enumerate(events) if isinstance(x, e.OutcomeChanged))
         server.tell(*events[: first + 1])
         page.wait_for_selector("#ranking circle")
@@ -109,8 +109,8 @@ class TestWatching:
         page.wait_for_timeout(1500)
         assert len(server.connections) == 1
 
-    def test_a_lost_connection_is_taken_up_where_it_was_lost(self, page, server):
-        """No word is lost, and none is shown twice."""
+    def test_a_lost_connection_resumes_where_it_stopped(self, page, server):
+        """No word is lost or shown twice."""
         story = opening("ada", "bob", "cyd")
         server.tell(*story)
         page.goto(f"{server.url}/sessions/s1?reveal=1")
@@ -126,18 +126,18 @@ class TestWatching:
         assert server.connections[0] == (None, f"{seq}-{server.stream.mark}")
         assert all(last is not None for last, _ in server.connections[1:])
 
-    def test_running_seconds_are_counted(self, page, server):
-        """They go on between two patches."""
+    def test_elapsed_seconds_are_counted(self, page, server):
+        """They advance between two patches."""
         story = opening("ada", "bob")
         server.tell(*[replace(event, at=datetime.now(UTC)) for event in story])
         page.goto(f"{server.url}/sessions/s1?reveal=1")
 
         expect(page.locator("#lane-0-head .num")).to_have_text("2 s")
 
-    def test_focus_stays_where_it_is(self, page, server):
-        """A patch of the ranking takes nobody's focus away."""
+    def test_a_patch_keeps_the_focus(self, page, server):
+        """Also a patch of the ranking."""
         story = opening("ada", "bob", "cyd")
-        events = rest(story)
+        events = later_events(story)
         counted = [i for i, x in enumerate(events) if isinstance(x, e.OutcomeChanged)]
         server.tell(*story.events[:4], *events[: counted[0] + 1])
         page.goto(f"{server.url}/sessions/s1?reveal=1")
@@ -149,8 +149,8 @@ class TestWatching:
         assert page.evaluate("document.activeElement.textContent") == held
 
     @pytest.mark.slow
-    def test_eight_answers_at_once_leave_the_page_smooth(self, page, server):
-        """While eight members write, twenty pieces a second each, no frame takes long."""
+    def test_eight_streaming_answers_leave_the_page_smooth(self, page, server):
+        """Eight members send twenty pieces a second each, and no frame takes long."""
         seats = [f"member{n}" for n in range(8)]
         story = opening(*seats)
         server.tell(*story)
@@ -174,63 +174,63 @@ class TestWatching:
 
 
 class TestReading:
-    """A session that is over."""
+    """A finished session."""
 
     @pytest.fixture
-    def read(self, page, server):
+    def reading_page(self, page, server):
         story = opening("ada", "bob", "cyd")
-        rest(story)
+        later_events(story)
         server.tell(*story.events)
         server.end()
         page.goto(f"{server.url}/sessions/s1")
         page.wait_for_selector("#answers")
         return page
 
-    def test_a_citation_opens_the_answer(self, read):
-        """A click leads to it, and it is then shown in full."""
-        read.locator(".closing .prose a.cite").click()
+    def test_a_citation_opens_the_answer(self, reading_page):
+        """A click jumps to it and shows it in full."""
+        reading_page.locator(".closing .prose a.cite").click()
 
-        card = read.locator(".answer:target")
+        card = reading_page.locator(".answer:target")
         assert card.locator(".label").text_content() == "A"
         assert card.locator(".prose").evaluate("x => getComputedStyle(x).maxHeight") == "none"
 
-    def test_the_matrix_is_walked_with_arrows_and_a_key_opens_the_review(self, read):
-        """From cell to cell, over one's own; Enter opens, Escape closes and focus comes back."""
-        read.locator("#ballots tbody th button").first.focus()
-        read.keyboard.press("ArrowRight")
+    def test_the_matrix_is_navigated_by_keys(self, reading_page):
+        """Arrows move between cells; Enter opens a review, Escape closes it."""
+        reading_page.locator("#ballots tbody th button").first.focus()
+        reading_page.keyboard.press("ArrowRight")
         cell = "document.activeElement.closest('td').cellIndex"
-        assert read.evaluate(cell) == 2
-        read.keyboard.press("Enter")
-        sheet = read.locator(".review:popover-open")
+        assert reading_page.evaluate(cell) == 2
+        reading_page.keyboard.press("Enter")
+        sheet = reading_page.locator(".review:popover-open")
         assert sheet.locator("h3").text_content() == "Simulated review by A"
-        read.keyboard.press("Escape")
-        assert read.locator(".review:popover-open").count() == 0
-        assert read.evaluate(cell) == 2
+        reading_page.keyboard.press("Escape")
+        assert reading_page.locator(".review:popover-open").count() == 0
+        assert reading_page.evaluate(cell) == 2
 
     @pytest.mark.parametrize("width", [360, 390, 768])
-    def test_the_body_never_scrolls_sideways(self, read, width):
-        """Whatever is wider scrolls in its own box."""
-        read.set_viewport_size({"width": width, "height": 800})
+    def test_the_body_never_scrolls_sideways(self, reading_page, width):
+        """Wide content scrolls in its own box."""
+        reading_page.set_viewport_size({"width": width, "height": 800})
 
-        assert read.evaluate("document.documentElement.scrollWidth") == width
+        assert reading_page.evaluate("document.documentElement.scrollWidth") == width
 
-    def test_it_is_painted_at_once(self, read):
-        """The first paint comes within half a second; of three, as other work may delay one."""
+    def test_the_first_paint_is_fast(self, reading_page):
+        """Within half a second in one of three loads, as other work may delay one."""
         paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
         times = []
         for _ in range(3):
-            read.reload()
-            read.wait_for_timeout(200)
-            times.append(read.evaluate(paint))
+            reading_page.reload()
+            reading_page.wait_for_timeout(200)
+            times.append(reading_page.evaluate(paint))
 
         assert min(times) < 500
 
 
 class TestPolicy:
-    """What the content security policy would stop if all else failed."""
+    """The content security policy as the last defence."""
 
-    def test_a_script_in_the_page_does_not_run(self, browser, server):
-        """Even an element that somehow got into the page runs no handler and loads no picture."""
+    def test_an_injected_script_does_not_run(self, browser, server):
+        """An element injected into the page runs no handler and loads no picture."""
         server.tell(*opening("ada", "bob"))
         context = browser.new_context()
         page = context.new_page()

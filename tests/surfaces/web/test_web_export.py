@@ -1,4 +1,4 @@
-"""``witan show --html``: a session as one file that needs nothing else."""
+"""``witan show --html``: a session as one self-contained file."""
 
 import re
 
@@ -13,7 +13,7 @@ from witan.surfaces.web.assets import style_source
 
 @pytest.fixture
 def saved(tmp_path):
-    """A session in a file."""
+    """An exported session."""
     story = Story("ada", "bob", "cyd", simulated=True).answers(ada="A.", bob="B.", cyd="C.")
     story.casts("ada: bob > cyd").casts("bob: ada > cyd").abstains("cyd", "late")
     story.closing("So [A].", labels={"A": "ada", "B": "bob", "C": "cyd"}).closed("cyd was late")
@@ -23,10 +23,8 @@ def saved(tmp_path):
 
 
 class TestFile:
-    """What is written."""
-
-    def test_it_shows_everything(self, witan, saved, tmp_path):
-        """Question, final answer, standings, ballots, answers, trust, and that it is simulated."""
+    def test_the_file_shows_everything(self, witan, saved, tmp_path):
+        """Question, final answer, standings, ballots, answers, trust, simulation mark."""
         said = witan("show", saved, "--html", tmp_path / "s.html")
 
         assert (said.status, said.out) == (0, "")
@@ -38,8 +36,8 @@ class TestFile:
         assert "cyd was late" in root.one(class_="shortfall").text
         assert root.one(class_="trust").text.startswith("simulated")
 
-    def test_it_needs_nothing_else(self, witan, saved, tmp_path):
-        """No script, no form, no address: its own policy lets it load its own style alone."""
+    def test_the_file_is_self_contained(self, witan, saved, tmp_path):
+        """No script, form or address; its policy allows only its own style."""
         witan("show", saved, "--html", tmp_path / "s.html")
         text = (tmp_path / "s.html").read_text(encoding="utf-8")
         root = parsed(text)
@@ -54,8 +52,8 @@ class TestFile:
         expected = f"default-src 'none'; style-src {style_source(style)}; base-uri 'none'"
         assert policy.attrs["content"] == expected
 
-    def test_an_earlier_file_stays_where_nothing_can_be_written(self, witan, saved, tmp_path):
-        """The error names the file; no part of a page is left."""
+    def test_a_failed_write_keeps_the_earlier_file(self, witan, saved, tmp_path):
+        """The error names the file; no partial page remains."""
         target = tmp_path / "no" / "s.html"
 
         said = witan("show", saved, "--html", target)
@@ -64,8 +62,7 @@ class TestFile:
         assert str(target) in said.err
         assert not target.parent.exists()
 
-    def test_one_form_at_a_time(self, witan, saved, tmp_path):
-        """A page and JSON are not asked for together."""
+    def test_html_and_json_are_exclusive(self, witan, saved, tmp_path):
         said = witan("show", saved, "--json", "--html", tmp_path / "s.html")
 
         assert said.status == 2
@@ -74,10 +71,10 @@ class TestFile:
 
 
 class TestHistory:
-    """What the history knows beside the record."""
+    """Data of the history beyond the record."""
 
-    def test_what_came_in_as_ballots_is_a_page_too(self, witan, write, tmp_path):
-        """Its standings, and every ballot."""
+    def test_an_imported_session_can_be_exported(self, witan, write, tmp_path):
+        """With standings and every ballot."""
         history = f"--history={tmp_path / 'h.sqlite'}"
         cast = [{"session": "q", "reviewer": r, "ranking": ["y", "z"]} for r in ("ada", "bob")]
         witan("import", write("b.jsonl", *cast), history)
@@ -89,8 +86,8 @@ class TestHistory:
         assert len(root.one(id="ballots").one("table").one("tbody").all("tr")) == 2
         assert not [x for tag in ("script", "link", "form") for x in root.all(tag)]
 
-    def test_votes_of_people_are_on_it(self, witan, tmp_path):
-        """A person's ranking stands on the page, under the person's name."""
+    def test_votes_of_people_are_on_the_page(self, witan, tmp_path):
+        """With the person's name."""
         history = f"--history={tmp_path / 'h.sqlite'}"
         witan("demo", "--fast", history)
         voted = witan(

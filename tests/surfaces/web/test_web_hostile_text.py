@@ -1,4 +1,4 @@
-"""What models write is text on the page: no markup of theirs comes to life."""
+"""Text of models stays text on the page: none of its markup is interpreted."""
 
 import re
 from functools import cache
@@ -56,7 +56,7 @@ OURS = {
 
 
 def story(text: str) -> Story:
-    """A session in which everybody says the same, everywhere that anything can be said."""
+    """A session whose members say the same text everywhere."""
     told = Story("ada", "bob", "cyd", question=text, notes=(text,))
     told.answers(ada=text, bob=text, cyd=text)
     told.casts("ada: bob > cyd", notes=text)
@@ -67,7 +67,7 @@ def story(text: str) -> Story:
 
 @cache
 def pages(text: str) -> dict[str, str]:
-    """The page of that session: stored, saved, under way, and what it was patched with."""
+    """The page of that session: stored, exported, running, and its patches."""
     told = [*story(text).closed(text)]
     session = Session.of(told)
     live = LivePage(told[:1])
@@ -104,19 +104,19 @@ STEERING = re.compile(
 """Characters that steer a terminal, turn a line around, or hide in it."""
 
 
-class TestNoControlCharacter:
-    """A page that is printed by curl, or read in an editor, steers nothing."""
+class TestControlCharacters:
+    """Printed by curl or opened in an editor, a page steers nothing."""
 
     @pytest.mark.parametrize(
         "text", ["\x1b]52;c;aGk=\x07x", "\x9b31mx", "a\u202eb", "a\u200bb\u2066"]
     )
-    def test_stands_in_a_page_or_a_patch(self, text):
-        """Pages of all kinds and patches of the live page write such characters out."""
+    def test_control_characters_are_escaped(self, text):
+        """In pages of all kinds and in patches of the live page."""
         for name, page in pages(text).items():
             assert STEERING.findall(page) == [], name
 
-    def test_a_form_sends_back_what_it_was_given(self):
-        """The value of a field holds a character reference, which a browser reads as it was."""
+    def test_a_form_returns_its_value_unchanged(self):
+        """The field holds a character reference, which a browser decodes."""
         session = Session.of([*story("so").closed("so")])
 
         page = render_session(session, misnamed="a\x1bb")
@@ -126,11 +126,11 @@ class TestNoControlCharacter:
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-class TestNoAttack:
-    """Whatever is written, wherever it is shown."""
+class TestInjection:
+    """Hostile texts in every place that shows text."""
 
-    def test_makes_an_element_or_attribute_that_is_not_ours(self, attack):
-        """There are no elements but those of our templates, no handlers, styles or pictures."""
+    def test_text_creates_no_element_or_attribute(self, attack):
+        """Pages have only elements of our templates, no handlers, styles or pictures."""
         for name, root in trees(attack).items():
             elements = root.all()
             assert len(root.all("style")) == (name == "saved")
@@ -146,15 +146,15 @@ class TestNoAttack:
             hx = [x for x in elements if any(name.startswith("hx-") for name in x.attrs)]
             assert all(x.tag == "hx-partial" or x.attrs.get("id") == "live" for x in hx)
 
-    def test_links_anywhere_but_to_the_web_and_to_mail(self, attack):
-        """A link leads to http, https or mail, and gives nothing away of where it came from."""
+    def test_links_lead_only_to_the_web_and_to_mail(self, attack):
+        """Links use http, https or mailto, and send no referrer."""
         for root in trees(attack).values():
             for link in links(root):
                 assert link.attrs["href"].startswith(("http://", "https://", "mailto:"))
                 assert link.attrs["rel"] == "noopener noreferrer nofollow"
 
-    def test_adds_a_form_or_moves_the_structure_of_the_page(self, attack):
-        """The page has the same forms and headings of ours as with harmless text."""
+    def test_text_adds_no_form_and_no_structure(self, attack):
+        """Forms and headings are those of a page with harmless text."""
 
         def frame(root: Element) -> list[str]:
             forms = [form.attrs["action"] for form in root.all("form")]
@@ -165,7 +165,7 @@ class TestNoAttack:
 
 
 class TestCharacters:
-    """Characters that would steer a reader."""
+    """Characters that would steer a terminal or a reader."""
 
     @pytest.mark.parametrize(
         ("char", "shown"),
@@ -178,14 +178,14 @@ class TestCharacters:
         ],
         ids=["escape", "override", "isolate", "null", "backspace"],
     )
-    def test_are_written_out(self, char, shown):
-        """Bidirectional controls, ANSI escapes and the like stand as what they are."""
+    def test_steering_characters_are_escaped(self, char, shown):
+        """Bidirectional controls, ANSI escapes and others are written out."""
         for page in pages(f"safe{char}[31mtext").values():
             assert char not in page
             assert shown in page
 
-    def test_in_names_and_sources_of_seats_are_written_out_too(self):
-        """A seat may be called anything, on the page as on a terminal."""
+    def test_names_and_sources_of_seats_are_escaped(self):
+        """A seat may have any name."""
         name = "bob\x1b[2J<b>\u202e"
         story = Story("ada", name).answers(**{"ada": "A.", name: "B."}).casts(f"ada: {name}")
         session = Session.of(story.abstains(name, "late"))
@@ -196,17 +196,17 @@ class TestCharacters:
             assert "bob\\x1b[2J&lt;b&gt;\\u202e" in page
 
     def test_line_ends_do_not_end_a_patch(self):
-        """No carriage return of a model's ends a line of the stream of events."""
+        """A carriage return in a text ends no line of the event stream."""
         assert "\r" not in pages("a\r\nb\rc")["patches"]
 
-    def test_a_surrogate_is_no_error(self):
-        """Half a character, which no UTF-8 can hold, is written out."""
+    def test_a_lone_surrogate_is_no_error(self):
+        """It is written out, as UTF-8 cannot encode it."""
         for page in pages("half \ud83d here").values():
             page.encode()
 
 
 class TestMarkdown:
-    """What is left of markdown."""
+    """The subset of markdown that is rendered."""
 
     def test_headings_stand_below_ours(self):
         """The first level of a text is our fourth."""
@@ -214,8 +214,8 @@ class TestMarkdown:
 
         assert [h.tag for h in root.all()] == ["h4", "h6"]
 
-    def test_citations_are_links_into_the_page(self):
-        """A known label becomes a link; an unknown one, and one in code, stays text."""
+    def test_citations_link_into_the_page(self):
+        """A known label becomes a link; unknown labels and code stay text."""
         root = parsed(render_html("As [A] and [B]; not `[A]`.", {"A": "#answer-1"}))
 
         [link] = root.all("a")
@@ -228,23 +228,23 @@ class TestMarkdown:
 
         assert [link.attrs["href"] for link in root.all("a")] == ["https://a.example"]
 
-    def test_nobody_can_define_where_a_citation_leads(self):
-        """A definition in the text does not take a label over."""
+    def test_a_link_definition_cannot_redirect_a_citation(self):
+        """Definitions in the text do not override labels."""
         text = "[A]: https://evil.example\n\nAs [A] says."
         root = parsed(render_html(text, {"A": "#answer-1"}))
 
         assert {link.attrs["href"] for link in root.all("a", class_="cite")} == {"#answer-1"}
         assert not [a for a in root.all("a") if "evil" in a.attrs["href"]]
 
-    def test_a_picture_is_a_link_to_it(self):
-        """It is not fetched; its words say what it is of."""
+    def test_a_picture_becomes_a_link(self):
+        """It is not loaded; its alternative text is the link's."""
         [link] = parsed(render_html("![a cat](https://a.example/c.png)")).all("a")
 
         assert link.attrs["href"] == "https://a.example/c.png"
         assert link.text == "picture: a cat"
 
-    def test_columns_of_numbers_keep_their_side(self):
-        """Alignment is said by class, as the page holds no styles."""
+    def test_columns_keep_their_alignment(self):
+        """By class, as inline styles are forbidden."""
         root = parsed(render_html("| a | b |\n|--:|:-:|\n| 1 | 2 |"))
 
         assert [cell.attrs for cell in root.all("td")] == [{"class": "right"}, {"class": "center"}]

@@ -1,4 +1,4 @@
-"""A session under way: its page at any moment, and what is patched into it after that."""
+"""A running session: its page at any moment, and the patches that follow."""
 
 import re
 from dataclasses import replace
@@ -39,7 +39,7 @@ def story() -> Story:
 
 
 def partials(patch: str) -> dict[str, Element]:
-    """Target and way of swapping, to what is swapped in."""
+    """Map each target and kind of swap to its content."""
     found = parsed(patch).all("hx-partial")
     keys = [f"{p.attrs['hx-target']} {p.attrs['hx-swap']}" for p in found]
     assert len(keys) == len(set(keys))
@@ -51,7 +51,7 @@ def after(n: int, **options) -> LivePage:
     return LivePage([*story()][:n], **{"show_names": True, "clock": lambda: BEGAN, **options})
 
 
-def patched(live: LivePage, *events: e.Event) -> dict[str, Element]:
+def apply_patches(live: LivePage, *events: e.Event) -> dict[str, Element]:
     for event in events:
         live.take(event)
     return partials(live.patch())
@@ -61,10 +61,10 @@ EVENTS = [*story()]
 
 
 class TestPage:
-    """The page as it is first sent."""
+    """The page as first sent."""
 
     def test_every_member_has_a_lane(self):
-        """It says what the member does, for how long, and how much it has written."""
+        """It shows the member's state, its time and the length of its text."""
         root = parsed(render_live(after(4, clock=lambda: EVENTS[3].at)))
         lanes = root.all(class_="lane")
 
@@ -75,34 +75,33 @@ class TestPage:
         assert lanes[0].one(id="lane-0-text").text == "Ada"
         assert all(lane.all(class_="mark") for lane in lanes)
 
-    def test_whole_answers_are_rendered(self):
-        """What is complete stands as markdown, what is not as plain text."""
+    def test_complete_answers_are_rendered(self):
+        """As markdown; incomplete ones are plain text."""
         root = parsed(render_live(after(6)))
 
         assert root.one(id="lane-0-text").one("em").text == "so"
         assert root.one(id="lane-1-text").text == ""
 
-    def test_it_follows_the_rest_from_where_it_stands(self):
-        """The address of the patches holds the number of the last event that is on the page."""
+    def test_patches_start_after_the_page(self):
+        """Their address holds the number of the last event on the page."""
         live = parsed(render_live(after(5))).one(id="live")
 
         assert live.attrs["hx-sse:connect"] == "/sessions/s1/live?after=5&reveal=1"
         assert live.attrs["hx-sse:close"] == "end"
 
-    def test_it_says_whose_number_that_is(self):
-        """One that was taken up again has others; see `Stream.heard`."""
+    def test_the_address_names_the_stream(self):
+        """A resumed session numbers its events anew; see `Stream.heard`."""
         live = parsed(render_live(after(5, show_names=False, mark="9f31ab02"))).one(id="live")
 
         assert live.attrs["hx-sse:connect"] == "/sessions/s1/live?after=5-9f31ab02"
 
-    def test_without_a_script_it_is_asked_for_again(self):
-        """A browser that runs none reloads the page."""
+    def test_without_javascript_the_page_reloads(self):
         [meta] = parsed(render_live(after(5))).one("noscript").all("meta")
 
         assert meta.attrs["http-equiv"] == "refresh"
 
-    def test_names_are_hidden_unless_asked_for(self):
-        """Lanes are called by the labels that the answers will have."""
+    def test_names_are_hidden_by_default(self):
+        """Lanes have the labels that the answers will have."""
         html = render_live(after(9, show_names=False))
 
         names = [lane.one("h3").text for lane in parsed(html).all(class_="lane")]
@@ -110,8 +109,8 @@ class TestPage:
         assert '"ada"' not in html
         assert ">ada<" not in html
 
-    def test_a_jury_is_shown_with_the_answers_that_it_judges(self):
-        """Jurors write no answers; those of the earlier session stand beside them."""
+    def test_a_jury_is_shown_with_the_answers_it_judges(self):
+        """Jurors write no answers; those of the earlier session are shown."""
         told = Story("ada", "bob")
         jury = (told.seat("pat"), told.seat("quin"))
         answers = tuple(e.StoredAnswer(seat, f"{seat} said.") for seat in ("ada", "bob"))
@@ -124,22 +123,20 @@ class TestPage:
 
 
 class TestPatches:
-    """What changes."""
-
-    def test_a_piece_of_text_is_added_and_nothing_else_sent_of_it(self):
-        """Many pieces become one; what stands already is not sent again."""
+    def test_a_piece_of_text_is_sent_alone(self):
+        """Pieces are merged; text that is already shown is not sent again."""
         live = after(3)
 
-        patch = patched(live, EVENTS[3], EVENTS[4])
+        patch = apply_patches(live, EVENTS[3], EVENTS[4])
 
         assert patch["#lane-0-text beforeend"].text == "Ada <says> *so*"
         assert patch["#lane-0-amount textContent"].text == "3 words"
         assert set(patch) == {"#lane-0-text beforeend", "#lane-0-amount textContent"}
         assert live.patch() == ""
 
-    def test_a_whole_text_takes_the_place_of_its_pieces(self):
-        """It comes as markdown, once, and its lane says that it is answered."""
-        patch = patched(after(4), EVENTS[4], EVENTS[5])
+    def test_a_complete_text_replaces_its_pieces(self):
+        """It is sent once, as markdown, and its lane is marked as answered."""
+        patch = apply_patches(after(4), EVENTS[4], EVENTS[5])
 
         assert patch["#lane-0-text outerHTML"].one("em").text == "so"
         assert "#lane-0-text beforeend" not in patch
@@ -147,8 +144,8 @@ class TestPatches:
         assert "answers: 1 of 2" in patch["#status innerHTML"].text
         assert patch["#announced textContent"].text == "answers: 1 of 2"
 
-    def test_a_failed_attempt_voids_its_text(self):
-        """The lane holds what the next attempt writes, and nothing of before."""
+    def test_a_failed_attempt_clears_its_text(self):
+        """The lane shows only the next attempt."""
         live = after(4)
         told = Story("ada", "bob")
         retried = e.CallRetried(
@@ -156,26 +153,26 @@ class TestPatches:
         )
         again = e.AnswerDelta(seq=10, at=told.at, seat="ada", text="Anew")
 
-        patch = patched(live, EVENTS[4], retried, again)
+        patch = apply_patches(live, EVENTS[4], retried, again)
 
         assert list(patch)[1] == "#lane-0-text outerHTML"
         assert patch["#lane-0-text outerHTML"].text == "Anew"
         assert "attempt 1 failed: 503" in patch["#lane-0-head innerHTML"].text
 
-    def test_a_ballot_moves_ranking_and_matrix(self):
-        """Both are morphed, so that dots move and focus stays."""
-        patch = patched(after(7), *EVENTS[7:11])
+    def test_a_ballot_updates_ranking_and_matrix(self):
+        """Both are morphed, so dots move and the focus stays."""
+        patch = apply_patches(after(7), *EVENTS[7:11])
 
         assert patch["#ranking innerMorph"].all("circle")
         assert "1 of 2 cast" in patch["#ballots innerMorph"].text
         assert "waited for" in patch["#ballots innerMorph"].text
 
-    def test_what_the_history_lacks_is_said_to_be_unsaved_until_it_has_it(self):
-        """The words come with an event that is shown early, and go with one that is not."""
+    def test_an_unsaved_event_is_marked_until_it_is_saved(self):
+        """The note appears with an early event and goes with a saved one."""
         live = after(3)
-        early = patched(live, replace(EVENTS[5], provisional=True))["#status innerHTML"].text
-        same = patched(live, replace(EVENTS[6], provisional=True))
-        later = patched(live, EVENTS[7])["#status innerHTML"].text
+        early = apply_patches(live, replace(EVENTS[5], provisional=True))["#status innerHTML"].text
+        same = apply_patches(live, replace(EVENTS[6], provisional=True))
+        later = apply_patches(live, EVENTS[7])["#status innerHTML"].text
 
         assert early.split("\n")[0].endswith("not saved yet")
         assert "not saved yet" in same["#status innerHTML"].text
@@ -184,8 +181,8 @@ class TestPatches:
             LivePage([*EVENTS[:5], replace(EVENTS[5], provisional=True)])
         )
 
-    def test_who_did_not_answer_is_not_waited_for_to_review(self):
-        """Its row says why at once, and it is none of those whose reviews are counted."""
+    def test_a_member_without_an_answer_is_not_expected_to_review(self):
+        """Its row says why at once, and it is not counted among the reviews."""
         told = Story("ada", "bob", "cyd", "dan").answers(ada="A.", bob="B.", cyd="C.")
         told.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
         before, root = (
@@ -198,17 +195,17 @@ class TestPatches:
         assert "waited for" in root.one(id="ballot-1").text
         assert "reviews: 1 of 3" in root.one(id="status").text
 
-    def test_the_closing_text_grows(self):
-        """As the answers do, and its writer has a lane's words."""
+    def test_the_final_answer_streams(self):
+        """Like the answers; the chairman has a lane's status."""
         start = next(i for i, x in enumerate(EVENTS) if isinstance(x, e.SynthesisStarted))
-        patch = patched(after(start), *EVENTS[start : start + 2])
+        patch = apply_patches(after(start), *EVENTS[start : start + 2])
 
         assert patch["#verdict-text beforeend"].text == "All told"
         assert "writing" in patch["#writer innerHTML"].text
 
-    def test_the_end_is_the_whole_page(self):
-        """Everything of a stored session takes the place of the lanes, its status included."""
-        patch = patched(after(6), *EVENTS[6:])
+    def test_the_last_patch_is_the_whole_page(self):
+        """The stored session's page replaces the lanes and the status."""
+        patch = apply_patches(after(6), *EVENTS[6:])
 
         page = patch["#session innerHTML"]
         assert set(patch) == {"#announced textContent", "#session innerHTML"}
@@ -216,8 +213,8 @@ class TestPatches:
         assert "complete" in page.one(class_="eyebrow").text
         assert patch["#announced textContent"].text == "The session is over: complete."
 
-    def test_patches_reach_only_what_is_on_the_page(self):
-        """Every target of every patch of a whole session is an element of its first page."""
+    def test_patches_target_existing_elements(self):
+        """Every target of a whole session is on its first page."""
         live = after(1)
         ids = {x.attrs.get("id") for x in parsed(render_live(live)).all()}
         targets = set()
@@ -227,17 +224,18 @@ class TestPatches:
 
         assert targets <= ids
 
-    def test_a_page_patched_to_the_end_is_the_page_sent_at_the_end(self):
-        """It does not matter when one began to watch."""
+    def test_a_patched_page_equals_a_freshly_loaded_one(self):
+        """From any moment on."""
         ends = [
-            patched(after(n), *EVENTS[n:])["#session innerHTML"] for n in (1, 5, 9, len(EVENTS) - 1)
+            apply_patches(after(n), *EVENTS[n:])["#session innerHTML"]
+            for n in (1, 5, 9, len(EVENTS) - 1)
         ]
 
         assert all(end == ends[0] for end in ends)
 
 
-async def followed(stream: Stream, after: int) -> list[tuple[int, str]]:
-    """Every message that a reader gets: number and data; a message without number is the end."""
+async def follow_messages(stream: Stream, after: int) -> list[tuple[int, str]]:
+    """All messages to a reader: number and data; a message without number ends the stream."""
     feed = Feed(partial(LivePage, show_names=True))
     with anyio.fail_after(10):
         sent = [piece async for piece in follow_live(stream, feed, after=after)]
@@ -260,11 +258,11 @@ def stream_of(*events: e.Event) -> Stream:
 
 
 @pytest.mark.anyio
-class TestFollowing:
+class TestStream:
     """Over server-sent events."""
 
-    async def test_a_reader_gets_only_what_its_page_lacks(self):
-        """A lost connection is taken up behind the last patch that came through."""
+    async def test_a_reader_gets_only_new_patches(self):
+        """A lost connection resumes after the last patch received."""
         stream = stream_of(*EVENTS[:6])
 
         async with anyio.create_task_group() as group:
@@ -278,7 +276,7 @@ class TestFollowing:
                 stream.end()
 
             group.start_soon(tell)
-            messages = await followed(stream, after=6)
+            messages = await follow_messages(stream, after=6)
 
         assert "#lane-0-text" not in messages[0][1]
         assert "#lane-1-text" in messages[0][1]
@@ -286,8 +284,8 @@ class TestFollowing:
         assert messages[-1][0] == EVENTS[-1].seq
         assert "#session" in messages[-1][1]
 
-    async def test_a_page_of_before_a_session_was_taken_up_is_emptied_first(self):
-        """Texts that it shows the beginning of are written anew, not after what is there."""
+    async def test_a_page_older_than_a_resume_is_cleared_first(self):
+        """Texts that it shows in part are sent from the beginning."""
         start = next(i for i, x in enumerate(EVENTS) if isinstance(x, e.SynthesisDelta))
         stream = stream_of(*EVENTS[:5], *EVENTS[6 : start + 1])
         following = follow_live(stream, Feed(partial(LivePage, show_names=True)), after=0)
@@ -299,18 +297,18 @@ class TestFollowing:
         assert found["#verdict-text outerHTML"].text == "All told"
         assert found["#lane-0-text outerHTML"].text == "Ada <says> *so*"
 
-    async def test_a_session_broken_off_ends_as_interrupted(self):
-        """The page does not wait for ever, and does not look complete."""
+    async def test_an_interrupted_session_ends_as_interrupted(self):
+        """The page neither waits for ever nor looks complete."""
         stream = stream_of(*EVENTS[:8])
         stream.end()
 
-        [(_, data)] = await followed(stream, after=3)
+        [(_, data)] = await follow_messages(stream, after=3)
 
         page = partials(data)["#session innerHTML"]
         assert page.one(class_="shortfall").one("h2").text == "This session is interrupted"
 
-    async def test_many_pieces_at_once_are_few_patches(self):
-        """A reader is not told of every token: what comes together is sent together."""
+    async def test_many_pieces_are_merged_into_few_patches(self):
+        """What arrives together is sent together."""
         stream = stream_of(*EVENTS[:3])
         pieces = [
             e.AnswerDelta(seq=4 + n, at=BEGAN, seat=seat, text=f"{n} ")
@@ -327,12 +325,12 @@ class TestFollowing:
                 stream.end()
 
             group.start_soon(tell)
-            messages = await followed(stream, after=3)
+            messages = await follow_messages(stream, after=3)
 
         assert len(messages) < 40
 
-    async def test_a_silent_session_shows_that_it_is_there(self):
-        """An event goes out where nothing else does: scripts hear of no comment."""
+    async def test_a_silent_session_sends_a_ping(self):
+        """As an event, because scripts do not see comments."""
         following = follow_live(
             stream_of(*EVENTS[:8]), Feed(LivePage), after=8, heartbeat_seconds=0.05
         )
@@ -343,8 +341,8 @@ class TestFollowing:
 
         assert pieces == [b"event: here\ndata: here\n\n"] * 2
 
-    async def test_what_became_of_the_record_is_told_at_the_end(self):
-        """The page says what the session itself does not."""
+    async def test_the_end_reports_whether_the_record_was_saved(self):
+        """The page says what the session's events do not."""
         stream = stream_of(*EVENTS)
         stream.end()
         following = follow_live(stream, Feed(LivePage), problem=lambda: "the disk is full")

@@ -1,4 +1,4 @@
-"""The pages over real HTTP: what is asked by forms, and what comes back."""
+"""The pages over real HTTP: forms and their results."""
 
 import gzip
 import re
@@ -34,7 +34,7 @@ QUESTION = {"question": "Is it so?"}
 
 @pytest.fixture(scope="module")
 def browser(at_desk):
-    """A client that asks as a browser does, and follows where it is led."""
+    """A client that acts like a browser and follows redirects."""
     with httpx2.Client(
         base_url=at_desk.url, headers=HTML, timeout=20, follow_redirects=True
     ) as opened:
@@ -42,8 +42,8 @@ def browser(at_desk):
 
 
 @pytest.fixture
-def alone(tmp_path):
-    """A server that keeps nothing."""
+def unsaved(tmp_path):
+    """A server without a history."""
     with (
         served(councils(write_desk(tmp_path))) as server,
         httpx2.Client(base_url=server.url, headers=HTML, timeout=20) as opened,
@@ -52,7 +52,7 @@ def alone(tmp_path):
 
 
 def page(response: httpx2.Response, status: int = 200) -> Element:
-    """The page that came back, with the policy that every page has."""
+    """The returned page, checked for the policy of every page."""
     assert response.status_code == status, response.text[:400]
     assert "default-src 'self'" in response.headers["content-security-policy"]
     assert "unsafe" not in response.headers["content-security-policy"]
@@ -60,46 +60,46 @@ def page(response: httpx2.Response, status: int = 200) -> Element:
 
 
 def report(client: httpx2.Client, path: str, status: int = 200) -> Element:
-    """A report whose page came without it: what a browser without scripts goes on to."""
+    """A report loaded separately, as by a browser without scripts."""
     waiting = page(client.get(path))
     assert waiting.one(id="report").text == "Counting …"
     [on] = waiting.one("noscript").all("meta")
     return page(client.get(on.attrs["content"].removeprefix("0; url=")), status)
 
 
-def asked(client: httpx2.Client, path: str = "/sessions", **fields: str) -> str:
-    """Send a form; the path of the page that it leads to."""
+def submit(client: httpx2.Client, path: str = "/sessions", **fields: str) -> str:
+    """Send a form; return the path of the page that follows."""
     response = client.post(path, data=fields, follow_redirects=False)
     assert response.status_code == 303, response.text[:400]
     where: str = response.headers["location"]
     return where
 
 
-def ended(client: httpx2.Client, **fields: str) -> str:
-    """Put a question and wait for the end of the session; its name."""
-    session = asked(client, **{**QUESTION, **fields}).rpartition("/")[2]
+def ask_and_wait(client: httpx2.Client, **fields: str) -> str:
+    """Ask, wait for the end of the session, and return its name."""
+    session = submit(client, **{**QUESTION, **fields}).rpartition("/")[2]
     client.get(f"/api/sessions/{session}/events")
     return session
 
 
 def forms(root: Element) -> list[str]:
-    """Where the forms of a page are sent to."""
+    """Targets of the forms of a page."""
     return [form.attrs["action"] for form in root.all("form")]
 
 
 class TestAsking:
-    """The form that asks."""
+    """The form for a question."""
 
-    def test_a_question_becomes_a_session_whose_page_is_shown(self, browser):
-        """The form leads to the page of the session."""
-        session = ended(browser)
+    def test_a_question_becomes_a_session_with_a_page(self, browser):
+        """The form redirects to it."""
+        session = ask_and_wait(browser)
 
         root = page(browser.get(f"/sessions/{session}"))
         assert root.one("h1").text == "Is it so?"
         assert root.all("figure", class_="chart")
 
-    def test_what_it_would_cost_is_said_before_it_is_asked(self, browser, at_desk):
-        """Nobody is asked, and what was given stays."""
+    def test_a_plan_shows_the_cost_without_a_call(self, browser, at_desk):
+        """The form keeps its values."""
         before = len(at_desk.history.find(simulated=None, limit=1000))
         given = {**QUESTION, "mode": "best"}
         root = page(browser.post("/plan", data=given))
@@ -113,8 +113,8 @@ class TestAsking:
         refused = page(browser.post("/plan", data={"question": " "}), 422)
         assert "something to ask" in refused.one(role="alert").text
 
-    def test_category_mode_and_files_come_with_it(self, browser, at_desk):
-        """What the form says is in the record."""
+    def test_category_mode_and_files_are_sent(self, browser, at_desk):
+        """The record has them."""
         files = [("files", ("a.txt", b"\xef\xbb\xbfOne.", "text/plain"))]
         data = {**QUESTION, "category": "law", "mode": "best"}
         response = browser.post("/sessions", data=data, files=files, follow_redirects=False)
@@ -135,8 +135,8 @@ class TestAsking:
         ],
         ids=["nothing", "profile", "mode", "parent"],
     )
-    def test_what_is_refused_stays_in_the_form(self, browser, fields, said):
-        """The problem is told, and nothing that was written is lost."""
+    def test_a_refused_question_stays_in_the_form(self, browser, fields, said):
+        """With the error; no text is lost."""
         response = browser.post("/sessions", data=fields)
 
         assert 400 <= response.status_code < 500
@@ -144,14 +144,14 @@ class TestAsking:
         assert said in root.one(role="alert").text
         assert root.one("textarea", id="question").text == fields["question"].strip()
 
-    def test_what_cannot_be_kept_is_refused(self, browser):
-        """A character that no store holds."""
+    def test_text_that_cannot_be_stored_is_refused(self, browser):
+        """A character that no database holds."""
         root = page(browser.post("/sessions", data={"question": "So\0?"}), 422)
 
         assert "NUL" in root.one(role="alert").text
 
-    def test_a_file_that_is_no_text_is_refused(self, browser):
-        """It is named; so are files that have to be chosen again, as a page cannot keep them."""
+    def test_a_binary_file_is_refused(self, browser):
+        """The error names it, and the files to select again, as a page cannot keep them."""
         files = [("files", ("a.png", b"\x89PNG\xff", "image/png"))]
         root = page(browser.post("/sessions", data=QUESTION, files=files), 422)
 
@@ -161,21 +161,21 @@ class TestAsking:
         root = page(browser.post("/sessions", data=given, files=files), 422)
         assert root.one(id="about-files").text == "Choose them again: a.txt."
 
-    def test_the_demonstration_is_the_same_for_everybody(self, browser, at_desk):
-        """Its own question is asked with its own seed, whatever the line ends."""
+    def test_the_demonstration_is_deterministic(self, browser, at_desk):
+        """Its question has a fixed seed, with any line ends."""
         shown = demonstration(fast=True).question.replace("\n", "\r\n")
-        session = ended(browser, question=shown, profile="demo")
+        session = ask_and_wait(browser, question=shown, profile="demo")
 
         assert at_desk.history.session(session).opening.seed == SEED
 
-    def test_what_the_options_say_is_how_the_council_deliberates(self, browser, at_desk):
-        """As the same request over HTTP; what was said before may be written out."""
+    def test_options_of_the_form_apply_to_the_session(self, browser, at_desk):
+        """As in the same request over HTTP; an earlier conversation may be entered."""
         given = {
             "members": ["ada", "bob"], "chairman": "bob", "seed": "7", "max_cost_usd": "0.5",
             "rule": "schulze", "weights": "ada=2\nbob=1", "mirrored": "true", "rho": "none",
             "debate_rounds": "1", "conversation": "user: Is it?\nassistant: It is.\nSo it is.",
         }  # fmt: skip
-        opened = at_desk.history.session(ended(browser, **given)).opening
+        opened = at_desk.history.session(ask_and_wait(browser, **given)).opening
 
         counting, limits = opened.procedure.counting, opened.procedure.limits
         assert [seat.name for seat in opened.seats] == ["ada", "bob"]
@@ -205,8 +205,8 @@ class TestAsking:
             ("parent", "nothing", "Unknown session"),
         ],
     )
-    def test_what_an_option_refuses_stands_at_it(self, browser, field, text, said):
-        """It is shown, says what is wrong, and keeps what was written, there and elsewhere."""
+    def test_an_invalid_option_is_marked(self, browser, field, text, said):
+        """It is opened with its error, and all values are kept."""
         given = {**QUESTION, "stage_seconds": "77", field: text}
         for path in ("/plan", "/sessions"):
             response = browser.post(path, data=given)
@@ -221,17 +221,17 @@ class TestAsking:
             assert root.one("textarea", id="question").text == QUESTION["question"]
             assert wrong in [x for d in root.all("details", open="") for x in d.all(id=field)]
 
-    def test_a_session_goes_on_from_another(self, browser, at_desk):
-        """Its page leads to the form, and the form to a session that knows what was said."""
-        first = ended(browser)
+    def test_a_session_can_be_followed_up(self, browser, at_desk):
+        """Its page links to the form; the new session knows the conversation."""
+        first = ask_and_wait(browser)
         root = page(browser.get("/", params={"parent": first, "profile": "demo"}))
         parent = root.one("input", name="parent").attrs["value"]
-        second = ended(browser, question="And then?", parent=parent)
+        second = ask_and_wait(browser, question="And then?", parent=parent)
 
         assert at_desk.history.session(second).opening.conversation[0].text == "Is it so?"
 
-    def test_where_nobody_can_be_asked_it_is_said_what_to_do(self, tmp_path):
-        """There is no form but that of the demonstration."""
+    def test_without_a_council_the_page_says_what_to_do(self, tmp_path):
+        """The only form is that of the demonstration."""
         file = tmp_path / "council.toml"
         file.write_text('members = ["openai:a", "openai:b"]\n', encoding="utf-8")
         with served(councils(file)) as server:
@@ -245,15 +245,15 @@ class TestAsking:
 class TestSession:
     """The page of one session."""
 
-    def test_one_is_found_by_the_beginning_of_its_name(self, browser):
+    def test_a_session_is_found_by_a_prefix_of_its_name(self, browser):
         """And `last` is the latest."""
-        session = ended(browser)
+        session = ask_and_wait(browser)
 
         assert session in browser.get("/sessions/last").text
 
-    def test_a_recount_stands_beside_the_sessions_own(self, browser):
-        """By another rule and without a reviewer, hidden behind its number."""
-        session = ended(browser)
+    def test_a_recount_stands_beside_the_original(self, browser):
+        """By another rule and without a reviewer, who stays anonymous."""
+        session = ask_and_wait(browser)
         root = page(browser.get(f"/sessions/{session}", params={"rule": "schulze"}))
         assert "counted again by schulze" in root.one("p", class_="recounted").text
 
@@ -262,16 +262,16 @@ class TestSession:
         assert "without" in without.one("p", class_="recounted").text
 
     @pytest.mark.parametrize("query", ["rule=nobody", "without=nobody", "rule=mean_rank&without=x"])
-    def test_a_recount_that_cannot_be_is_told_on_the_page(self, browser, query):
-        """The session is shown as it counted itself."""
-        session = ended(browser)
+    def test_an_impossible_recount_is_reported_on_the_page(self, browser, query):
+        """The session is shown under its own count."""
+        session = ask_and_wait(browser)
         root = page(browser.get(f"/sessions/{session}?{query}"), 422)
 
         assert "It is not counted so" in root.one(class_="shortfall", role="alert").text
         assert root.all("figure", class_="chart")
 
-    def test_a_history_that_a_recount_cannot_read_is_told_without_its_place(self, tmp_path, caplog):
-        """Where it is kept is not for whoever looks at a page, and stands in the log."""
+    def test_an_unreadable_history_is_reported_without_its_location(self, tmp_path, caplog):
+        """The location is in the log."""
         path = tmp_path / "vault" / "history.sqlite"
         path.parent.mkdir()
         sits = write_config(tmp_path)
@@ -287,15 +287,15 @@ class TestSession:
         assert "vault" not in told
         assert any("vault" in str(getattr(each, "fields", "")) for each in caplog.records)
 
-    def test_names_are_hidden_until_they_are_revealed(self, browser):
-        """Nothing on the page tells who wrote what, before."""
-        session = ended(browser)
+    def test_names_are_hidden_until_revealed(self, browser):
+        """Nothing on the page attributes a text before."""
+        session = ask_and_wait(browser)
 
         assert "bob" not in browser.get(f"/sessions/{session}").text.lower().replace("bob says", "")
         assert ">bob<" in browser.get(f"/sessions/{session}?reveal=1").text
 
-    def test_one_of_ballots_alone_has_a_page(self, browser):
-        """Outcome, ballots, and what came with them; it can be recounted."""
+    def test_an_imported_session_has_a_page(self, browser):
+        """Outcome, ballots and metadata; it can be recounted."""
         root = page(browser.get("/sessions/q00"))
 
         assert root.one("h1").text == "Which tree?"
@@ -307,8 +307,8 @@ class TestSession:
         again = page(browser.get("/sessions/q00?rule=schulze&without=r4"))
         assert "Without r4" in again.one(class_="recounted").text
 
-    def test_people_s_votes_stand_beside_those_of_models(self, tmp_path):
-        """The count is the models', so that it cannot be made without a person."""
+    def test_votes_of_people_stand_beside_those_of_models(self, tmp_path):
+        """The count uses the models' alone, and offers no recount without a person."""
         cast = [Ballot(r, (("a",), ("b",)), session="q") for r in ("r1", "r2")]
         vote = Ballot("ines", (("b",), ("a",)), session="q", kind="human")
         kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, vote))])
@@ -320,7 +320,7 @@ class TestSession:
         assert [len(row.all("a")) for row in rows] == [1, 1, 0]
 
     def test_candidates_that_look_like_numbers_keep_their_names(self, tmp_path):
-        """A name of a ballot is found as it was written; only numbers have the minus of print."""
+        """Only real numbers get the typographic minus."""
         cast = [Ballot(r, (("-1",), ("-2",)), session="q") for r in ("r1", "r2", "r3")]
         kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
@@ -328,8 +328,8 @@ class TestSession:
 
         assert [row.all("td")[0].text for row in cells.all("tr")[1:]] == ["-1 > -2"] * 3
 
-    def test_of_a_reviewer_with_many_ballots_there_is_one_row(self, tmp_path):
-        """Each order stands once, with how often it was cast; whoever cast none says why."""
+    def test_many_ballots_of_a_reviewer_share_one_row(self, tmp_path):
+        """Each order once with its count; a reviewer without ballots has its reason."""
         cast = [
             Ballot("r1", (("a",), ("b",)), session="q"),
             Ballot("r1", (("b",), ("c",)), session="q"),
@@ -349,7 +349,7 @@ class TestSession:
         ]
 
     def test_grades_stand_beside_the_order(self, tmp_path):
-        """As they were given, per criterion where they were given so; and grades alone."""
+        """Per criterion where given so, and grades alone."""
         by_criterion = {"clarity": 7.5, "depth": "6/10"}
         cast = (
             Ballot("r1", (("a",), ("b",)), {"a": 8, "b": by_criterion}, session="q"),
@@ -365,17 +365,17 @@ class TestSession:
             "grades alone: a [9] and b [4]",
         ]
 
-    def test_any_name_that_a_file_gave_leads_to_its_page(self, browser):
-        """Slashes and signs included."""
+    def test_any_imported_name_leads_to_its_page(self, browser):
+        """Slashes and symbols included."""
         name = "odd/name?#%"
         root = page(browser.get(f"/sessions/{quote(name, safe='')}"))
 
         assert name in root.one(class_="eyebrow").text
         assert forms(root)[-1].startswith("/sessions/odd%2Fname%3F%23%25")
 
-    def test_one_under_way_is_followed_and_broken_off(self, browser):
-        """Its page patches itself; a form ends it; it can be resumed."""
-        where = asked(browser, question="So (hang)?")
+    def test_a_running_session_is_followed_and_cancelled(self, browser):
+        """Its page patches itself, and it can be resumed."""
+        where = submit(browser, question="So (hang)?")
         root = page(browser.get(where))
         live = root.one(id="live").attrs["hx-sse:connect"]
         got = bytearray()
@@ -392,49 +392,49 @@ class TestSession:
 
         reader = threading.Thread(target=follow)
         reader.start()
-        assert asked(browser, f"{where}/cancel") == where
+        assert submit(browser, f"{where}/cancel") == where
         reader.join(10)
         assert got.endswith(b"event: end\ndata: end\n\n")
         over = page(browser.get(where))
         assert over.one(id="h-shortfall").text == "This session is interrupted"
 
-        assert asked(browser, f"{where}/resume") == where
+        assert submit(browser, f"{where}/resume") == where
         assert page(browser.get(where)).all(id="live")
-        asked(browser, f"{where}/cancel")
+        submit(browser, f"{where}/cancel")
 
-    def test_a_second_page_that_resumes_it_leads_to_it_as_it_is(self, browser):
-        """While it is under way again, and once it is over; what was interrupted is resumed."""
-        where = asked(browser, question="So (hang)?")
+    def test_a_second_resume_leads_to_the_running_session(self, browser):
+        """Or to the finished one; an interrupted one is resumed."""
+        where = submit(browser, question="So (hang)?")
         browser.post(f"{where}/cancel")
-        first = asked(browser, f"{where}/resume")
-        second = asked(browser, f"{where}/resume")
+        first = submit(browser, f"{where}/resume")
+        second = submit(browser, f"{where}/resume")
         under_way = page(browser.get(second))
-        over = f"/sessions/{ended(browser)}"
-        again = asked(browser, f"{over}/resume")
+        over = f"/sessions/{ask_and_wait(browser)}"
+        again = submit(browser, f"{over}/resume")
         browser.post(f"{where}/cancel")
 
         assert first == second == where
         assert f"{where}/cancel" in forms(under_way)
         assert again == over
 
-    def test_the_address_above_them_leads_to_the_list(self, browser, alone):
-        """To the history, or without one to the first page."""
+    def test_the_address_above_a_session_is_the_list(self, browser, unsaved):
+        """The history, or without one the first page."""
         for above in ("/sessions", "/sessions/"):
-            for client, where in ((browser, "/history"), (alone, "/")):
+            for client, where in ((browser, "/history"), (unsaved, "/")):
                 response = client.get(above, follow_redirects=False)
                 assert (response.status_code, response.headers["location"]) == (303, where)
 
-    def test_a_lost_page_of_a_session_long_over_is_told_so(self, browser):
-        """A reader that comes back too late is not left waiting: it gets what became of it."""
+    def test_a_late_reader_gets_the_end_of_the_session(self, browser):
+        """Its stream ends at once."""
         response = browser.get("/sessions/held00/live")
 
         assert response.status_code == 200
         assert "The session is over: complete." in response.text
         assert response.text.endswith("event: end\ndata: end\n\n")
 
-    def test_a_seat_that_failed_is_asked_again(self, browser, at_desk):
-        """In a session of its own; a form without a seat is refused."""
-        session = ended(browser, question="So (fail)?")
+    def test_a_failed_seat_is_retried(self, browser, at_desk):
+        """In a new session; a form without a seat is refused."""
+        session = ask_and_wait(browser, question="So (fail)?")
         root = page(browser.get(f"/sessions/{session}"))
         [seat] = [box.attrs["value"] for box in root.all("input", name="seat")]
         assert browser.post(f"/sessions/{session}/retry", data={}).status_code == 409
@@ -446,15 +446,15 @@ class TestSession:
         planned = page(browser.post(plan, data={"seat": seat}))
         assert "at the very most" in planned.one("section", role="status").text
         assert planned.one("input", name="seat").attrs["value"] == seat
-        again = asked(browser, f"/sessions/{session}/retry", seat=seat).rpartition("/")[2]
+        again = submit(browser, f"/sessions/{session}/retry", seat=seat).rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
         assert at_desk.history.session(again).opening.parent == session
         assert again in browser.get(f"/sessions/{session}").text
 
     def test_another_jury_judges_the_answers(self, browser, at_desk):
-        """In a session of its own, whose page the form leads to; names stay hidden in the form."""
-        session = ended(browser)
+        """In a new session, to which the form leads; names stay hidden in the form."""
+        session = ask_and_wait(browser)
         form = page(browser.get(f"/sessions/{session}")).one(
             "form", action=f"/sessions/{session}/rejudge"
         )
@@ -462,7 +462,7 @@ class TestSession:
         assert juries == {"": "the configured council", "demo": "demo"}
         planned = page(browser.post(f"{form.attrs['action']}/plan", data={"profile": "demo"}))
         assert "6 calls when nothing fails" in planned.one("section", role="status").text
-        again = asked(browser, form.attrs["action"], profile="demo").rpartition("/")[2]
+        again = submit(browser, form.attrs["action"], profile="demo").rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
         opened = at_desk.history.session(again).opening
@@ -472,13 +472,13 @@ class TestSession:
         )
         assert again in browser.get(f"/sessions/{session}").text
 
-    def test_a_jury_takes_options_too(self, browser, at_desk):
-        """Its own page has them, with what was written, whether it is planned, refused or asked."""
-        where = f"/sessions/{ended(browser)}/rejudge"
+    def test_a_jury_has_options_too(self, browser, at_desk):
+        """Its own page keeps their values when planned, refused or started."""
+        where = f"/sessions/{ask_and_wait(browser)}/rejudge"
         given = {"jury": "ada\nbob", "rule": "borda", "max_cost_usd": "0.5"}
         planned = page(browser.post(f"{where}/plan", data=given))
         wrong = page(browser.post(where, data={**given, "rule": "toss"}), 422)
-        again = asked(browser, where, **given).rpartition("/")[2]
+        again = submit(browser, where, **given).rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
         for root in (planned, wrong):
@@ -488,10 +488,10 @@ class TestSession:
         assert [seat.name for seat in opened.jury] == ["ada", "bob"]
         assert opened.procedure.counting.rule == "borda"
 
-    def test_a_form_without_a_jury_takes_the_configured_council(self, browser, at_desk):
-        """As asking does."""
-        session = ended(browser)
-        again = asked(browser, f"/sessions/{session}/rejudge").rpartition("/")[2]
+    def test_a_form_without_a_jury_uses_the_configured_council(self, browser, at_desk):
+        """As for a question."""
+        session = ask_and_wait(browser)
+        again = submit(browser, f"/sessions/{session}/rejudge").rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
         assert [seat.name for seat in at_desk.history.session(again).opening.jury] == [
@@ -509,16 +509,16 @@ class TestSession:
     )
     def test_a_jury_that_cannot_judge_is_refused(self, browser, session, profile, status, said):
         """A page says why."""
-        ended(browser)
+        ask_and_wait(browser)
         root = page(browser.post(f"/sessions/{session}/rejudge", data={"profile": profile}), status)
 
         assert said in root.one(role="alert").text
 
-    def test_where_nothing_is_kept_the_first_page_leads_to_what_ended_lately(self, alone):
-        """The latest first, with what became of each; who leads is not told before the reveal."""
-        first = ended(alone)
-        second = ended(alone, question="So (fail)?")
-        rows = page(alone.get("/")).one("ol", class_="sessions").all("li")
+    def test_without_a_history_the_first_page_lists_recent_sessions(self, unsaved):
+        """The latest first with its status; leaders are hidden before the reveal."""
+        first = ask_and_wait(unsaved)
+        second = ask_and_wait(unsaved, question="So (fail)?")
+        rows = page(unsaved.get("/")).one("ol", class_="sessions").all("li")
 
         assert [row.one("a").attrs["href"] for row in rows] == [
             f"/sessions/{second}",
@@ -528,21 +528,21 @@ class TestSession:
         assert "complete" in rows[1].text
         assert not [row for row in rows if "bob" in row.text]
 
-    def test_one_that_is_not_kept_is_shown_and_cannot_be_voted_on(self, alone):
+    def test_an_unsaved_session_is_shown_without_a_vote(self, unsaved):
         """Where there is no history."""
-        session = ended(alone)
-        text = alone.get(f"/sessions/{session}").text
+        session = ask_and_wait(unsaved)
+        text = unsaved.get(f"/sessions/{session}").text
 
         assert "Vote blind" not in text
         assert "Reveal who wrote what" in text
 
 
 class TestDeleting:
-    """A session is deleted on its page, for good."""
+    """A session is deleted on its page, permanently."""
 
-    def test_its_name_has_to_be_written_out(self, browser, at_desk):
-        """Else nothing is deleted; then it is gone, and those that are left are shown."""
-        session = ended(browser)
+    def test_the_name_must_be_typed(self, browser, at_desk):
+        """Otherwise nothing is deleted; then the remaining sessions are shown."""
+        session = ask_and_wait(browser)
         [form] = [
             form
             for form in page(browser.get(f"/sessions/{session}")).all("form")
@@ -555,17 +555,17 @@ class TestDeleting:
         assert root.all("figure", class_="chart")
         assert at_desk.history.has_record(session)
 
-        assert asked(browser, form.attrs["action"], session=session) == "/history"
+        assert submit(browser, form.attrs["action"], session=session) == "/history"
         page(browser.get(f"/sessions/{session}"), 404)
 
     @pytest.mark.parametrize("session", ["held07", "q00"])
-    def test_no_browser_keeps_its_page(self, browser, session):
-        """Whoever goes back to one that was deleted meanwhile is told that there is none."""
+    def test_the_page_is_not_cached(self, browser, session):
+        """Going back to a deleted session shows that it is gone."""
         assert browser.get(f"/sessions/{session}").headers["cache-control"] == "no-store"
 
-    def test_history_does_not_tell_who_leads_and_leads_to_a_vote(self, browser):
-        """A blind vote begins there: nothing but the answers is told before it."""
-        session = ended(browser)
+    def test_the_history_hides_leaders_and_links_to_a_vote(self, browser):
+        """A blind vote starts there, with the answers alone."""
+        session = ask_and_wait(browser)
         rows = page(browser.get("/history")).one("ol", class_="sessions").all("li")
         [links] = [
             links
@@ -576,16 +576,16 @@ class TestDeleting:
         assert links[1:] == [f"/sessions/{session}/vote"]
         assert not [row for row in rows if re.search(r"led by|bob", row.text)]
 
-    def test_a_vote_of_whoever_saw_the_page_of_the_session_says_so(self, browser, at_desk):
-        """In a note: it tells what the panel made of the answers."""
-        session = ended(browser)
+    def test_a_vote_after_seeing_the_session_is_marked(self, browser, at_desk):
+        """By a note that the voter knew the panel's outcome."""
+        session = ask_and_wait(browser)
         veil = page(browser.get(f"/sessions/{session}")).one(class_="veil")
         who = page(browser.get(veil.all("a")[0].attrs["href"]))
         hidden = {i.attrs["name"]: i.attrs["value"] for i in who.all("input", type="hidden")}
         paper = page(browser.get(f"/sessions/{session}/vote", params={**hidden, "as": "kim"}))
         fields = {i.attrs["name"]: i.attrs["value"] for i in paper.all("input", type="hidden")}
         fields |= {s.attrs["name"]: "1" for s in paper.all("select")}
-        asked(browser, f"/sessions/{session}/vote", **fields)
+        submit(browser, f"/sessions/{session}/vote", **fields)
 
         [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
         assert "page of the session" in vote.notes
@@ -594,16 +594,16 @@ class TestDeleting:
 class TestVoting:
     """A person's vote on the page."""
 
-    def test_who_votes_is_asked_and_the_vote_is_blind(self, browser, at_desk):
-        """Then it is kept, and who wrote what is shown at an address that casts nothing again."""
-        session = ended(browser)
+    def test_a_vote_is_signed_and_blind(self, browser, at_desk):
+        """Then it is stored, and the authors are at an address that casts no second vote."""
+        session = ask_and_wait(browser)
         assert page(browser.get(f"/sessions/{session}/vote")).one("input", name="as")
         paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe"}))
         fields = {s.attrs["name"]: str(n) for n, s in enumerate(paper.all("select"), start=1)}
         assert fields.keys() == {"place-A", "place-B", "place-C"}
         fields["paper"] = paper.one("input", name="paper").attrs["value"]
 
-        seen = asked(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe"})
+        seen = submit(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe"})
         for _ in range(2):
             root = page(browser.get(seen))
             names = [th.text for th in root.one("tbody").all("th")]
@@ -616,21 +616,21 @@ class TestVoting:
         assert page(browser.get(back)).one("tbody").text == root.one("tbody").text
         again = browser.post(f"/sessions/{session}/vote", data={**fields, "as": "zoe"})
         assert "has voted" in page(again, 409).one(role="alert").text
-        asked(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe", "replace": "1"})
+        submit(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe", "replace": "1"})
 
     @pytest.mark.parametrize("paper", [{}, {"paper": "aaaaaa"}])
-    def test_a_form_for_another_paper_is_refused(self, browser, at_desk, paper):
-        """The labels of somebody else's paper rank nothing on this one; no vote is stored."""
-        session = ended(browser)
+    def test_a_form_with_another_paper_is_refused(self, browser, at_desk, paper):
+        """Labels of somebody else's paper mean nothing on this one; no vote is stored."""
+        session = ask_and_wait(browser)
         given = {"as": "zoe", "place-A": "1", "place-B": "2", "place-C": "3", **paper}
         root = page(browser.post(f"/sessions/{session}/vote", data=given), 422)
 
         assert "answers another paper" in root.one(role="alert").text
         assert not [b for b in at_desk.history.ballots(session) if b.kind == "human"]
 
-    def test_a_ranking_that_is_none_keeps_what_was_chosen(self, browser):
-        """The problem stands above the paper."""
-        session = ended(browser)
+    def test_an_invalid_ranking_keeps_its_values(self, browser):
+        """The error stands above the paper."""
+        session = ask_and_wait(browser)
         given = {"as": "zoe", "place-A": "2", "place-B": "", "place-C": "1"}
         root = page(browser.post(f"/sessions/{session}/vote", data=given), 422)
 
@@ -642,8 +642,8 @@ class TestVoting:
 class TestReports:
     """Pages over all sessions."""
 
-    def test_sessions_are_found_by_their_words(self, browser):
-        """And by status, category, time, and whether scripts sat in them."""
+    def test_sessions_are_found_by_words(self, browser):
+        """And by status, category, time and simulation."""
         rows = page(browser.get("/history?text=which+tree")).one("ol", class_="sessions").all("li")
 
         assert [row.one("a").attrs["href"] for row in rows] == ["/sessions/q00"]
@@ -653,8 +653,8 @@ class TestReports:
         for wrong in ("since=soon", "status=lost", "simulated=perhaps"):
             assert page(browser.get(f"/history?{wrong}"), 422).one(role="alert").text
 
-    def test_the_first_page_leads_to_sessions_that_were_held_here(self, tmp_path):
-        """However many came in from files since."""
+    def test_the_first_page_links_to_sessions_of_this_server(self, tmp_path):
+        """However many were imported since."""
         at = datetime(2026, 1, 1, tzinfo=UTC)
         with History.open(tmp_path / "history.sqlite") as history:
             with history.recording() as listen:
@@ -669,8 +669,8 @@ class TestReports:
         [row] = root.one("ol", class_="sessions").all("li")
         assert row.all("a")[0].attrs["href"] == "/sessions/held"
 
-    def test_answers_that_no_page_names_can_be_voted_on_from_the_list(self, tmp_path):
-        """Of a session that has a record, wherever it was held; ballots come with the names."""
+    def test_unrevealed_answers_can_be_voted_on_from_the_list(self, tmp_path):
+        """For sessions with a record; imported ballots name the authors."""
         at = datetime(2026, 1, 1, tzinfo=UTC)
         record = SessionImport("held", session_record=Session.of(told("held", at=at)))
         kept(tmp_path / "history.sqlite", [record, SessionImport("q", ballots=jury("q"))])
@@ -682,8 +682,8 @@ class TestReports:
         assert held.all("a")[-1].attrs["href"] == "/sessions/held/vote"
         assert [a.attrs["href"] for a in cast.all("a")] == ["/sessions/q"]
 
-    def test_every_session_is_on_some_page_of_the_history(self, tmp_path):
-        """Once: page after page, also those of one moment, as files bring them."""
+    def test_every_session_is_on_one_page_of_the_history(self, tmp_path):
+        """Exactly once, also with equal times, as in imports."""
         place = kept(
             tmp_path / "history.sqlite",
             [SessionImport(f"s{n:03}", ballots=jury(f"s{n:03}")) for n in range(70)],
@@ -706,8 +706,8 @@ class TestReports:
         assert sorted(seen) == sorted(names)
         assert len(seen) == 105
 
-    def test_the_leaderboard_says_what_the_command_says(self, browser):
-        """Models in tiers with intervals, who beats whom, cost, and how it went over time."""
+    def test_the_leaderboard_matches_the_command(self, browser):
+        """Tiers with intervals, pairwise wins, cost, and history over time."""
         root = report(browser, "/leaderboard?trend=1")
 
         bars, beats, costs, trend = root.all("figure", class_="chart")
@@ -726,7 +726,7 @@ class TestReports:
     @pytest.mark.parametrize(
         "query", ["order_by=rating", "order_by=elo", "rule=mean_rank", "kind=model"]
     )
-    def test_it_is_ordered_as_asked(self, browser, query):
+    def test_the_leaderboard_is_sorted_on_request(self, browser, query):
         """By rating, by Elo, under another rule."""
         root = report(browser, f"/leaderboard?{query}")
 
@@ -734,8 +734,7 @@ class TestReports:
         chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]
         assert query.partition("=")[2] in chosen
 
-    def test_elo_stands_beside_the_others_where_it_is_asked_for(self, browser):
-        """As a column of its own."""
+    def test_elo_is_a_column_on_request(self, browser):
         for query, there in (("?elo=1", True), ("", False)):
             table = report(browser, f"/leaderboard{query}").all("table", class_="numbers")[0]
             assert ("Elo" in [h.text for h in table.all("th")]) == there
@@ -747,7 +746,7 @@ class TestReports:
          ("/tally?rule=borda", "known here: none"), ("/sessions/q00?rul=x", "did you mean 'rule'?"),
          ("/sessions/q00/vote?who=x", "known here: as, cast, seen")],
     )  # fmt: skip
-    def test_a_parameter_that_means_nothing_is_refused(self, browser, path, said):
+    def test_an_unknown_parameter_is_refused(self, browser, path, said):
         """In the words of the API, on a page."""
         told = page(browser.get(path), 422)
 
@@ -755,14 +754,14 @@ class TestReports:
         assert said in told.one(role="alert").text
 
     @pytest.mark.parametrize("path", ["/leaderboard", "/audit"])
-    def test_a_report_of_nothing_says_why(self, browser, path):
-        """An empty window, or a time that is none."""
+    def test_an_empty_report_says_why(self, browser, path):
+        """An empty window, or an invalid time."""
         root = report(browser, f"{path}?category=nothing")
         assert "no session" in root.one(role="status").text.lower()
         assert page(browser.get(f"{path}?since=soon"), 422).one(role="alert").text
 
-    def test_the_audit_has_a_row_for_each_reviewer(self, browser):
-        """Each measure with interval and number, or how far it is from one."""
+    def test_the_audit_has_a_row_per_reviewer(self, browser):
+        """Each measure has interval and sample size, or what is missing."""
         root = report(browser, "/audit")
         [prefer] = [x for x in root.all("section") if x.one("h2").text == "What they prefer"]
         agree = root.all("table", class_="audited")[-1]
@@ -784,8 +783,8 @@ class TestReports:
     @pytest.mark.parametrize(
         "path", ["/leaderboard?order_by=rating", "/audit", "/audit?reviewer=r1"]
     )
-    def test_a_page_asks_for_what_takes_long_to_count(self, browser, path):
-        """And patches heading and report with it, without a page around them."""
+    def test_a_slow_report_is_loaded_by_the_page(self, browser, path):
+        """It patches heading and report, without a page around them."""
         waiting = page(browser.get(path))
         html = browser.get(waiting.one(id="report").attrs["hx-get"]).text
         parts = {x.attrs["hx-target"]: x for x in parsed(html).all("hx-partial")}
@@ -799,18 +798,18 @@ class TestReports:
         assert parts["#report"].one(id="report").text == whole.one(id="report").text
         assert not parsed(html).all("html")
 
-    def test_without_a_history_there_are_none(self, alone):
-        """It is said how there would be."""
+    def test_without_a_history_there_are_no_reports(self, unsaved):
+        """The page says how to get one."""
         for path in ("/history", "/leaderboard", "/audit"):
-            assert "keeps no history" in page(alone.get(path), 409).one(role="alert").text
+            assert "keeps no history" in page(unsaved.get(path), 409).one(role="alert").text
 
 
 class TestExport:
     """A session as one file."""
 
-    def test_it_stands_alone(self, browser):
-        """Attached, with names or without, and it asks for nothing."""
-        session = ended(browser)
+    def test_the_file_is_self_contained(self, browser):
+        """An attachment, with names or without, that loads nothing."""
+        session = ask_and_wait(browser)
         response = browser.get(f"/api/sessions/{session}/export.html")
 
         assert "attachment" in response.headers["content-disposition"]
@@ -819,8 +818,8 @@ class TestExport:
         assert ">bob<" in response.text
         assert ">bob<" not in browser.get(f"/api/sessions/{session}/export.html?reveal=0").text
 
-    def test_one_of_ballots_alone_is_saved_likewise(self, browser):
-        """Its page leads there."""
+    def test_an_imported_session_is_exported(self, browser):
+        """Its page links to the file."""
         links = page(browser.get("/sessions/q00", headers=HTML)).all("a")
         [link] = [each for each in links if "download" in each.attrs]
         response = browser.get(link.attrs["href"])
@@ -829,11 +828,11 @@ class TestExport:
         assert "came in as ballots" in response.text
 
 
-class TestTelling:
-    """Errors, assets, and who is told what."""
+class TestResponses:
+    """Errors, assets, and content negotiation."""
 
-    def test_a_browser_is_told_by_a_page_and_a_program_by_a_problem(self, browser):
-        """By the path, and by what is accepted."""
+    def test_browsers_get_pages_and_programs_get_problems(self, browser):
+        """By path and by the Accept header."""
         assert page(browser.get("/sessions/nope"), 404).one(role="alert").text
         assert page(browser.get("/nope"), 404).one("h1").text == "Not found"
         problem = browser.get("/sessions/nope", headers={"Accept": "*/*"})
@@ -842,8 +841,8 @@ class TestTelling:
         assert api.headers["content-type"] == "application/problem+json"
         assert page(browser.get("/leaderboard?min_sessions=x"), 422).one(role="alert").text
 
-    def test_assets_may_be_kept_for_good(self, browser):
-        """Because what they hold is in their address; each is compressed."""
+    def test_assets_are_cached_for_ever(self, browser):
+        """Their address holds a hash; each is compressed."""
         root = page(browser.get("/"))
         hrefs = [x.attrs["href"] for x in root.all("link")]
         hrefs += [x.attrs["src"] for x in root.all("script")]
@@ -855,16 +854,16 @@ class TestTelling:
         assert browser.get("/assets/nothing.js").status_code == 422
 
     def test_every_page_is_light(self, browser):
-        """Compressed, with all that belongs to it."""
-        session = ended(browser)
+        """Compressed, with all its assets."""
+        session = ask_and_wait(browser)
         for path in ("/", "/history", "/leaderboard", "/audit", f"/sessions/{session}"):
             html = browser.get(path).text
             hrefs = re.findall(r'(?:href|src)="(/assets/[^"]+)"', html)
             parts = [html.encode(), *(browser.get(href).content for href in hrefs)]
             assert sum(len(gzip.compress(part)) for part in parts) < 100_000
 
-    def test_programs_hear_of_the_export_alone(self, browser):
-        """Pages are not in the OpenAPI document."""
+    def test_only_the_export_is_in_the_openapi_document(self, browser):
+        """Pages are not."""
         paths = browser.get("/openapi.json").json()["paths"]
 
         assert "/api/sessions/{session}/export.html" in paths
@@ -872,7 +871,7 @@ class TestTelling:
 
 
 class TestSigningIn:
-    """Where tokens are needed."""
+    """Where tokens are required."""
 
     @pytest.fixture
     def guarded(self, tmp_path):
@@ -884,8 +883,8 @@ class TestSigningIn:
         ):
             yield opened
 
-    def test_a_browser_is_led_to_the_form_and_back(self, guarded):
-        """With a token it gets a cookie, which lasts until it signs out."""
+    def test_a_browser_signs_in_and_is_led_back(self, guarded):
+        """A token is exchanged for a cookie that lasts until sign-out."""
         led = guarded.get("/history?text=x")
         assert led.status_code == 303
         root = page(guarded.get(led.headers["location"]))
@@ -907,7 +906,7 @@ class TestSigningIn:
         assert guarded.get("/").status_code == 303
 
     def test_behind_https_the_cookie_is_secure(self, tmp_path):
-        """As the public address says."""
+        """By the public URL."""
         tokens = {"ada": TokenSettings("ada", "the test", key="ADAS")}
         settings = replace(
             ServeSettings(),
@@ -923,14 +922,13 @@ class TestSigningIn:
         assert led.headers["location"].startswith("/witan/sign-in?to=")
 
     @pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/\\evil.example"])
-    def test_nobody_is_led_elsewhere(self, guarded, to):
-        """Only to pages of the server."""
+    def test_redirects_stay_on_this_server(self, guarded, to):
         signed = guarded.post("/sign-in", data={"token": ADA, "to": to})
 
         assert signed.headers["location"] == "/"
 
-    def test_guessing_is_slowed_down(self, guarded):
-        """And a right token is let in beside it."""
+    def test_wrong_tokens_are_rate_limited(self, guarded):
+        """A valid token is still accepted."""
         codes = [
             guarded.post("/sign-in", data={"token": "wrong-but-long"}).status_code
             for _ in range(25)
@@ -939,6 +937,6 @@ class TestSigningIn:
         assert (codes[0], codes[-1]) == (401, 429)
         assert guarded.post("/sign-in", data={"token": ADA}).status_code == 303
 
-    def test_where_nobody_needs_a_token_there_is_nothing_to_sign_in_to(self, browser):
-        """The form leads to the first page."""
+    def test_without_tokens_the_sign_in_form_redirects(self, browser):
+        """To the first page."""
         assert page(browser.get("/sign-in")).one("h1").text == "What should the council answer?"

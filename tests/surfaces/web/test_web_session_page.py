@@ -1,4 +1,4 @@
-"""The page of a stored session: everything that is known of it, and what may be done with it."""
+"""The page of a stored session: all of its data, and its actions."""
 
 import re
 from dataclasses import replace
@@ -28,8 +28,8 @@ SOMEBODY = Seat("eve", "test:eve", "test")
 ANSWERS = {"ada": "Ada says.", "bob": "Bob says.", "cyd": "Cyd says."}
 
 
-def told(**fields) -> Story:
-    """Three members, of one mind but for what each says of itself."""
+def events(**fields) -> Story:
+    """Three members of one mind, each with its own text."""
     story = Story("ada", "bob", "cyd", **fields).answers(**ANSWERS)
     story.casts("ada: bob > cyd", positions={"bob": 2, "cyd": 1}, grades={"bob": 8, "cyd": 5})
     return story.casts("bob: ada > cyd").casts("cyd: ada > bob", notes="Ada is *clearer*.")
@@ -37,7 +37,9 @@ def told(**fields) -> Story:
 
 def closed(**fields) -> Session:
     return Session.of(
-        told(**fields).closing("So, by [A].", labels={"A": "bob", "B": "cyd", "C": "ada"}).closed()
+        events(**fields)
+        .closing("So, by [A].", labels={"A": "bob", "B": "cyd", "C": "ada"})
+        .closed()
     )
 
 
@@ -46,18 +48,18 @@ def page(session: Session, **options) -> Element:
 
 
 class TestTrust:
-    """How far the session can be trusted."""
+    """The trust strip of a session."""
 
-    def test_is_said_in_the_words_of_the_command_line(self):
-        """The strip holds the line of trust, part by part."""
+    def test_trust_line_matches_the_command_line(self):
+        """The strip has its parts."""
         session = closed()
 
         strip = page(session).one(class_="trust")
 
         assert [part.text for part in strip.all("li")] == session_trust(session).split(" · ")
 
-    def test_has_two_numbers_and_never_one(self):
-        """Agreement and reliability stand apart; without votes of people the latter is unknown."""
+    def test_agreement_and_reliability_stay_separate(self):
+        """Without votes of people reliability is unknown."""
         figures = page(closed()).one("dl")
         names = [each.text for each in figures.all("dt")]
         values = [each.text for each in figures.all(class_="figure")]
@@ -67,16 +69,16 @@ class TestTrust:
         assert "worth" in figures.text
 
     @pytest.mark.parametrize("status", ["degraded", "failed"])
-    def test_says_what_is_missing(self, status):
-        """A session that is not complete says so under a heading, and each thing it lacks."""
-        told_of = told().abstains("cyd", "late").closed("cyd cast no ballot", status=status)
+    def test_what_is_missing_is_listed(self, status):
+        """An incomplete session says so under a heading, with each missing part."""
+        told_of = events().abstains("cyd", "late").closed("cyd cast no ballot", status=status)
         box = page(Session.of(told_of)).one(class_="shortfall")
 
         assert box.one("h2").text == f"This session is {status}"
         assert [each.text for each in box.all("li")] == ["cyd cast no ballot"]
 
-    def test_what_is_missing_is_said_once_above_the_closing_text(self):
-        """The strip has the status; while names are hidden, no order of seats tells who is who."""
+    def test_missing_parts_are_listed_once_above_the_final_answer(self):
+        """The strip has the status; while names are hidden, no order of seats reveals them."""
         story = Story("ada", "bob", "cyd", "dan").answers(ada="A.", bob="B.")
         story.tell(e.AnswerFailed, seat="cyd", reason="is lost", spent=spent())
         story.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
@@ -91,19 +93,18 @@ class TestTrust:
         assert len(said) == len(unanswered) == 2
         assert (said, offered, unanswered) == (sorted(said), sorted(offered), sorted(unanswered))
 
-    def test_a_complete_session_has_no_such_box(self):
-        """Nothing is missing."""
+    def test_a_complete_session_has_no_list_of_missing_parts(self):
         assert page(closed()).all(class_="shortfall") == []
 
     def test_an_interrupted_session_can_be_resumed(self):
-        """It says that it was interrupted, and its only form of that box goes on with it."""
-        box = page(Session.of(told())).one(class_="shortfall")
+        """The box has one form, which resumes it."""
+        box = page(Session.of(events())).one(class_="shortfall")
 
         assert box.one("h2").text == "This session is interrupted"
         assert box.one("form").attrs["action"] == "/sessions/s1/resume"
 
-    def test_a_reviewer_that_was_never_asked_did_not_abstain(self):
-        """An interruption before a review is no abstention; one on record stays one."""
+    def test_an_unasked_reviewer_did_not_abstain(self):
+        """Only recorded abstentions are shown as such."""
         story = Story("ada", "bob", "cyd", "dan").answers(**ANSWERS, dan="Dan says.")
         story.casts("ada: bob > cyd > dan").abstains("bob", "timed out")
         sheet = Sheet("cyd", ("ada", "bob", "dan"), ("A", "B", "C"), "n")
@@ -120,8 +121,8 @@ class TestTrust:
         reviews = {one.one("h3").text: one.one("p").text for one in root.all(class_="review")}
         assert reviews["Review by dan"] == "not asked"
 
-    def test_simulated_sessions_are_marked_on_every_part(self):
-        """Every heading of a part says that scripts wrote what is under it."""
+    def test_every_part_of_a_simulated_session_is_marked(self):
+        """In each heading."""
         root = page(closed(simulated=True))
 
         headings = [h.text for h in root.all("h2")]
@@ -131,7 +132,7 @@ class TestTrust:
         assert all(card.all(class_="mark") for card in cards)
 
     def test_a_session_without_an_outcome_says_why(self):
-        """Fewer ballots than the quorum: there is no ranking, and no number of agreement."""
+        """Below the quorum there is no ranking and no agreement."""
         story = Story("ada", "bob").answers(ada="A.", bob="B.").abstains("ada", "late")
         root = page(Session.of(story.abstains("bob", "late").closed("no quorum", status="failed")))
 
@@ -140,10 +141,10 @@ class TestTrust:
 
 
 class TestRetry:
-    """Seats that failed."""
+    """Failed seats."""
 
-    def test_can_be_asked_again(self):
-        """The form names the seats without an answer or a ballot, all of them ticked."""
+    def test_failed_seats_can_be_retried(self):
+        """The form lists seats without an answer or a ballot, all selected."""
         story = Story("ada", "bob", "cyd").answers(ada="A.", bob="B.")
         story.tell(e.AnswerFailed, seat="cyd", reason="401 from its provider", spent=spent())
         story.casts("ada: bob").abstains("bob", "late").closed("cyd did not answer")
@@ -156,8 +157,8 @@ class TestRetry:
         assert all("checked" in box.attrs for box in boxes)
         assert "401 from its provider" in root.one(class_="absent").text
 
-    def test_hidden_seats_are_called_by_their_labels(self):
-        """While names are hidden the form tells none, and the labels lead back to the seats."""
+    def test_hidden_seats_have_labels(self):
+        """The form shows no names; labels map back to seats."""
         story = Story("ada", "bob", "cyd").answers(ada="A.", bob="B.", cyd="C.")
         story.casts("ada: bob > cyd").abstains("bob", "late").casts("cyd: bob > ada")
         session = Session.of(story.closed("bob cast no ballot"))
@@ -171,16 +172,14 @@ class TestRetry:
         assert find_seat(session, "#9") == "#9"
 
 
-class TestFollowing:
-    """The way from a session to the next question."""
-
+class TestFollowUp:
     @pytest.mark.parametrize(
         ("seats", "council"),
         [(("ada", "bob", "cyd"), ["fine"]), (("ada", "bob"), None), ((), None)],
         ids=["the same", "others", "none"],
     )
-    def test_leads_to_the_council_that_held_it_where_that_can_be_asked(self, seats, council):
-        """Wherever its scripts lie today; else to the configured one, and never to a stranger's."""
+    def test_the_link_selects_the_council_of_the_session(self, seats, council):
+        """If it can be seated, wherever its scripts are now; else the configured one."""
         session = closed(simulated=True)
         here = tuple(Seat(each, f"script:/elsewhere/{each}.toml", "script") for each in seats)
         site = Site(
@@ -192,8 +191,8 @@ class TestFollowing:
 
         assert (asked["parent"], asked.get("profile")) == ([session.id], council)
 
-    def test_of_councils_with_the_same_seats_it_is_the_one_that_deliberates_so(self):
-        """What differs is how they do."""
+    def test_of_councils_with_equal_seats_the_same_settings_win(self):
+        """They differ in how they deliberate."""
         session = closed()
         seats = session.opening.seats
         site = Site(
@@ -209,8 +208,8 @@ class TestFollowing:
 class TestVeil:
     """Names are hidden until they are revealed."""
 
-    def test_no_name_stands_anywhere(self):
-        """Neither text nor attribute of the page tells a member's name."""
+    def test_no_name_is_on_the_page(self):
+        """Neither in text nor in attributes."""
         names = ("xenon", "yttrium", "zinc")
         story = Story(*names, notes=("zinc is seated twice",))
         story.answers(xenon="One.", yttrium="Two.")
@@ -224,7 +223,7 @@ class TestVeil:
         assert not [name for name in names if name in html]
         assert all(name in render_session(session, show_names=True) for name in names)
 
-    def test_labels_are_those_of_the_closing_text(self):
+    def test_labels_match_the_final_answer(self):
         """[A] in the text, on the card, in the ranking and in the matrix is one answer."""
         root = page(closed(), show_names=False)
 
@@ -236,23 +235,23 @@ class TestVeil:
         leader = root.one("figure", class_="chart").all("a")[0]
         assert (leader.text, leader.attrs["href"]) == ("C", f"#{cards['C'].attrs['id']}")
 
-    def test_the_order_of_the_seats_tells_nothing(self):
-        """Cards and rows stand in the order of their labels."""
+    def test_the_order_of_the_seats_is_hidden(self):
+        """Cards and rows follow their labels."""
         root = page(closed(), show_names=False)
 
         rows = [r.one("th").text for r in root.one("table", class_="matrix").one("tbody").all("tr")]
         assert rows == ["A", "B", "C"]
 
-    def test_revealing_is_a_link_and_voting_comes_first(self):
-        """Without a script both can be followed; once revealed, hiding is offered."""
+    def test_revealing_is_a_link_after_voting(self):
+        """Both work without a script; once revealed, names can be hidden."""
         veil = page(closed(), show_names=False).one(class_="veil")
         links = [a.attrs["href"] for a in veil.all("a")]
 
         assert links == ["/sessions/s1/vote?seen=1", "/sessions/s1?reveal=1"]
         assert [a.text for a in page(closed()).one(class_="veil").all("a")] == ["Hide them"]
 
-    def test_who_a_member_is_does_not_show_in_what_it_wrote(self):
-        """Names that an answer tells of its author are masked, as they are on a sheet."""
+    def test_names_in_answers_are_masked(self):
+        """As on a reviewer's sheet."""
         story = Story("ada-4", "bob").answers(**{"ada-4": "I am ada-4, so.", "bob": "No."})
         session = Session.of(story.casts("bob: ada-4").closed())
 
@@ -263,8 +262,8 @@ class TestVeil:
 class TestRanking:
     """Dots with intervals, in the boxes of their tiers."""
 
-    def test_a_tie_is_one_box_and_nobody_in_it_leads_clearly(self):
-        """Whoever are too close to call shares a box that says so."""
+    def test_a_tie_shares_one_box_without_a_clear_leader(self):
+        """The box says that its candidates are too close to call."""
         root = page(closed())
         drawn = root.one("figure", class_="chart").one("svg")
 
@@ -272,8 +271,8 @@ class TestRanking:
         assert words.count("too close to call") == len(drawn.all("rect", class_="box")) == 1
         assert "leads clearly" not in words
 
-    def test_a_clear_leader_stands_alone(self):
-        """Beyond noise its box holds it alone, and it is said to lead clearly."""
+    def test_a_clear_leader_has_its_own_box(self):
+        """The page says that it leads clearly."""
         names = [f"m{k}" for k in range(9)]
         story = Story(*names, "best", "worst")
         story.answers(**{name: f"{name}." for name in (*names, "best", "worst")})
@@ -286,15 +285,15 @@ class TestRanking:
         assert "leads clearly" in first.text
         assert not any("leads clearly" in each.text for each in others)
 
-    def test_the_only_candidate_with_votes_leads_nobody(self):
-        """Where there is nobody to compare it with, nothing is clear."""
+    def test_a_single_candidate_leads_nobody(self):
+        """Without a rival nothing is clear."""
         story = Story("ada", "bob").answers(ada="A.", bob="B.").casts("ada: bob")
         root = page(Session.of(story.abstains("bob", "late").closed("bob cast no ballot")))
 
         assert "leads clearly" not in root.text
 
-    def test_every_number_of_the_picture_can_be_heard(self):
-        """Each drawn line is named with its score and interval, which the table holds as well."""
+    def test_every_number_of_the_chart_is_accessible(self):
+        """Each line is named with score and interval; a table repeats them."""
         root = page(closed())
 
         drawn = root.one("figure", class_="chart").all("g", role="img")
@@ -307,8 +306,8 @@ class TestRanking:
             assert all(row[titles.index(each)] in spoken for each in ("candidate", "score"))
             assert row[titles.index("95% interval")] in spoken
 
-    def test_a_recount_says_whether_the_leader_changes(self):
-        """Under another count, another leader is shown as such, with the ranks as they were."""
+    def test_a_recount_reports_a_change_of_leader(self):
+        """With the former ranks."""
         session = closed()
         again = session.recount(without=["bob", "cyd"])
 
@@ -321,14 +320,13 @@ class TestRanking:
         assert "was 2" in [each.text for each in root.one("figure", class_="chart").all("text")]
 
     def test_a_recount_with_the_same_leader_says_so(self):
-        """Nothing changes at the top."""
         session = closed()
         root = page(session, recount=session.recount("schulze"))
 
         assert root.one(class_="recounted").text.startswith("The same leader: ada leads")
 
-    def test_after_a_recount_the_whole_page_counts_so(self):
-        """Trust, what is contested, and what is said at each answer."""
+    def test_a_recount_applies_to_the_whole_page(self):
+        """Trust, contested pairs, and the notes at each answer."""
         session = closed()
         again = session.recount(without=["bob", "cyd"])
         shown, counted = (
@@ -342,8 +340,8 @@ class TestRanking:
         assert "counted again by" in shown.one(class_="trust").text
         assert "1 of 1 reviewer" in shown.one(class_="trust").text
 
-    def test_bars_are_spoken_of_where_there_are_any(self):
-        """Schulze has no intervals, and its caption promises none."""
+    def test_intervals_are_mentioned_only_where_they_exist(self):
+        """Schulze has none, and its caption promises none."""
         session = closed()
         drawn = page(session, recount=session.recount("borda"))
         bare = page(session, recount=session.recount("schulze"))
@@ -351,8 +349,8 @@ class TestRanking:
         assert "Bars: 95% intervals" in drawn.one("figcaption").text
         assert "There are no intervals" in bare.one("figcaption").text
 
-    def test_the_rule_is_switched_by_a_form(self):
-        """It works without a script, keeps whose ballots are left out, and offers what can rank."""
+    def test_the_rule_is_selected_in_a_form(self):
+        """Without a script; it keeps excluded reviewers and offers rules for rankings."""
         root = page(closed(), recount=closed().recount(without=["bob"]), without=("bob",))
         form = root.one("form", class_="switch")
 
@@ -366,11 +364,11 @@ class TestRanking:
         assert chosen == closed().outcome.rule
 
 
-class TestConcord:
-    """What is agreed, and what is contested."""
+class TestAgreement:
+    """Agreed and contested pairs."""
 
-    def test_dissent_is_told_by_reviewer(self):
-        """Who ranks another above the leader is named."""
+    def test_dissent_names_its_reviewer(self):
+        """The one who ranks another candidate above the leader."""
         story = Story("ada", "bob", "cyd", "dan")
         story.answers(ada="A.", bob="B.", cyd="C.", dan="D.")
         story.casts("ada: bob > cyd > dan").casts("bob: ada > cyd > dan")
@@ -380,8 +378,8 @@ class TestConcord:
         assert "cyd ranks dan above ada" in panel.text
         assert "too close to call" in panel.text
 
-    def test_nobody_is_said_to_stand_above_whom_it_is_not_told_apart_from(self):
-        """No pair of two boxes is too close to call."""
+    def test_contested_pairs_exclude_ordered_ones(self):
+        """No pair of two tiers is too close to call."""
         orders = ("bacedf", "abcdfe", "acbdfe", "bacfde", "acbdfe", "abcedf")
         story = Story(*"abcdef").answers(**{seat: f"{seat}." for seat in "abcdef"})
         for seat, order in zip("abcdef", orders, strict=True):
@@ -405,8 +403,8 @@ class TestConcord:
         assert apart
         assert not apart & open_pairs
 
-    def test_many_open_pairs_are_counted(self):
-        """Beyond eight, it is only said how many more there are."""
+    def test_more_than_eight_open_pairs_are_summarised(self):
+        """The page says how many more there are."""
         names = [f"m{k}" for k in range(8)]
         story = Story(*names).answers(**{name: f"{name}." for name in names})
         story.casts("m0: m1 = m2 = m3 = m4 = m5 = m6 = m7").casts("m1: m0 = m2 = m3 = m4 = m5")
@@ -418,8 +416,8 @@ class TestConcord:
 class TestMatrix:
     """Reviewer by candidate."""
 
-    def test_a_cell_has_rank_grade_and_place(self):
-        """They are there to be seen, and in words to be heard; one's own answer is hatched."""
+    def test_a_cell_has_rank_grade_and_position(self):
+        """Visible and as text for screen readers; one's own answer is hatched."""
         [ada, *_] = page(closed()).one("table", class_="matrix").one("tbody").all("tr")
         own, bob, cyd = ada.all("td")[:3]
 
@@ -429,7 +427,7 @@ class TestMatrix:
         assert "rank 2, grade 5.0, place 1" in cyd.one(class_="hear").text
 
     def test_an_abstention_has_its_reason(self):
-        """A row without a ballot says why."""
+        """In a row without a ballot."""
         story = Story("ada", "bob", "cyd").answers(**ANSWERS).casts("ada: bob > cyd")
         story.casts("bob: ada > cyd").abstains("cyd", "call timeout").closed("cyd")
         row = page(Session.of(story)).one(id="ballot-2")
@@ -437,7 +435,7 @@ class TestMatrix:
         assert row.one(class_="abstained").text == "abstained call timeout"
 
     def test_a_click_opens_the_review_without_a_script(self):
-        """Cell and reviewer are buttons that open the sheet with notes, reading and raw reply."""
+        """Cells and reviewers are buttons for the sheet with notes, reading and raw reply."""
         root = page(closed())
 
         opens = {b.attrs["popovertarget"] for b in root.one("table", class_="matrix").all("button")}
@@ -453,8 +451,8 @@ class TestMatrix:
             "C was cyd",
         ]
 
-    def test_a_row_can_be_left_out(self):
-        """The link recounts without this reviewer; one that is left out says so."""
+    def test_a_reviewer_can_be_left_out(self):
+        """The link recounts without it, and an excluded one is marked."""
         root = page(closed(), recount=closed().recount(without=["bob"]), without=("bob",))
         acts = [each.text for each in root.all(class_="row-act")]
 
@@ -463,7 +461,7 @@ class TestMatrix:
         assert link.attrs["href"] == "/sessions/s1?reveal=1&without=ada#ranking"
 
     def test_a_repaired_review_shows_both_replies(self):
-        """What could not be read stands beside what could."""
+        """The unreadable one beside the repaired one."""
         story = Story("ada", "bob", "cyd").answers(**ANSWERS)
         story.tell(e.BallotRepaired, seat="ada", problem="it ranks nobody", reply="Hmm.")
         sheet = page(Session.of(story.casts("ada: bob > cyd").closed())).one(id="review-0")
@@ -473,10 +471,8 @@ class TestMatrix:
 
 
 class TestAnswers:
-    """Side by side."""
-
     def test_a_citation_opens_the_answer(self):
-        """Every label of the final answer leads to a card on the page."""
+        """Every label of the final answer links to a card on the page."""
         root = page(closed())
         ids = {each.attrs.get("id") for each in root.all("article")}
 
@@ -484,22 +480,22 @@ class TestAnswers:
         assert targets
         assert {target.removeprefix("#") for target in targets} <= ids
 
-    def test_the_only_answer_stands_for_the_closing_text(self):
-        """With one answer there is nothing to rank, and that answer is what there is."""
+    def test_a_single_answer_stands_for_the_final_answer(self):
+        """There is nothing to rank."""
         story = Story("ada").answers(ada="Only this.")
         root = page(Session.of(story.closed("one answer alone")))
 
         assert "Only this." in root.one(class_="closing").text
         assert root.all(class_="veil") == []
 
-    def test_a_verdict_says_what_it_comes_to(self):
-        """In the mode verdict, approval or rejection stands above its reasons."""
-        told_of = told().closing("No.", mode="verdict", approved=False).closed()
+    def test_a_verdict_stands_above_its_reasons(self):
+        """In the mode verdict: approved or rejected."""
+        told_of = events().closing("No.", mode="verdict", approved=False).closed()
 
         assert page(Session.of(told_of)).one(class_="decision").text == "rejected"
 
-    def test_a_card_says_whom_its_answer_is_not_told_apart_from(self):
-        """A rank alone would say more than is known."""
+    def test_a_card_names_the_answers_it_is_too_close_to(self):
+        """The rank alone would claim too much."""
         cards = page(closed()).all("article", class_="answer")
 
         assert [card.one(class_="facts").all("span")[0].text for card in cards] == [
@@ -508,8 +504,7 @@ class TestAnswers:
             "rank 3, too close to call against ada and bob",
         ]
 
-    def test_the_rank_of_an_answer_that_stands_alone_is_its_rank(self):
-        """With nobody beside it, nothing is added."""
+    def test_a_rank_without_ties_has_no_addition(self):
         seats = "abcdefgh"
         alone = Procedure(counting=Settings(prior="none", rho="none"))
         story = Story(*seats, procedure=alone).answers(**{seat: f"{seat}." for seat in seats})
@@ -519,8 +514,8 @@ class TestAnswers:
 
         assert first.one(class_="facts").all("span")[0].text == "rank 1"
 
-    def test_a_long_answer_can_be_opened_whole(self):
-        """A link makes its card as long as its text, and another makes it short again."""
+    def test_a_long_answer_can_be_expanded(self):
+        """And collapsed again."""
         story = Story("ada", "bob").answers(ada="So. " * 200, bob="So.")
         long, short = page(Session.of(story.closed())).all("article", class_="answer")
 
@@ -529,18 +524,16 @@ class TestAnswers:
 
 
 class TestStructure:
-    """Of the document."""
-
-    def test_whatever_scrolls_can_be_scrolled_by_keys(self):
-        """Each box of a table is a region with a name, and takes the focus."""
+    def test_scrolling_boxes_are_keyboard_accessible(self):
+        """Each is a named region with focus."""
         boxes = page(closed()).all(class_="matrix-box")
 
         assert boxes
         assert {(x.attrs["role"], x.attrs["tabindex"]) for x in boxes} == {("region", "0")}
         assert all(x.attrs["aria-label"] for x in boxes)
 
-    def test_without_an_answer_nothing_stands_empty(self):
-        """No table without a column, and no numbers without a ranking."""
+    def test_a_session_without_answers_has_no_empty_parts(self):
+        """No table without a column, no numbers without a ranking."""
         story = Story("ada", "bob")
         for seat in story.seats:
             story.tell(e.AnswerFailed, seat=seat, reason="is lost", spent=spent())
@@ -550,8 +543,8 @@ class TestStructure:
         assert root.all("table", class_="standings") == root.all("table", class_="matrix") == []
         assert "no answer to judge" in root.one(id="ballots").text
 
-    def test_ids_are_unique_and_everything_named_is_there(self):
-        """No id is there twice; labels, popovers and anchors lead somewhere on the page."""
+    def test_ids_are_unique_and_references_resolve(self):
+        """Labels, popovers and anchors lead to elements of the page."""
         root = parsed(render_session(closed()))
         ids = [x.attrs["id"] for x in root.all() if "id" in x.attrs]
 
@@ -562,8 +555,8 @@ class TestStructure:
             if element.attrs.get("href", "").startswith("#"):
                 assert element.attrs["href"][1:] in ids
 
-    def test_it_has_one_first_heading_and_the_landmarks(self):
-        """The question is the heading of the page, which has header, navigation, main, footer."""
+    def test_the_page_has_one_h1_and_landmarks(self):
+        """The question is the h1; there are header, navigation, main and footer."""
         root = parsed(render_session(closed()))
 
         assert root.one("h1").text == "Which?"
@@ -571,13 +564,13 @@ class TestStructure:
             assert root.all(landmark)
 
     def test_a_problem_has_a_page(self):
-        """It says what is wrong and what to do, and nothing in it is markup."""
+        """With the error and its remedy, all escaped."""
         root = parsed(render_problem("No such session", "there is no session <b>", status=404))
 
         assert root.one(role="alert").text == "there is no session <b>"
 
-    def test_names_in_addresses_are_quoted(self):
-        """A session may be called anything."""
+    def test_names_in_addresses_are_encoded(self):
+        """A session may have any name."""
         story = Story("ada", "bob", session="a/b?c #d").answers(ada="A.", bob="B.")
         root = page(Session.of(story), show_names=False)
 
@@ -590,8 +583,8 @@ class TestRealSessions:
     """Sessions of a council."""
 
     @pytest.mark.anyio
-    async def test_a_mirrored_session_tells_of_both_orders(self):
-        """The reply to each order is kept, and how many pairs the reviewer turned round."""
+    async def test_a_mirrored_session_shows_both_orders(self):
+        """Both replies, and how many pairs the reviewer reversed."""
         seated = [*members("abc", "cab"), member("d", "abc")]
         async with council(seated, [member("chair")], mirrored=True) as sitting:
             session = await sitting.ask("Which sea?")
@@ -603,8 +596,8 @@ class TestRealSessions:
         assert "sheet was turned round" in sheet.text
 
     @pytest.mark.anyio
-    async def test_the_labels_of_a_session_are_known_before_its_closing_text(self):
-        """What was called A while the ballots came in is called A in the final answer."""
+    async def test_labels_are_stable_before_the_final_answer(self):
+        """Label A during the ballots is label A in the final answer."""
         async with council(members("abcde", "cabde"), [member("chair")]) as sitting:
             session = await sitting.ask("Which sea?")
         before = [x for x in session.events if not isinstance(x, e.SynthesisDone | e.SessionClosed)]
@@ -615,7 +608,7 @@ class TestRealSessions:
         assert cards(Session.of(before)) == cards(session)
 
     def test_people_who_voted_are_not_seats(self):
-        """Counting again with a person's ballot shows the panel's rows alone, and no error."""
+        """A recount with a person's ballot shows the panel's rows alone."""
         session = closed()
         [outcome] = tally_sessions(session.ballots, Settings.of("borda"))
 
@@ -630,10 +623,10 @@ class TestRealSessions:
             ((), True, []),
         ],
     )
-    def test_juries_are_offered_but_scripts_only_for_what_scripts_wrote(
+    def test_juries_of_scripts_are_offered_only_for_scripted_answers(
         self, juries, simulated, offered
     ):
-        """Where there is none to choose there is no form."""
+        """Without a jury to select there is no form."""
         root = page(
             closed(simulated=simulated), site=Site(councils=tuple(map(CouncilProfile, juries)))
         )

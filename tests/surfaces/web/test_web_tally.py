@@ -1,4 +1,4 @@
-"""The page that counts ballots somebody brings along, over real HTTP."""
+"""The page that counts posted ballots, over real HTTP."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 @pytest.fixture(scope="module")
 def browser(at_desk):
-    """A client that asks as a browser does."""
+    """A client that acts like a browser."""
     with httpx2.Client(base_url=at_desk.url, headers=HTML, timeout=20) as opened:
         yield opened
 
@@ -51,7 +51,7 @@ def ballots(*sessions: str, names: tuple[str, ...] = ("oak", "elm", "ash")) -> s
     return "\n".join(map(json.dumps, lines))
 
 
-def counted(
+def submit_ballots(
     browser: httpx2.Client,
     text: str = "",
     fields: Mapping[str, str] = MappingProxyType({}),
@@ -60,7 +60,7 @@ def counted(
     status: int = 200,
     **files: bytes,
 ) -> Element:
-    """The page that comes of sending the form as a browser does, its empty file field included."""
+    """The page after sending the form like a browser, with an empty file field."""
     sent = [("file", (name, content)) for name, content in files.items()]
     response = browser.post(
         "/tally",
@@ -72,17 +72,15 @@ def counted(
     return parsed(response.text)
 
 
-def ranked(root: Element) -> list[list[str]]:
-    """The candidates of each ranking on a page, the best first."""
+def rankings(root: Element) -> list[list[str]]:
+    """Candidates of each ranking on a page, best first."""
     behind = [each for each in root.all("details", class_="behind") if each.all("table")]
     return [[cell.text for cell in each.all("th", scope="row")] for each in behind]
 
 
 class TestForm:
-    """What is asked for."""
-
-    def test_the_navigation_leads_to_it(self, browser):
-        """From the first page; there it is marked as the page one is on."""
+    def test_the_navigation_links_to_it(self, browser):
+        """And marks it as the current page."""
         link = parsed(browser.get("/").text).one("a", href="/tally")
         root = parsed(browser.get(link.attrs["href"]).text)
 
@@ -92,10 +90,10 @@ class TestForm:
 
 
 class TestSettings:
-    """How ballots are read and counted is said as on the command line."""
+    """How ballots are read and counted."""
 
-    def test_the_form_has_every_option_of_the_command_that_is_no_file(self, browser):
-        """Whatever is added there is missed here."""
+    def test_the_form_has_every_option_of_the_command(self, browser):
+        """Except for files."""
         root = parsed(browser.get("/tally").text)
         tags = ("select", "textarea", "input")
         named = {x.attrs["name"] for tag in tags for x in root.one("main").all(tag)}
@@ -107,15 +105,15 @@ class TestSettings:
         assert options - elsewhere <= named
         assert {label.attrs["for"] for label in root.all("label")} == named
 
-    def test_the_scale_of_grades_is_noted(self, browser):
-        """Grades within 0 and 1 are read as such, and whoever reads the page learns it."""
+    def test_the_detected_scale_of_grades_is_reported(self, browser):
+        """Grades within 0 and 1 are read as such, and the page says so."""
         graded = [{"reviewer": f"r{k}", "grades": {"oak": 0.9, "elm": k / 10}} for k in (3, 4)]
-        root = counted(browser, "\n".join(map(json.dumps, graded)))
+        root = submit_ballots(browser, "\n".join(map(json.dumps, graded)))
 
         assert "grades are read as 0-1" in root.one("main").text
 
-    def test_settings_hold_and_stay_in_the_form(self, browser):
-        """Those of reading, of counting, and of telling apart."""
+    def test_settings_apply_and_stay_in_the_form(self, browser):
+        """Those of reading, counting and intervals."""
         rows = ["session,judge,candidate,rank"]
         rows += [f"{s},{r},{c},{n}" for s in ("q1", "q2") for r in ("ada", "bob")
                  for n, c in enumerate(("oak", "elm"), start=1)]  # fmt: skip
@@ -129,9 +127,9 @@ class TestSettings:
             "ties": "intervals",
             "rho": "none",
         }
-        root = counted(browser, "\n".join(rows), fields, rule="borda")
+        root = submit_ballots(browser, "\n".join(rows), fields, rule="borda")
 
-        assert ranked(root) == [["elm", "oak"]]
+        assert rankings(root) == [["elm", "oak"]]
         assert "90% interval" in root.one("table", class_="numbers").text
         assert "open" in root.one("details", class_="more").attrs
         held = {x.attrs["name"]: x.text for x in root.one("main").all("textarea")}
@@ -161,9 +159,9 @@ class TestSettings:
             ({"recusal": "never"}, "recusal"),
         ],
     )
-    def test_what_is_not_accepted_is_named(self, browser, fields, said):
-        """With what would be; what was written stays."""
-        root = counted(browser, ballots("q1"), fields, status=422)
+    def test_an_invalid_setting_is_named(self, browser, fields, said):
+        """With the valid ones; the form keeps its values."""
+        root = submit_ballots(browser, ballots("q1"), fields, status=422)
 
         assert said in root.one(role="alert").text
         assert root.one(id="ballots").text
@@ -172,8 +170,8 @@ class TestSettings:
 class TestOtherReports:
     """The same ballots under every rule, and step by step."""
 
-    def test_what_an_explanation_may_have_to_be_told_is_in_sight(self, browser):
-        """Of several sessions one is explained: its field stands beside the ballots."""
+    def test_the_session_to_explain_is_a_visible_field(self, browser):
+        """It stands beside the ballots."""
         root = parsed(browser.get("/explain").text)
         hidden = {each.attrs["id"] for each in root.one("details", class_="more").all("input")}
 
@@ -205,8 +203,8 @@ class TestOtherReports:
         assert answer.status_code == 200
         assert said in parsed(answer.text).one("main").text
 
-    def test_a_session_has_to_be_chosen_of_several(self, browser):
-        """To explain one."""
+    def test_one_of_several_sessions_must_be_selected(self, browser):
+        """For an explanation."""
         answer = browser.post("/explain", data={"ballots": ballots("q1", "q2")})
 
         assert answer.status_code == 422
@@ -214,31 +212,29 @@ class TestOtherReports:
 
 
 class TestCounting:
-    """What comes of it."""
-
     def test_each_session_has_its_ranking(self, browser):
-        """With the rule that was chosen; what was written stays in the form."""
+        """Under the selected rule; the form keeps its values."""
         text = ballots("q1", "q2")
-        root = counted(browser, text, rule="schulze")
+        root = submit_ballots(browser, text, rule="schulze")
 
-        assert ranked(root) == [["oak", "elm", "ash"]] * 2
+        assert rankings(root) == [["oak", "elm", "ash"]] * 2
         assert {h.text for h in root.all("h2")} == {"q1", "q2"}
         assert "By schulze" in root.one("main").text
         assert root.one(id="ballots").text == " ".join(text.split())
         chosen = root.one(id="rule").all("option")
         assert [o.text for o in chosen if "selected" in o.attrs] == ["schulze"]
 
-    def test_numbers_have_the_minus_of_print(self, browser):
-        """A grade below the mean is drawn below it, and printed so in the table."""
+    def test_negative_numbers_have_a_typographic_minus(self, browser):
+        """A grade below the mean is drawn below it and printed so in the table."""
         grades = "item,model,ada,bob,cy\nq,oak,9,8,9\nq,elm,5,4,3\n"
-        root = counted(browser, grades, rule="calibrated")
+        root = submit_ballots(browser, grades, rule="calibrated")
 
         [table] = root.all("table", class_="numbers")
         assert table.all("tr")[2].all("td")[1].text.startswith("−")
 
-    def test_no_two_parts_of_the_page_share_a_name(self, browser):
-        """And no link leads to an answer that is not there."""
-        root = counted(browser, ballots("q1", "q2"))
+    def test_ids_are_unique_over_several_sessions(self, browser):
+        """And no link leads to a missing answer."""
+        root = submit_ballots(browser, ballots("q1", "q2"))
         ids = [each.attrs["id"] for each in root.all() if "id" in each.attrs]
 
         assert len(ids) == len(set(ids))
@@ -246,23 +242,23 @@ class TestCounting:
 
     @pytest.mark.parametrize("packed", [bytes, gzip.compress], ids=["plain", "gzip"])
     def test_a_file_is_counted_in_any_format(self, browser, packed):
-        """CSV here, packed or not."""
+        """CSV here, compressed or not."""
         rows = ["session,reviewer,candidate,rank", "q1,ada,oak,1", "q1,ada,elm,2"]
-        root = counted(browser, **{"b.csv": packed("\n".join(rows).encode())})
+        root = submit_ballots(browser, **{"b.csv": packed("\n".join(rows).encode())})
 
-        assert ranked(root) == [["oak", "elm"]]
+        assert rankings(root) == [["oak", "elm"]]
 
     @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
-    def test_whatever_is_imported_is_counted(self, browser, text):
-        """On the page and over HTTP as by the command, a wide table or battles count."""
-        assert ranked(counted(browser, text)) == [["oak", "elm"]]
+    def test_every_import_format_is_counted(self, browser, text):
+        """On the page and over HTTP as by the command: a wide table or battles."""
+        assert rankings(submit_ballots(browser, text)) == [["oak", "elm"]]
 
         sent = browser.post("/api/tally", content=text.encode(), headers={"Accept": "*/*"})
         [session] = sent.json()["sessions"]
         assert session["leaders"] == ["oak"]
 
-    def test_an_unknown_table_gets_the_way_on(self, browser):
-        """The fields of the request are named, not options of a command."""
+    def test_an_unknown_table_gets_a_remedy(self, browser):
+        """In terms of the form's fields, not of options."""
         text = "q,who,left,right,better\n1,gpt,x,y,x\n"
         sent = browser.post("/api/tally", content=text.encode(), headers={"Accept": "*/*"})
 
@@ -271,41 +267,41 @@ class TestCounting:
         assert "columns reviewer=HEADER, outcome=HEADER, session=HEADER" in told
         assert "--" not in told
 
-    def test_of_many_sessions_there_is_a_list_of_leaders(self, browser):
+    def test_many_sessions_give_a_list_of_leaders(self, browser):
         """One line each, in place of rankings."""
-        root = counted(browser, ballots(*(f"q{number:02}" for number in range(11))))
+        root = submit_ballots(browser, ballots(*(f"q{number:02}" for number in range(11))))
         rows = root.all("table", class_="numbers")[0].one("tbody").all("tr")
 
-        assert not ranked(root)
+        assert not rankings(root)
         assert root.one("h1").text.startswith("11 sessions: ")
         assert [row.one("th").text for row in rows] == [f"q{number:02}" for number in range(11)]
         assert all(row.all("td")[0].text == "oak" for row in rows)
 
-    def test_as_much_can_be_written_as_a_request_may_hold(self, browser):
-        """More than a megabyte, here."""
-        root = counted(browser, "\n".join([ballots("q1"), " " * 1_100_000, ballots("q2")]))
+    def test_text_may_be_as_long_as_a_request(self, browser):
+        """More than a megabyte here."""
+        root = submit_ballots(browser, "\n".join([ballots("q1"), " " * 1_100_000, ballots("q2")]))
 
-        assert len(ranked(root)) == 2
+        assert len(rankings(root)) == 2
 
-    def test_what_could_not_be_read_is_told_line_by_line(self, browser):
-        """And the rest is counted."""
-        root = counted(browser, f"{ballots('q1')}\nnonsense\n")
+    def test_unreadable_lines_are_listed(self, browser):
+        """The rest is counted."""
+        root = submit_ballots(browser, f"{ballots('q1')}\nnonsense\n")
 
-        assert ranked(root) == [["oak", "elm", "ash"]]
+        assert rankings(root) == [["oak", "elm", "ash"]]
         [line] = root.one(aria_labelledby="h-not-read").all("li")
         assert line.text.startswith("line 4: is not JSON")
 
-    def test_a_session_that_does_not_suit_the_rule_is_named(self, browser):
-        """With the reason, and what to do."""
-        root = counted(browser, ballots("q1"), rule="range")
+    def test_a_session_unfit_for_the_rule_is_named(self, browser):
+        """With the reason and the remedy."""
+        root = submit_ballots(browser, ballots("q1"), rule="range")
 
         assert root.one("h1").text == "Nothing is counted."
         said = root.one(aria_labelledby="h-not-counted").text
         assert "needs grades" in said
         assert "'borda'" in said
 
-    def test_names_are_text(self, browser):
-        """Of candidates, reviewers and sessions, whatever markup they try."""
+    def test_names_are_escaped(self, browser):
+        """Of candidates, reviewers and sessions."""
         text = ballots(HOSTILE, names=(HOSTILE, f"</textarea>{HOSTILE}"))
         for sent in (text, f"{text}\n{HOSTILE}", HOSTILE):
             body = browser.post("/tally", data={"ballots": sent}).text
@@ -314,8 +310,8 @@ class TestCounting:
             assert HOSTILE in parsed(body).one("main").text
 
 
-class TestRefused:
-    """What cannot be counted at all."""
+class TestErrors:
+    """Ballots that cannot be counted at all."""
 
     @pytest.mark.parametrize(
         ("text", "rule", "status", "said"),
@@ -328,27 +324,33 @@ class TestRefused:
         ],
         ids=["nothing", "blank", "no ballots", "rule", "nul"],
     )
-    def test_it_is_a_sentence_above_the_form(self, browser, text, rule, status, said):
-        """It says what is wrong; what was written is not lost, where it can be kept."""
-        root = counted(browser, text, rule=rule, status=status)
+    def test_an_error_is_shown_above_the_form(self, browser, text, rule, status, said):
+        """The text is kept where possible."""
+        root = submit_ballots(browser, text, rule=rule, status=status)
 
         assert said.casefold() in root.one(role="alert").text.casefold()
         if "\0" not in text:
             assert root.one(id="ballots").text == " ".join(text.split())
 
-    def test_a_text_and_a_file_are_not_guessed_between(self, browser):
-        """One of them is to be taken out."""
-        root = counted(browser, ballots("q1"), status=422, **{"b.jsonl": ballots("q2").encode()})
+    def test_a_text_and_a_file_are_refused_together(self, browser):
+        """One of them must be removed."""
+        root = submit_ballots(
+            browser, ballots("q1"), status=422, **{"b.jsonl": ballots("q2").encode()}
+        )
 
         assert "in a file" in root.one(role="alert").text
 
-    def test_a_file_that_holds_no_ballots_is_refused(self, browser):
-        """A picture, and an empty one."""
-        assert counted(browser, status=422, **{"a.png": b"\x89PNG\xff\0"}).one(role="alert").text
-        said = counted(browser, status=409, **{"a.csv": b""}).one(role="alert").text
+    def test_a_file_without_ballots_is_refused(self, browser):
+        """A picture, and an empty file."""
+        assert (
+            submit_ballots(browser, status=422, **{"a.png": b"\x89PNG\xff\0"})
+            .one(role="alert")
+            .text
+        )
+        said = submit_ballots(browser, status=409, **{"a.csv": b""}).one(role="alert").text
         assert said == "no ballot was sent"
 
-    def test_no_other_site_can_send_it(self, browser):
+    def test_another_origin_is_refused(self, browser):
         """As with every form."""
         sent = browser.post(
             "/tally", data={"ballots": "x"}, headers={"Origin": "https://evil.example"}

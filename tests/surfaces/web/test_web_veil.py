@@ -1,7 +1,7 @@
-"""Before the reveal: the order in which a council is seated does not tell whose label is whose.
+"""The order of the seats does not reveal authors before the reveal.
 
 A council is seated in two orders, with seeds that give every seat the same label. All that is sent
-to a reader, page by page and patch by patch, has to be the same to the letter.
+to a reader, page by page and patch by patch, must be identical.
 """
 
 import re
@@ -25,8 +25,8 @@ SEATS = ("ada", "bob", "cyd", "dan")
 TURNED = ("bob", "ada", "dan", "cyd")
 
 
-def told(seats: tuple[str, ...], seed: int) -> list[e.Event]:
-    """One fails, two are in a dead heat, one abstains, and the chairman is a member."""
+def events(seats: tuple[str, ...], seed: int) -> list[e.Event]:
+    """One member fails, two tie, one abstains, and the chairman is a member."""
     chairmen = (Seat("ada", "script:ada.toml", "script"),)
     notes = ("the chairman ada is a member too",)
     story = Story(*seats, seed=seed, chairmen=chairmen, notes=notes)
@@ -58,26 +58,26 @@ def labels_of(events: list[e.Event]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def two() -> tuple[list[e.Event], list[e.Event]]:
-    """The same session of two orders of seats, alike in all labels from beginning to end."""
-    first, second = told(SEATS, 1), told(TURNED, 226)
+    """The same session with two orders of seats and identical labels."""
+    first, second = events(SEATS, 1), events(TURNED, 226)
     for n in (1, len(first)):
         assert labels_of(first[:n]) == labels_of(second[:n])
     return first, second
 
 
-class TestTheOrderOfTheSeats:
-    """Nothing that is sent follows it."""
+class TestSeatOrder:
+    """Output is independent of it."""
 
     @pytest.mark.parametrize("write", [render_session, partial(export_html, show_names=False)])
-    def test_cannot_be_read_off_the_page_of_a_session(self, two, write):
-        """Anchors, numbers, rows, cards, ties, sentences and forms: not one letter differs."""
+    def test_the_session_page_does_not_depend_on_it(self, two, write):
+        """Anchors, numbers, rows, cards, ties, sentences and forms are identical."""
         one, other = (write(Session.of(events)) for events in two)
 
         assert one == other
         assert "are too close to call" in one
 
-    def test_has_a_legend_only_once_names_are_shown(self, two):
-        """A row of labels without names would say nothing."""
+    def test_the_legend_appears_only_with_names(self, two):
+        """Labels without names would say nothing."""
         session = Session.of(two[0])
         blind, open_ = (
             parsed(render_session(session, show_names=shown)) for shown in (False, True)
@@ -86,8 +86,8 @@ class TestTheOrderOfTheSeats:
         assert blind.all("ul", class_="legend") == []
         assert "[A]" in open_.one("ul", class_="legend").text
 
-    def test_cannot_be_read_off_a_recount(self, two):
-        """Nor who is left out, nor what became of the leaders."""
+    def test_a_recount_does_not_depend_on_it(self, two):
+        """Nor do excluded reviewers and changes of leader."""
         pages = []
         for events in two:
             session = Session.of(events)
@@ -96,14 +96,14 @@ class TestTheOrderOfTheSeats:
 
         assert pages[0] == pages[1]
 
-    def test_cannot_be_read_off_the_page_of_a_session_under_way(self, two):
-        """Whenever it is opened."""
+    def test_the_page_of_a_running_session_does_not_depend_on_it(self, two):
+        """At any moment."""
         for n in range(1, len(two[0])):
             one, other = (render_live(LivePage(events[:n], clock=lambda: BEGAN)) for events in two)
             assert one == other
 
     @pytest.mark.anyio
-    async def test_cannot_be_read_off_what_is_sent_to_a_reader_who_watches(self, two):
+    async def test_patches_do_not_depend_on_it(self, two):
         """From the first patch to the whole page at the end, with a patch after every event."""
         sent = []
         for events in two:
@@ -126,10 +126,10 @@ class TestTheOrderOfTheSeats:
         assert b"session is over" in sent[0]
 
 
-class TestTheChairman:
-    """Who knows who that is does not know its label by that."""
+class TestChairman:
+    """Who knows the chairman does not learn its label."""
 
-    def test_is_called_so_and_by_no_label(self, two):
+    def test_it_is_shown_by_role_not_by_label(self, two):
         """In notes, beside the final answer, and while it writes."""
         session = Session.of(two[0])
         at = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.SynthesisStarted))
@@ -140,10 +140,10 @@ class TestTheChairman:
 
 
 class TestLanes:
-    """What a reader who watches sees of them."""
+    """Lanes during a running session."""
 
-    def test_are_called_anew_where_labels_move_up(self, two):
-        """A seat that failed gets none of the final answer's, so that all lanes change at once."""
+    def test_lanes_are_relabelled_when_a_seat_fails(self, two):
+        """A failed seat has no label in the final answer, so all lanes change at once."""
         cast = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.BallotCast))
         live = LivePage(two[0][: cast - 1], clock=lambda: BEGAN)
         for each in two[0][cast - 1 : cast]:

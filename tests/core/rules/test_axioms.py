@@ -1,4 +1,4 @@
-"""Each axiom a rule claims, on generated profiles; the claims are read from the registry."""
+"""Each axiom that a rule claims in the registry, on generated profiles."""
 
 import numpy as np
 import pytest
@@ -25,15 +25,15 @@ def satisfying(axiom: Axiom) -> list[Rule]:
 def with_grades(profile: Profile, draw) -> Profile:
     """The same ballots with whole grades wherever they rank someone."""
     shape = profile.places.shape
-    drawn = draw(
+    random_grades = draw(
         st.lists(st.integers(1, 10), min_size=profile.places.size, max_size=profile.places.size)
     )
-    grades = np.where(profile.rank_mask, np.array(drawn).reshape(shape), 0).astype(np.uint8)
+    grades = np.where(profile.rank_mask, np.array(random_grades).reshape(shape), 0).astype(np.uint8)
     return Profile(profile.places, grades=grades)
 
 
-def graded_alike(profile: Profile) -> Profile:
-    """The same strict ballots with the grades that go with them, 10 for the first, then 9."""
+def grade_by_rank(profile: Profile) -> Profile:
+    """The same strict ballots with grades in the same order, 10 for the first, then 9."""
     grades = np.where(profile.rank_mask, 11 - profile.places // 2, 0).astype(np.uint8)
     return Profile(profile.places, grades=grades)
 
@@ -43,7 +43,7 @@ def close(a, b) -> bool:
 
 
 def leaders(rule: Rule, profile: Profile) -> np.ndarray:
-    """Who has the best score, the tie-break set aside."""
+    """The candidates with the best score, without the tie-break."""
     return place(rule(profile), profile, rule, tie_break="none").leads[:, 0]
 
 
@@ -51,7 +51,7 @@ def leaders(rule: Rule, profile: Profile) -> np.ndarray:
 @given(profile=profiles(), data=st.data())
 @FILTERED
 def test_anonymity(rule, profile, data):
-    """Whose ballot is which changes no score."""
+    """Permuting the reviewers changes no score."""
     profile = with_grades(profile, data.draw)
     order = np.array(data.draw(st.permutations(range(profile.n_reviewers))))
 
@@ -62,7 +62,7 @@ def test_anonymity(rule, profile, data):
 @given(profile=profiles(), data=st.data())
 @FILTERED
 def test_neutrality(rule, profile, data):
-    """Renaming the candidates renames the scores and does nothing else."""
+    """Renaming the candidates renames the scores and changes nothing else."""
     profile = with_grades(profile, data.draw)
     order = np.array(data.draw(st.permutations(range(profile.n_candidates))))
     renamed = Profile(profile.places[:, order], grades=profile.grades[:, order])
@@ -74,8 +74,8 @@ def test_neutrality(rule, profile, data):
 @given(profile=profiles(ties=False, partial=False))
 @FILTERED
 def test_unanimity(rule, profile):
-    """Who is above a rival on every ballot does not score below it."""
-    scores = rule(graded_alike(profile)).score[:, 0] * (-1 if rule.lower_is_better else 1)
+    """A candidate above a rival on every ballot does not score below it."""
+    scores = rule(grade_by_rank(profile)).score[:, 0] * (-1 if rule.lower_is_better else 1)
     above = (profile.places[:, :, np.newaxis] < profile.places[:, np.newaxis]).all(axis=0)[..., 0]
 
     for i, j in np.argwhere(above):
@@ -86,7 +86,7 @@ def test_unanimity(rule, profile):
 @given(profile=profiles())
 @FILTERED
 def test_condorcet_consistency(rule, profile):
-    """Who beats every rival head to head, on two ballots or more, leads alone."""
+    """A candidate that beats every rival head to head, on two ballots or more, leads alone."""
     margins = matchups(profile).margins[:, :, 0].astype(int)
     winner = (margins + np.eye(len(margins), dtype=int) > 0).all(axis=1)
     assume(winner.any() and profile.rank_mask.sum(axis=0)[winner, 0] >= 2)
@@ -98,8 +98,8 @@ def test_condorcet_consistency(rule, profile):
 @given(profile=profiles(ties=False, partial=False), data=st.data())
 @FILTERED
 def test_monotonicity(rule, profile, data):
-    """Raising a leader on one ballot, the others' order kept, does not cost it the lead."""
-    profile = graded_alike(profile)
+    """Raising a leader on one ballot, with the others' order unchanged, keeps its lead."""
+    profile = grade_by_rank(profile)
     winner = int(data.draw(st.sampled_from(np.flatnonzero(leaders(rule, profile)).tolist())))
     row = data.draw(st.integers(0, profile.n_reviewers - 1))
     places = profile.places.copy()
@@ -108,14 +108,14 @@ def test_monotonicity(rule, profile, data):
     places[row, winner, 0] -= 2
     places[row, above, 0] += 2
 
-    assert leaders(rule, graded_alike(Profile(places)))[winner]
+    assert leaders(rule, grade_by_rank(Profile(places)))[winner]
 
 
 @pytest.mark.parametrize("rule", satisfying(Axiom.CLONES), ids=str)
 @given(profile=profiles(candidates=(2, 4), ties=False, partial=False), data=st.data())
 @FILTERED
 def test_clone_independence(rule, profile, data):
-    """A twin next to a candidate on every ballot neither makes nor spoils a leader."""
+    """A twin next to a candidate on every ballot neither makes nor removes a leader."""
     ranks = profile.ranks[:, :, 0]
     original = data.draw(st.integers(0, profile.n_candidates - 1))
     sides = data.draw(st.lists(st.booleans(), min_size=len(ranks), max_size=len(ranks)))
@@ -131,7 +131,7 @@ def test_clone_independence(rule, profile, data):
 
 
 class TestCounterExamples:
-    """What a rule does not claim, it does not have."""
+    """Axioms that a rule does not claim fail by example."""
 
     def test_borda_is_not_condorcet_consistent(self):
         """Three of five rank A first, yet B, never worse than second, leads by Borda."""
@@ -153,8 +153,8 @@ class TestCounterExamples:
 @pytest.mark.parametrize("rule", PER_SESSION, ids=str)
 @given(profile=profiles(sessions=(1, 4)), data=st.data())
 @FILTERED
-def test_a_batch_is_its_sessions(rule, profile, data):
-    """Many sessions at once score as each does alone."""
+def test_a_batch_scores_each_session_as_alone(rule, profile, data):
+    """Many sessions at once have the scores of each alone."""
     profile = with_grades(profile, data.draw)
     whole = rule(profile).score
 

@@ -14,7 +14,7 @@ from witan.core.rules.elimination import irv, irv_rounds
 from witan.core.rules.registry import Axiom
 from witan.errors import InvalidParameter
 
-Left = tuple[int, ...]
+Remaining = tuple[int, ...]
 
 TENNESSEE = (
     "42 × m: Memphis > Nashville > Chattanooga > Knoxville",
@@ -35,7 +35,7 @@ BURLINGTON = {
 }
 
 
-class ByHand:
+class Recount:
     """Recount the first session in fractions, one ballot and one elimination at a time."""
 
     def __init__(self, profile: Profile) -> None:
@@ -48,19 +48,21 @@ class ByHand:
         self.by_borda = self.by_seat = False
 
     def borda(self, c: int) -> Fraction:
-        """Mean share of rivals beaten, over the ballots that rank the candidate and a rival."""
-        said = [(len(b) - b[c]) / (len(b) - 1) for b in self.ballots if c in b and len(b) > 1]
-        return sum(said, Fraction(0)) / max(len(said), 1)
+        """The mean share of rivals beaten, over ballots that rank the candidate and a rival."""
+        shares_beaten = [
+            (len(b) - b[c]) / (len(b) - 1) for b in self.ballots if c in b and len(b) > 1
+        ]
+        return sum(shares_beaten, Fraction(0)) / max(len(shares_beaten), 1)
 
-    def going(self, left: Left) -> list[int]:
-        """Who may go next."""
-        first = dict.fromkeys(left, Fraction(0))
+    def lowest_candidates(self, remaining: Remaining) -> list[int]:
+        """The candidates that may be eliminated next."""
+        first = dict.fromkeys(remaining, Fraction(0))
         for ballot in self.ballots:
-            here = {c: p for c, p in ballot.items() if c in left}
+            here = {c: p for c, p in ballot.items() if c in remaining}
             top = [c for c, p in here.items() if p == min(here.values())]
             for c in top:
                 first[c] += Fraction(1, len(top))
-        fewest = [c for c in left if first[c] == min(first.values())]
+        fewest = [c for c in remaining if first[c] == min(first.values())]
         lowest = [c for c in fewest if self.borda(c) == min(map(self.borda, fewest))]
         self.by_borda |= len(lowest) < len(fewest)
         return lowest
@@ -70,27 +72,27 @@ class ByHand:
         best = dict.fromkeys(self.voted, len(self.voted))
 
         @cache
-        def follow(left: Left) -> None:
-            if len(left) == 1:
-                best[left[0]] = 1
+        def follow(remaining: Remaining) -> None:
+            if len(remaining) == 1:
+                best[remaining[0]] = 1
                 return
-            for c in self.going(left):
-                best[c] = min(best[c], len(left))
-                follow(tuple(other for other in left if other != c))
+            for c in self.lowest_candidates(remaining):
+                best[c] = min(best[c], len(remaining))
+                follow(tuple(other for other in remaining if other != c))
 
         if self.voted:
             follow(self.voted)
         return self.shares(best)
 
     def seat_order(self) -> list[float]:
-        """Score each candidate by its place where the later seat goes."""
-        best, left = {}, self.voted
-        while len(left) > 1:
-            going = self.going(left)
-            self.by_seat |= len(going) > 1
-            best[going[-1]] = len(left)
-            left = tuple(c for c in left if c != going[-1])
-        return self.shares(best | dict.fromkeys(left, 1))
+        """Score each candidate by its place when the later seat is eliminated."""
+        best, remaining = {}, self.voted
+        while len(remaining) > 1:
+            lowest = self.lowest_candidates(remaining)
+            self.by_seat |= len(lowest) > 1
+            best[lowest[-1]] = len(remaining)
+            remaining = tuple(c for c in remaining if c != lowest[-1])
+        return self.shares(best | dict.fromkeys(remaining, 1))
 
     def shares(self, place: dict[int, int]) -> list[float]:
         """Turn places into scores."""
@@ -99,16 +101,16 @@ class ByHand:
         return [(n - place[c]) / (n - 1) if n > 1 else 1.0 for c in seats if c in place]
 
 
-def voted(profile: Profile) -> np.ndarray:
-    """Candidates of the first session that some ballot ranks."""
+def has_votes(profile: Profile) -> np.ndarray:
+    """The candidates of the first session that some ballot ranks."""
     return profile.rank_mask[:, :, 0].any(axis=0)
 
 
 class TestPublishedElections:
-    """Elections whose rounds are on record."""
+    """Elections with published rounds."""
 
-    def test_the_capital_of_tennessee_is_knoxville(self):
-        """The least wanted city of the centre wins the textbook example: 58 to 42 over Memphis."""
+    def test_tennessee_elects_knoxville(self):
+        """Knoxville wins the textbook example: 58 to 42 over Memphis in the last round."""
         profile = election(*TENNESSEE)
 
         scores = irv(profile).score[:, 0]
@@ -122,8 +124,8 @@ class TestPublishedElections:
         ]
         assert [r.eliminated for r in rounds] == [0, 3, 2]
 
-    def test_burlington_eliminates_the_candidate_who_beats_everyone(self):
-        """Burlington 2009, three leaders: Montroll, ahead of both head to head, goes first.
+    def test_burlington_eliminates_the_condorcet_winner(self):
+        """Burlington 2009: Montroll beats both other leaders head to head and is eliminated first.
 
         The nine piles reproduce all six pairwise totals that electowiki lists for the election
         (Montroll 4067–3477 Kiss, Montroll 4597–3668 Wright, Kiss 4314–4064 Wright).
@@ -146,37 +148,37 @@ class TestBruteForce:
     """A recount in fractions gives the same."""
 
     @given(profile=profiles(candidates=(1, 5)))
-    def test_it_equals_following_every_tie(self, profile):
+    def test_scores_equal_a_recount_of_every_tie(self, profile):
         """Scores, and whether Borda decided, equal those of a recursive recount."""
-        twin = ByHand(profile)
+        twin = Recount(profile)
 
         outcome = irv(profile)
 
         scores = outcome.score[:, 0]
-        np.testing.assert_allclose(scores[voted(profile)], twin.every_order(), atol=1e-12)
-        assert np.isnan(scores[~voted(profile)]).all()
+        np.testing.assert_allclose(scores[has_votes(profile)], twin.every_order(), atol=1e-12)
+        assert np.isnan(scores[~has_votes(profile)]).all()
         assert outcome.details["decided_by_borda"].tolist() == [twin.by_borda]
         assert outcome.seat_order_decided.tolist() == [False]
 
     @given(profile=profiles(candidates=(7, 8), reviewers=(1, 5)))
-    def test_beyond_six_candidates_the_later_seat_goes(self, profile):
-        """Scores, and who decided, equal a recount; with votes for six at most all is followed."""
-        twin = ByHand(profile)
-        followed = voted(profile).sum() <= 6
+    def test_above_six_candidates_the_later_seat_is_eliminated(self, profile):
+        """Scores and tie-breaks equal a recount; up to six candidates every tie is followed."""
+        twin = Recount(profile)
+        followed = has_votes(profile).sum() <= 6
 
         outcome = irv(profile)
 
         expected = twin.every_order() if followed else twin.seat_order()
-        np.testing.assert_allclose(outcome.score[voted(profile), 0], expected, atol=1e-12)
+        np.testing.assert_allclose(outcome.score[has_votes(profile), 0], expected, atol=1e-12)
         assert outcome.details["decided_by_borda"].tolist() == [twin.by_borda]
         assert outcome.seat_order_decided.tolist() == [twin.by_seat]
 
 
 class TestTies:
-    """Ties for fewest first places are broken by Borda, and what Borda leaves is followed."""
+    """Borda breaks ties for fewest first places; remaining ties are followed both ways."""
 
-    def test_borda_decides_who_goes_among_those_with_fewest(self):
-        """B and C have one first place each, and C stands lower on the ballots: C goes first."""
+    def test_borda_breaks_a_tie_for_fewest_first_places(self):
+        """B and C have one first place each and C has the lower Borda score: C is eliminated."""
         profile = election("x: A > B > C", "y: A > B > C", "z: B > A > C", "w: C > B > A")
 
         outcome = irv(profile)
@@ -185,8 +187,8 @@ class TestTies:
         assert outcome.details["decided_by_borda"].tolist() == [True]
         assert [r.broken_by for r in irv_rounds(profile)] == ["borda", "seat"]
 
-    def test_a_perfect_cycle_is_shared(self):
-        """Everybody wins under some order, and the rounds shown let the last seat go."""
+    def test_a_perfect_cycle_is_a_tie(self):
+        """Each candidate wins under some order; the rounds shown eliminate the last seat first."""
         profile = election("x: A > B > C", "y: B > C > A", "z: C > A > B")
 
         scores = irv(profile).score[:, 0]
@@ -196,15 +198,15 @@ class TestTies:
         assert [(r.eliminated, r.broken_by) for r in rounds] == [(2, "seat"), (1, "none")]
 
     def test_tied_first_places_are_split(self):
-        """Of three tied for first each has a third of the ballot."""
+        """Each of three candidates tied for first gets a third of the ballot."""
         profile = election("x: A = B = C > D", "y: A > D > B > C")
 
         rounds = irv_rounds(profile)
 
         np.testing.assert_allclose(rounds[0].first_places, [4 / 3, 1 / 3, 1 / 3, 0])
 
-    def test_among_seven_seat_order_decides_and_says_so(self):
-        """Two candidates that nothing separates are separated by seat, with notice."""
+    def test_with_seven_candidates_seat_order_breaks_ties(self):
+        """Two identical candidates are separated by seat, and the details say so."""
         tied = election("x: A > B > C > D > E > F = G")
         clear = election("x: A > B > C > D > E > F > G")
 
@@ -214,10 +216,10 @@ class TestTies:
 
 
 class TestLimits:
-    """What the rule does not promise."""
+    """Properties that the rule lacks."""
 
     def test_more_support_can_lose_the_election(self):
-        """Two ballots that lift A from second to first make A, who won, lose to C."""
+        """Two ballots that raise the winner A from second to first make A lose to C."""
         before = election(
             "6 × p: A > B > C", "5 × q: C > A > B", "4 × r: B > C > A", "2 × s: B > A > C"
         )
@@ -230,7 +232,7 @@ class TestLimits:
         assert Axiom.MONOTONICITY not in irv.satisfies
 
     def test_a_near_copy_changes_the_winner_where_borda_breaks_ties(self):
-        """D, next to C on every ballot, changes a Borda score and thereby who goes and who wins."""
+        """D, next to C on every ballot, changes a Borda score, hence elimination and winner."""
         before = election("x: A > C > B", "y: B > A > C", "z: C > B > A")
         after = election("x: A > D > C > B", "y: B > A > D > C", "z: C > D > B > A")
 
@@ -243,21 +245,23 @@ class TestLimits:
 
 
 class TestRounds:
-    """The eliminations of one session, laid open."""
+    """The eliminations of one session, round by round."""
 
     @given(profile=profiles(candidates=(2, 8)))
-    def test_who_is_never_eliminated_has_won(self, profile):
+    def test_the_remaining_candidate_wins(self, profile):
         """Rounds eliminate all but one candidate with votes, whose score is 1."""
         rounds = irv_rounds(profile)
 
         out = {r.eliminated for r in rounds}
-        left = set(np.flatnonzero(voted(profile)).tolist()) - out
-        assert len(out) == len(rounds) == max(voted(profile).sum() - 1, 0)
-        assert [irv(profile).score[c, 0] for c in left] == [1.0] * min(1, voted(profile).sum())
+        remaining = set(np.flatnonzero(has_votes(profile)).tolist()) - out
+        assert len(out) == len(rounds) == max(has_votes(profile).sum() - 1, 0)
+        assert [irv(profile).score[c, 0] for c in remaining] == [1.0] * min(
+            1, has_votes(profile).sum()
+        )
 
     @given(profile=profiles(candidates=(2, 8)))
     def test_every_ballot_is_counted_or_exhausted(self, profile):
-        """First places and exhausted ballots sum to the ballots that rank anybody."""
+        """First places and exhausted ballots add up to the ballots that rank a candidate."""
         cast = profile.rank_mask[:, :, 0].any(axis=1).sum()
 
         rounds = irv_rounds(profile)
@@ -268,7 +272,7 @@ class TestRounds:
             assert irv(profile).details["exhausted"].tolist() == [rounds[-1].exhausted]
 
     def test_several_sessions_are_refused(self):
-        """Rounds are shown for one session at a time."""
+        """Rounds exist for one session at a time."""
         batch = random_profile(np.random.default_rng(0), (3, 4, 2))
 
         with pytest.raises(InvalidParameter, match="2 sessions"):
@@ -277,8 +281,8 @@ class TestRounds:
 
 @pytest.mark.parametrize("n_candidates", [2, 5, 6, 8])
 @pytest.mark.parametrize("ties", [True, False])
-def test_a_batch_is_scored_as_one_session_is(n_candidates, ties):
-    """Each session of a batch has the scores and details it has alone."""
+def test_a_batch_scores_each_session_as_alone(n_candidates, ties):
+    """Each session of a batch has its own scores and details."""
     rng = np.random.default_rng(7)
     batch = random_profile(rng, (4, n_candidates, 100), ties=ties, partial=True)
 
@@ -293,7 +297,7 @@ def test_a_batch_is_scored_as_one_session_is(n_candidates, ties):
 
 
 @given(profile=profiles(), data=st.data())
-def test_a_weight_of_three_is_three_ballots(profile, data):
+def test_a_weight_of_three_equals_three_ballots(profile, data):
     """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
     n = profile.n_reviewers
     times = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
@@ -308,7 +312,7 @@ def test_a_weight_of_three_is_three_ballots(profile, data):
 @pytest.mark.parametrize("n_candidates", [(2, 5), (6, 6)])
 @given(data=st.data())
 def test_a_candidate_without_votes_changes_nothing(n_candidates, data):
-    """It has NaN itself, and the others score as if it did not stand."""
+    """Its score is NaN, and the other scores are those without it."""
     profile = data.draw(profiles(candidates=n_candidates))
     nobody = np.zeros((profile.n_reviewers, 1, 1), dtype=profile.places.dtype)
 
@@ -320,7 +324,7 @@ def test_a_candidate_without_votes_changes_nothing(n_candidates, data):
 
 
 def test_float_rounding_decides_no_round():
-    """Weights 0.1 and 0.2 for A tie with 0.3 for B, although their sum in binary is larger."""
+    """Weights 0.1 and 0.2 for A tie with 0.3 for B in spite of binary rounding."""
     profile = election("x: A > B", "y: A > B", "z: B > A")
 
     scores = irv(profile.replace_weights(np.array([[0.1], [0.2], [0.3]]))).score[:, 0]

@@ -1,4 +1,4 @@
-"""The rule `kemeny`: published examples, brute-force twins, and each method against the next."""
+"""The rule `kemeny`: published examples, brute-force twins, each method against the next."""
 
 from itertools import combinations, permutations
 
@@ -37,8 +37,8 @@ CONDORCET = (
 )
 
 
-def twin(profile: Profile) -> tuple[list[float], float, int]:
-    """Mean places, distance and number of optimal rankings of one session, by trying them all."""
+def exhaustive_search(profile: Profile) -> tuple[list[float], float, int]:
+    """Mean places, distance and number of optimal rankings of one session, by trying all."""
     ranks = profile.ranks[:, :, 0].tolist()
     weights = [1.0] * len(ranks) if profile.weights is None else profile.weights[:, 0].tolist()
     n = profile.n_candidates
@@ -66,19 +66,19 @@ def twin(profile: Profile) -> tuple[list[float], float, int]:
 
 
 def optimal_orders(over: np.ndarray) -> tuple[np.ndarray, int]:
-    """All optimal rankings, one per row, and the distance, by trying them all."""
+    """All optimal rankings, one per row, and the distance, by trying all rankings."""
     orders = np.array(list(permutations(range(len(over)))))
     paid = sum(over[orders[:, b], orders[:, a]] for a, b in combinations(range(len(over)), 2))
     return orders[paid == paid.min()], int(paid.min())
 
 
 def seats_against(order: tuple[int, ...]) -> int:
-    """Pairs that a ranking places against seat order."""
+    """The number of pairs in a ranking against seat order."""
     return sum(a > b for a, b in combinations(order, 2))
 
 
 def order_of(scores, s: int = 0) -> list[int]:
-    """The ranking that the places of one session spell."""
+    """The ranking given by the places of one session."""
     return np.argsort(-scores.score[:, s]).tolist()
 
 
@@ -89,7 +89,7 @@ def borda_pairs(profile: Profile) -> np.ndarray:
 
 
 class TestPublishedExamples:
-    """What is printed elsewhere comes out here."""
+    """Published results are reproduced."""
 
     def test_tennessee(self):
         """The capital of Tennessee: 393 agreements of 600 (Wikipedia, "Kemeny method")."""
@@ -102,7 +102,7 @@ class TestPublishedExamples:
         assert scores.details["optima"].tolist() == [1]
         assert scores.details["unique"].tolist() == [True]
 
-    def test_condorcets_sixty_voters(self):
+    def test_condorcets_example_of_60_voters(self):
         """Young 1988 solves Condorcet's own example of 60 voters by b > c > a, not a > b > c."""
         scores = kemeny(election(*CONDORCET))
 
@@ -110,7 +110,7 @@ class TestPublishedExamples:
         assert scores.details["distance"].tolist() == [18 + 25 + 33]
 
     def test_a_cycle_of_three_has_three_optima(self):
-        """A perfect majority cycle leaves three rankings, in which all places are alike."""
+        """A perfect majority cycle has three optimal rankings with equal mean places."""
         scores = kemeny(election("p: a > b > c", "q: b > c > a", "r: c > a > b"))
 
         assert scores.score[:, 0].tolist() == [-2.0, -2.0, -2.0]
@@ -119,13 +119,13 @@ class TestPublishedExamples:
         assert scores.details["distance"].tolist() == [4]
 
 
-class TestTwins:
+class TestExhaustiveSearch:
     """Small elections, solved again by trying every ranking."""
 
     @given(profile=profiles())
-    def test_every_ranking_tried(self, profile):
-        """Distance, number of optima and mean places are those of exhaustive search."""
-        places, distance, optima = twin(profile)
+    def test_results_equal_exhaustive_search(self, profile):
+        """Distance, number of optima and mean places are those of trying every ranking."""
+        places, distance, optima = exhaustive_search(profile)
 
         scores = kemeny(profile)
 
@@ -139,12 +139,12 @@ class TestTwins:
         profile=profiles(candidates=(2, 4)),
         weights=st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3, 1.7]), min_size=6, max_size=6),
     )
-    def test_every_ranking_tried_with_weights(self, profile, weights):
-        """Weights whose sums differ by rounding alone leave level rankings level."""
+    def test_weighted_results_equal_exhaustive_search(self, profile, weights):
+        """Rankings whose weights differ by rounding alone stay tied."""
         weighted = profile.replace_weights(np.array(weights[: profile.n_reviewers])[:, np.newaxis])
         if not any(weights[: profile.n_reviewers]):
             return
-        places, distance, optima = twin(weighted)
+        places, distance, optima = exhaustive_search(weighted)
 
         scores = kemeny(weighted)
 
@@ -153,7 +153,7 @@ class TestTwins:
         assert scores.details["optima"].tolist() == [optima]
 
     @pytest.mark.parametrize("seed", range(4))
-    def test_six_candidates(self, seed):
+    def test_six_candidates_average_over_all_rankings(self, seed):
         """With six candidates the mean still runs over all 720 rankings."""
         profile = random_profile(np.random.default_rng(seed), (4, 6, 1), ties=True)
         orders, distance = optimal_orders(matchups(profile).wins[..., 0])
@@ -167,8 +167,8 @@ class TestTwins:
 
     @pytest.mark.parametrize(("size", "seed"), [(7, 1), (7, 2), (7, 3), (8, 1), (8, 2)])
     @pytest.mark.parametrize("ties", [False, True])
-    def test_nearest_to_borda(self, size, seed, ties):
-        """Above six it is the optimum nearest Borda, then nearest seat order, then lowest seats."""
+    def test_above_six_candidates_the_optimum_is_nearest_to_borda(self, size, seed, ties):
+        """Further ties are decided by seat order."""
         profile = random_profile(np.random.default_rng(seed), (4, size, 1), ties=ties)
         orders, distance = optimal_orders(matchups(profile).wins[..., 0])
         target = borda_pairs(profile)
@@ -176,18 +176,18 @@ class TestTwins:
         nearest = [
             tuple(o) for o, n in zip(orders.tolist(), against, strict=True) if n == min(against)
         ]
-        chosen = min(nearest, key=lambda order: (seats_against(order), order))
+        nearest_order = min(nearest, key=lambda order: (seats_against(order), order))
 
         scores = kemeny(profile)
 
-        assert order_of(scores) == list(chosen)
+        assert order_of(scores) == list(nearest_order)
         assert scores.details["distance"].tolist() == [distance]
         assert scores.details["optima"].tolist() == [len(orders)]
         assert scores.seat_order_decided.tolist() == [len(nearest) > 1]
 
     @pytest.mark.parametrize("size", [3, 4, 5])
-    def test_pref_voting(self, size):
-        """On complete ballots pref_voting finds the same distance and the same optimal rankings."""
+    def test_optima_equal_those_of_pref_voting(self, size):
+        """On complete ballots pref_voting finds the same distance and optimal rankings."""
         from pref_voting.other_methods import kemeny_young_rankings
         from pref_voting.profiles import Profile as LinearOrders
 
@@ -205,11 +205,11 @@ class TestTwins:
 
 
 class TestBatch:
-    """A session's result does not depend on its company."""
+    """A session's result does not depend on the other sessions of its batch."""
 
     @pytest.mark.parametrize("size", [3, 5, 6, 7, 9, 11])
-    def test_batch_equals_one_at_a_time(self, size):
-        """Sessions counted together come out as each does alone."""
+    def test_a_batch_equals_single_sessions(self, size):
+        """Sessions counted together have the results of each alone."""
         rng = np.random.default_rng(size)
         profile = random_profile(rng, (4, size, 12), ties=True, partial=True)
 
@@ -222,8 +222,8 @@ class TestBatch:
             for name in ("distance", "optima", "unique"):
                 assert together.details[name][s] == alone.details[name][0]
 
-    def test_many_blocks(self):
-        """Sessions past the first block of the cache are as if they were in it."""
+    def test_sessions_beyond_the_first_block(self):
+        """Sessions past the first block of the cache have the same results."""
         rng = np.random.default_rng(3)
         few = random_profile(rng, (5, 6, 10), recused=True)
         many = Profile(np.tile(few.places, 900))
@@ -232,25 +232,25 @@ class TestBatch:
 
     @pytest.mark.parametrize("size", [4, 6, 8, 12])
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_candidates_without_votes_influence_nobody(self, size, weighted):
-        """A candidate that no ballot ranks has no score, and the others have the same as before."""
+    def test_candidates_without_votes_change_no_score(self, size, weighted):
+        """An unranked candidate has no score, and the other scores stay the same."""
         rng = np.random.default_rng(size)
         plain = random_profile(rng, (3, size, 5), ties=True)
         weights = rng.random((3, 5)) if weighted else None
         places = np.insert(plain.places, [0, 2], 0, axis=1)
-        kept = np.delete(np.arange(size + 2), [0, 3])
+        voted = np.delete(np.arange(size + 2), [0, 3])
 
         before = kemeny(plain.replace_weights(weights))
         after = kemeny(Profile(places, weights=weights))
 
         assert np.isnan(after.score[[0, 3]]).all()
-        assert np.array_equal(after.score[kept], before.score)
+        assert np.array_equal(after.score[voted], before.score)
         assert after.details["distance"] == pytest.approx(before.details["distance"])
         assert after.details["optima"].tolist() == before.details["optima"].tolist()
 
     @pytest.mark.parametrize("size", [5, 8, 13])
-    def test_a_weight_of_two_is_two_ballots(self, size):
-        """Weighting a ballot double is as good as casting it twice."""
+    def test_a_weight_of_two_equals_two_ballots(self, size):
+        """Weight 2 gives the same result as casting the ballot twice."""
         plain = random_profile(np.random.default_rng(size), (5, size, 4), ties=True)
         doubled = plain.replace_weights(np.array([[2.0], [1.0], [1.0], [1.0], [1.0]]) * np.ones(4))
         twice = plain.keep_ballots(np.array([0, 0, 1, 2, 3, 4]))
@@ -260,13 +260,13 @@ class TestBatch:
 
 
 class TestManyCandidates:
-    """One session beyond what subsets can do."""
+    """Sessions too large for the search over subsets."""
 
     @pytest.mark.parametrize("size", [12, 13, 14])
     @pytest.mark.parametrize("ties", [False, True])
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_prefixes_equal_subsets(self, size, ties, weighted):
-        """Searching what a bound leaves gives all that searching every subset gives."""
+    def test_the_bounded_search_equals_the_search_over_subsets(self, size, ties, weighted):
+        """Branch and bound gives the result of searching every subset."""
         rng = np.random.default_rng(size)
         for _ in range(3):
             profile = random_profile(rng, (6, size, 1), ties=ties)
@@ -300,8 +300,8 @@ class TestManyCandidates:
             ),
         ],
     )
-    def test_fifty_candidates(self, ballots, seed):
-        """Fifty candidates in cycles are ranked so that no move of one candidate improves."""
+    def test_fifty_candidates_are_locally_optimal(self, ballots, seed):
+        """Fifty candidates in cycles are ranked so that moving one candidate never improves."""
         profile = random_profile(np.random.default_rng(seed), (ballots, 50, 1))
         over = matchups(profile).wins[..., 0].astype(float)
 
@@ -316,8 +316,8 @@ class TestManyCandidates:
             assert all(cost(over, np.insert(rest, end, order[start])) >= least for end in range(50))
 
     @pytest.mark.slow
-    def test_dead_heats_throughout(self):
-        """Where every ranking is optimal, Borda ties too and seat order is the answer, and said."""
+    def test_seat_order_decides_a_complete_dead_heat(self):
+        """Where every ranking is optimal and Borda ties, seat order decides, and details say so."""
         profile = election("p: " + " = ".join(f"c{k:02d}" for k in range(50)))
 
         scores = kemeny(profile)
@@ -330,8 +330,8 @@ class TestManyCandidates:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_two_ballots_leave_borda_to_choose(self, weighted):
-        """Two equal ballots leave optima beyond counting; none is nearer to Borda than ours."""
+    def test_borda_chooses_among_the_optima_of_two_ballots(self, weighted):
+        """Two equal ballots have too many optima to count; none is nearer to Borda than ours."""
         profile = random_profile(np.random.default_rng(23), (2, 50, 1))
         weights = np.full((2, 1), 0.7) if weighted else None
         over = matchups(profile).wins[..., 0]
@@ -346,8 +346,8 @@ class TestManyCandidates:
         assert not any(target[b, a] for a, b in combinations(order, 2))
 
     @pytest.mark.slow
-    def test_sparse_ballots(self):
-        """Short ballots over many candidates, most pairs never compared, are still ranked."""
+    def test_sparse_ballots_are_ranked(self):
+        """Short ballots over many candidates, most pairs never compared, still give a ranking."""
         rng = np.random.default_rng(5)
         keys = np.full((20, 45, 1), np.nan)
         for row in keys[:, :, 0]:
@@ -361,8 +361,8 @@ class TestManyCandidates:
         assert scores.details["distance"][0] == pytest.approx(least_distance(over))
         assert scores.details["distance"][0] == cost(over, order)
 
-    def test_forced_order(self):
-        """Without majority cycles hundreds of candidates are no more than their forced order."""
+    def test_hundreds_of_candidates_without_cycles_are_ranked(self):
+        """Without majority cycles the order is forced and quick to find."""
         names = [f"c{k:03d}" for k in range(300)]
         profile = election("3 × p: " + " > ".join(reversed(names)), "q: " + " > ".join(names))
 
@@ -371,8 +371,8 @@ class TestManyCandidates:
         assert order_of(scores) == list(range(299, -1, -1))
         assert scores.details["unique"].tolist() == [True]
 
-    def test_too_many_in_one_cycle(self):
-        """More candidates in one cycle than can be ranked exactly are refused, with the limit."""
+    def test_too_large_a_cycle_is_refused(self):
+        """The error names the largest cycle that can be ranked exactly."""
         names = [f"c{k:02d}" for k in range(MAX_TIED + 1)]
         rotated = [names[k:] + names[:k] for k in (0, 20, 40)]
         profile = election(*(f"r{k}: " + " > ".join(o) for k, o in enumerate(rotated)))
@@ -384,11 +384,11 @@ class TestManyCandidates:
 
 
 class TestParts:
-    """What the exact search rests on."""
+    """The parts of the exact search."""
 
     @given(seed=st.integers(0, 10_000), size=st.integers(3, 9), ballots=st.integers(1, 8))
-    def test_a_bound_and_its_excess_make_up_the_cost(self, seed, size, ballots):
-        """Bound, penalties and tolls sum to what any ranking costs, and none is negative."""
+    def test_bound_and_excess_sum_to_the_cost(self, seed, size, ballots):
+        """Bound, penalties and tolls sum to any ranking's cost, and none is negative."""
         rng = np.random.default_rng(seed)
         over = matchups(random_profile(rng, (ballots, size, 1))).wins[..., 0].astype(float)
 
@@ -403,18 +403,18 @@ class TestParts:
         assert wall.penalty.min() >= 0
         assert wall.tolls.min(initial=0) >= 0
 
-    def test_components_stand_in_forced_order(self):
+    def test_components_are_in_forced_order(self):
         """Two cycles, one above the other, are two components, the upper one first."""
         profile = election(
             "p: d > e > f > a > b > c", "q: e > f > d > b > c > a", "r: f > d > e > c > a > b"
         )
 
-        found = components(matchups(profile).wins[..., 0], None)
+        result = components(matchups(profile).wins[..., 0], None)
 
-        assert [members.tolist() for members in found] == [[3, 4, 5], [0, 1, 2]]
+        assert [members.tolist() for members in result] == [[3, 4, 5], [0, 1, 2]]
 
     def test_optima_multiply_over_components(self):
-        """Two cycles of three leave three times three rankings."""
+        """Two cycles of three have three times three optimal rankings."""
         profile = election(
             "p: d > e > f > a > b > c", "q: e > f > d > b > c > a", "r: f > d > e > c > a > b"
         )

@@ -1,4 +1,4 @@
-"""Bradley–Terry and Plackett–Luce: the maximum, its errors, and what the prior is for."""
+"""Bradley–Terry and Plackett–Luce: the maximum, its errors, the purpose of the prior."""
 
 import math
 from itertools import combinations, permutations
@@ -35,12 +35,12 @@ def bradley_terry_likelihood(ranks: np.ndarray, weights: np.ndarray):
         return log_chance(*(theta[[i, j]] if row[i] < row[j] else theta[[j, i]]))
 
     def likelihood(theta: np.ndarray, ghost: float, ghost_wins: float) -> float:
-        told = sum(
+        log_terms = sum(
             weight * pair(theta, row, i, j)
             for row, weight in zip(ranks, weights, strict=True)
             for i, j in combinations(np.flatnonzero(~np.isnan(row)), 2)
         )
-        return told + ghost_terms(theta, ghost, ghost_wins)
+        return log_terms + ghost_terms(theta, ghost, ghost_wins)
 
     return likelihood
 
@@ -48,7 +48,7 @@ def bradley_terry_likelihood(ranks: np.ndarray, weights: np.ndarray):
 def plackett_luce_likelihood(ranks: np.ndarray, weights: np.ndarray):
     """The objective of `plackett_luce`, place by place, from the definition of the shares."""
 
-    def told(theta, row):
+    def log_terms(theta, row):
         ranked = np.flatnonzero(~np.isnan(row))
         size = {i: sum(row[j] == row[i] for j in ranked) for i in ranked}
         first = {i: 1 + sum(row[j] < row[i] for j in ranked) for i in ranked}
@@ -61,7 +61,7 @@ def plackett_luce_likelihood(ranks: np.ndarray, weights: np.ndarray):
         return total
 
     def likelihood(theta: np.ndarray, ghost: float, ghost_wins: float) -> float:
-        ballots = sum(w * told(theta, row) for row, w in zip(ranks, weights, strict=True))
+        ballots = sum(w * log_terms(theta, row) for row, w in zip(ranks, weights, strict=True))
         return ballots + ghost_terms(theta, ghost, ghost_wins)
 
     return likelihood
@@ -73,12 +73,12 @@ LIKELIHOODS = {
 }
 
 
-def climb(objective, n: int) -> np.ndarray:
-    """The maximum over n numbers by a general-purpose optimiser without derivatives of ours."""
+def maximize(objective, n: int) -> np.ndarray:
+    """The maximum over n numbers by a general-purpose optimiser without our derivatives."""
     from scipy.optimize import minimize
 
-    found = minimize(lambda x: -objective(x), np.zeros(n), method="BFGS", options={"gtol": 1e-9})
-    return found.x
+    result = minimize(lambda x: -objective(x), np.zeros(n), method="BFGS", options={"gtol": 1e-9})
+    return result.x
 
 
 def curvature(objective, at: np.ndarray, h: float = 1e-4) -> np.ndarray:
@@ -125,25 +125,25 @@ PAIRS = np.array(
 
 
 class TestLikelihood:
-    """The scores maximise the stated likelihood and the errors are its curvature."""
+    """Scores maximise the stated likelihood and errors are its curvature."""
 
     @BOTH
     @pytest.mark.parametrize("ghost_wins", [0.5, 0.1, 3.0])
-    def test_scores_are_where_a_brute_force_search_ends(self, rule, ghost_wins):
-        """A general optimiser on the likelihood written out, ghost free, finds the same scores."""
+    def test_scores_equal_a_general_optimiser(self, rule, ghost_wins):
+        """A general optimiser on the written-out likelihood, ghost free, finds the same scores."""
         likelihood = LIKELIHOODS[str(rule)](RANKS, WEIGHTS)
 
-        found = climb(lambda x: likelihood(x[:4], x[4], ghost_wins), 5)
+        result = maximize(lambda x: likelihood(x[:4], x[4], ghost_wins), 5)
         scores = rule(Profile.from_ranks(RANKS, weights=WEIGHTS), ghost_wins=ghost_wins)
 
-        assert scores.score[:, 0] == pytest.approx(found[:4] - found[:4].mean(), abs=1e-5)
+        assert scores.score[:, 0] == pytest.approx(result[:4] - result[:4].mean(), abs=1e-5)
 
     @BOTH
-    def test_no_small_move_improves_the_likelihood(self, rule):
-        """By finite differences the gradient vanishes at the scores, the ghost at its best."""
+    def test_the_gradient_vanishes_at_the_scores(self, rule):
+        """By finite differences, with the ghost at its optimum."""
         likelihood = LIKELIHOODS[str(rule)](RANKS, WEIGHTS)
         theta = rule(Profile.from_ranks(RANKS, weights=WEIGHTS)).score[:, 0]
-        ghost = climb(lambda x: ghost_terms(theta, x[0], 0.5), 1)[0]
+        ghost = maximize(lambda x: ghost_terms(theta, x[0], 0.5), 1)[0]
 
         slopes = [
             (likelihood(theta + step, ghost, 0.5) - likelihood(theta - step, ghost, 0.5)) / 2e-5
@@ -163,7 +163,7 @@ class TestLikelihood:
         likelihood = LIKELIHOODS[str(rule)](ranks, weights)
         scores = rule(Profile.from_ranks(ranks, weights=weights))
         theta = scores.score[:, 0]
-        ghost = climb(lambda x: ghost_terms(theta, x[0], 0.5), 1)[0]
+        ghost = maximize(lambda x: ghost_terms(theta, x[0], 0.5), 1)[0]
 
         bent = curvature(lambda x: likelihood(x[:4], x[4], 0.5), np.append(theta, ghost))
         centring = np.hstack([np.eye(4) - 0.25, np.zeros((4, 1))])
@@ -173,7 +173,7 @@ class TestLikelihood:
 
 
 class TestPeers:
-    """Without much of a prior, the scores are those of choix."""
+    """With a weak prior the scores are those of choix."""
 
     def test_bradley_terry_agrees_with_choix(self):
         """`choix.opt_pairwise` on all pairs of forty strict ballots finds the same strengths."""
@@ -201,7 +201,7 @@ class TestPeers:
         assert scores == pytest.approx(choix.ilsr_rankings(5, rankings), abs=1e-5)
 
     def test_plackett_luce_agrees_with_choix_on_partial_ballots(self):
-        """A ballot that leaves candidates out is a ranking of the others."""
+        """A partial ballot is a ranking of the candidates on it."""
         import choix
 
         profile = random_profile(np.random.default_rng(5), (60, 5, 1), partial=True)
@@ -219,8 +219,8 @@ class TestPeers:
 class TestPrior:
     """Half a win and half a loss against a ghost: finite, stated, symmetric."""
 
-    def test_three_to_nothing_is_finite(self):
-        """With w wins to none the ghost stands halfway, and two equations give the gap.
+    def test_an_undefeated_candidate_has_a_finite_score(self):
+        """With w wins to none the ghost is halfway, and two equations give the gap.
 
         At a gap of 2x, w σ(−2x) = ghost_wins · tanh(x / 2).
         """
@@ -232,7 +232,7 @@ class TestPrior:
         assert np.all(scores.std_error > 0.5)
 
     @BOTH
-    def test_unanimous_ballots_are_ordered(self, rule):
+    def test_unanimous_ballots_have_finite_scores(self, rule):
         """Three ballots a > b > c give a > b > c with finite, positive errors."""
         scores = rule(election("3 × r: a > b > c"))
 
@@ -242,7 +242,7 @@ class TestPrior:
         assert np.all(scores.std_error > 0.1)
 
     @BOTH
-    def test_one_vote_is_no_certainty(self, rule):
+    def test_one_vote_has_wider_errors_than_ten(self, rule):
         """The errors of a single ballot are wider than those of ten like it."""
         one = rule(election("r: a > b > c")).std_error
         ten = rule(election("10 × r: a > b > c")).std_error
@@ -252,38 +252,38 @@ class TestPrior:
 
     @BOTH
     @pytest.mark.parametrize("ghost_wins", [0.0, -1.0, math.nan, math.inf, True])
-    def test_a_prior_of_nothing_is_refused(self, rule, ghost_wins):
-        """A prior that is not above 0 raises an error that names it."""
+    def test_a_prior_of_zero_is_refused(self, rule, ghost_wins):
+        """The error names the prior, which must be above 0."""
         with pytest.raises(InvalidParameter, match="ghost_wins"):
             rule(election("r: a > b"), ghost_wins=ghost_wins)
 
-    def test_heavy_ballots_still_settle(self):
-        """A million votes to none is far away and finite."""
+    def test_heavy_ballots_converge(self):
+        """A million votes to none gives a large finite score."""
         profile = election("r: a > b").replace_weights(np.array([[1e6]]))
 
         gap = float(np.diff(bradley_terry(profile).score[::-1, 0])[0])
 
         assert gap == pytest.approx(math.log(2e6), abs=0.1)
 
-    def test_a_fit_that_cannot_settle_is_an_error(self):
-        """Weights beyond what floats can tell apart raise instead of giving a number."""
+    def test_a_fit_that_does_not_converge_is_an_error(self):
+        """Weights beyond the precision of floats raise instead of giving a number."""
         profile = election("r: a > b > c", "s: c > b > a")
         profile = profile.replace_weights(np.array([[1e15], [1.0]]))
 
         with pytest.raises(UnsuitableBallots, match="settle"):
             plackett_luce(profile)
 
-    def test_the_registry_states_the_prior(self):
+    def test_the_registry_names_the_prior(self):
         """A stored outcome can name the prior of either rule."""
         assert RULES["bradley_terry"].parameters == {"ghost_wins": 0.5}
         assert RULES["plackett_luce"].parameters == {"ghost_wins": 0.5}
 
 
-class TestWhoCounts:
-    """Candidates without votes, lone candidates and disconnected graphs are said aloud."""
+class TestCandidatesCounted:
+    """Candidates without votes, lone candidates and disconnected graphs are reported."""
 
     @BOTH
-    def test_a_candidate_without_votes_is_not_scored(self, rule):
+    def test_a_candidate_without_votes_has_no_score(self, rule):
         """Its score, error and chances are NaN; the others are centred without it."""
         scores = rule(election("r: a > b", "s: b > a", "t: a > b", candidates="abc"))
 
@@ -294,8 +294,8 @@ class TestWhoCounts:
         assert scores.details["connected"].tolist() == [True]
 
     @BOTH
-    def test_a_ballot_without_weight_is_no_vote(self, rule):
-        """A candidate that only a weightless ballot ranks is not scored."""
+    def test_a_ballot_of_weight_zero_is_no_vote(self, rule):
+        """A candidate on nothing but a ballot of weight 0 has no score."""
         profile = election("r: a > b", "s: c > a").replace_weights(np.array([[1.0], [0.0]]))
 
         scores = rule(profile)
@@ -304,16 +304,16 @@ class TestWhoCounts:
         assert scores.score[:, 0][:2] == pytest.approx(rule(election("r: a > b")).score[:, 0])
 
     @BOTH
-    def test_one_candidate_alone_has_no_error(self, rule):
-        """Against nobody, the score is 0 and its error unknown, never 0."""
+    def test_a_lone_candidate_has_no_error(self, rule):
+        """Its score is 0 and its error unknown, never 0."""
         scores = rule(election("r: a", candidates="ab"))
 
         assert scores.score[0, 0] == 0
         assert np.isnan(scores.std_error).all()
 
     @BOTH
-    def test_two_islands_are_not_connected(self, rule):
-        """Candidates that no chain of ballots joins have no chance against each other."""
+    def test_disconnected_groups_are_not_compared(self, rule):
+        """Candidates in different groups have no chance against each other."""
         scores = rule(election("2 × r: a > b", "2 × s: c > d"))
         p_beats = scores.details["p_beats_matchup"][..., 0]
 
@@ -322,8 +322,8 @@ class TestWhoCounts:
         assert p_beats[0, 1] > 0.5
 
     @BOTH
-    def test_a_chain_of_ballots_connects(self, rule):
-        """A met b, b met c: a and c are comparable though they never met."""
+    def test_a_chain_of_ballots_connects_candidates(self, rule):
+        """With a against b and b against c, a and c are comparable without having met."""
         scores = rule(election("r: a > b", "s: b > c", "t: c > b"))
 
         assert scores.details["connected"].tolist() == [True]
@@ -341,18 +341,18 @@ class TestWhoCounts:
 
 
 class TestTies:
-    """Tied candidates are treated alike."""
+    """Tied candidates have equal scores."""
 
     @BOTH
-    def test_all_tied_is_a_dead_heat(self, rule):
-        """Ballots that tie everybody give everybody exactly the same score."""
+    def test_ballots_that_tie_all_candidates_are_a_dead_heat(self, rule):
+        """All candidates have exactly the same score."""
         scores = rule(election("3 × r: a = b = c = d")).score[:, 0]
 
         assert scores.tolist() == [scores[0]] * 4
 
     @BOTH
     @given(profile=profiles(reviewers=(1, 4), candidates=(2, 4)))
-    def test_twins_have_exactly_the_same_score(self, rule, profile):
+    def test_swapped_ballots_give_equal_scores(self, rule, profile):
         """Adding every ballot again with two candidates swapped makes these two a dead heat."""
         places = profile.places
         swapped = places.copy()
@@ -361,15 +361,15 @@ class TestTies:
 
         assert scores[0] == scores[1] or np.isnan(scores[:2]).all()
 
-    def test_a_tie_of_two_is_a_win_and_a_loss(self):
-        """Under Efron's treatment two tied candidates are as after one ballot each way."""
+    def test_a_tie_equals_a_win_and_a_loss(self):
+        """Under Efron's treatment two tied candidates score as after one ballot each way."""
         tied = plackett_luce(election("r: a > b", "s: a = b"))
         split = plackett_luce(election("r: a > b", "s: a > b", "t: b > a"))
 
         assert tied.score == pytest.approx(split.score)
         assert tied.std_error == pytest.approx(split.std_error)
 
-    def test_a_tie_lies_between_its_two_orders(self):
+    def test_a_tie_scores_between_its_two_orders(self):
         """A ballot that ties b and c scores each between being first and second of the two."""
         tied = plackett_luce(election("r: a > b = c", "s: b > c > a", "t: c > b > a")).score[:, 0]
         strict = plackett_luce(election("r: a > b > c", "s: b > c > a", "t: c > b > a")).score[:, 0]
@@ -379,11 +379,11 @@ class TestTies:
 
 
 class TestBatch:
-    """A batch is its sessions, a weight a number of ballots."""
+    """A batch equals its sessions, a weight equals a number of ballots."""
 
     @given(data=st.data())
-    def test_two_candidates_are_one_comparison(self, data):
-        """On strict ballots of two candidates both rules are the same rule."""
+    def test_both_rules_agree_on_two_candidates(self, data):
+        """On strict ballots of two candidates both rules are the same."""
         profile = data.draw(profiles(candidates=(2, 2), sessions=(1, 3), ties=False))
 
         ours, theirs = bradley_terry(profile), plackett_luce(profile)
@@ -393,20 +393,20 @@ class TestBatch:
 
     @BOTH
     @pytest.mark.parametrize("n_candidates", [4, 14])
-    def test_each_session_is_scored_as_if_alone(self, rule, n_candidates):
-        """Sessions of a batch get the scores, errors and details they get by themselves."""
+    def test_a_batch_scores_each_session_as_alone(self, rule, n_candidates):
+        """Sessions of a batch get their own scores, errors and details."""
         rng = np.random.default_rng(8)
         profile = random_profile(rng, (4, n_candidates, 7), ties=True, partial=True)
         profile = profile.replace_weights(rng.integers(0, 3, (4, 7)).astype(float))
 
-        whole = rule(profile)
+        batch = rule(profile)
 
         for session in range(7):
             alone = rule(profile.take(slice(session, session + 1)))
             for ours, theirs in (
-                (whole.score, alone.score),
-                (whole.std_error, alone.std_error),
-                *((held, alone.details[name]) for name, held in whole.details.items()),
+                (batch.score, alone.score),
+                (batch.std_error, alone.std_error),
+                *((value, alone.details[name]) for name, value in batch.details.items()),
             ):
                 assert ours[..., session] == pytest.approx(theirs[..., 0], abs=1e-9, nan_ok=True)
 
@@ -421,15 +421,15 @@ class TestBatch:
         assert scores.details["connected"].shape == (0,)
 
     @BOTH
-    def test_a_weight_of_two_is_two_ballots(self, rule):
-        """Casting a ballot twice or with weight 2 comes to the same."""
+    def test_a_weight_of_two_equals_two_ballots(self, rule):
+        """Weight 2 gives the same result as casting the ballot twice."""
         heavy = election("r: a > b = c", "s: c > a").replace_weights(np.array([[2.0], [1.0]]))
         twice = election("2 × r: a > b = c", "s: c > a")
 
         assert rule(heavy).score == pytest.approx(rule(twice).score, abs=1e-9)
         assert rule(heavy).std_error == pytest.approx(rule(twice).std_error, abs=1e-9)
 
-    def test_on_complete_ballots_the_order_is_bordas(self):
+    def test_complete_ballots_give_the_order_of_borda(self):
         """With every pair met equally often, strengths are in the order of wins."""
         profile = random_profile(np.random.default_rng(9), (5, 4, 30), ties=True)
         borda = -profile.ranks.mean(axis=0)
@@ -445,24 +445,24 @@ class TestIntervals:
 
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
     @pytest.mark.parametrize("rule", [bradley_terry, plackett_luce], ids=str)
-    def test_ninety_five_percent_cover_at_least_that(self, rule, reviewers):
+    def test_intervals_cover_their_level(self, rule, reviewers):
         """At 3, 5 and 9 ballots of five candidates each interval covers at least 93 %."""
         rng = np.random.default_rng(reviewers)
         truth = np.array([1.0, 0.5, 0.0, -0.5, -1.0])[:, np.newaxis]
-        drawn = truth + rng.gumbel(size=(reviewers, 5, 3000))
-        ranks = (-drawn).argsort(axis=1).argsort(axis=1) + 1.0
+        utilities = truth + rng.gumbel(size=(reviewers, 5, 3000))
+        ranks = (-utilities).argsort(axis=1).argsort(axis=1) + 1.0
 
         scores = rule(Profile.from_ranks(ranks))
         covered = (np.abs(scores.score - truth) <= 1.96 * scores.std_error).mean(axis=1)
 
         assert covered.min() >= 0.93
 
-    def test_pairs_taken_as_independent_would_cover_too_little(self):
+    def test_intervals_without_widening_cover_too_little(self):
         """Without the widening, Bradley–Terry's intervals cover under 90 % between equals."""
         rng = np.random.default_rng(0)
         ranks = rng.random((9, 5, 3000)).argsort(axis=1).argsort(axis=1) + 1.0
-        whole = bradley_terry(Profile.from_ranks(ranks))
-        naive = whole.std_error / np.sqrt((5 + 1) / 3)
+        batch = bradley_terry(Profile.from_ranks(ranks))
+        naive = batch.std_error / np.sqrt((5 + 1) / 3)
 
-        assert (np.abs(whole.score) <= 1.96 * naive).mean() < 0.9
-        assert (np.abs(whole.score) <= 1.96 * whole.std_error).mean() >= 0.93
+        assert (np.abs(batch.score) <= 1.96 * naive).mean() < 0.9
+        assert (np.abs(batch.score) <= 1.96 * batch.std_error).mean() >= 0.93

@@ -1,4 +1,4 @@
-"""pref_voting, written independently, agrees with the pairwise rules and with `irv`."""
+"""The pairwise rules and `irv` agree with pref_voting, an independent implementation."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -23,14 +23,14 @@ def sessions(seed: int, shape: tuple[int, int, int], **kind: bool) -> Iterator[P
 
 
 def linear_orders(profile: Profile) -> "LinearOrders":
-    """One session of complete ballots without ties, as pref_voting holds it."""
+    """One session of complete ballots without ties, in the form of pref_voting."""
     from pref_voting.profiles import Profile as LinearOrders
 
     return LinearOrders(profile.places[:, :, 0].argsort(axis=1).tolist())
 
 
 def weak_orders(profile: Profile) -> "ProfileWithTies":
-    """One session of any ballots, as pref_voting holds it: unranked candidates say nothing."""
+    """One session of any ballots in the form of pref_voting; unranked candidates are absent."""
     from pref_voting.profiles_with_ties import ProfileWithTies
 
     ballots = [
@@ -41,13 +41,13 @@ def weak_orders(profile: Profile) -> "ProfileWithTies":
 
 
 def winners(scores: np.ndarray) -> list[int]:
-    """Who has exactly 1."""
+    """The candidates with a score of exactly 1."""
     return np.flatnonzero(scores == 1.0).tolist()
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 25), (4, 5, 25), (7, 6, 15), (5, 9, 5)])
-def test_tournament_is_copelands_order(shape):
-    """On complete ballots a share is the Copeland score of pref_voting on the scale from 0 to 1."""
+def test_tournament_equals_copeland(shape):
+    """On complete ballots a share is pref_voting's Copeland score, scaled to 0–1."""
     n = shape[1]
     for profile in sessions(11, shape):
         copeland = linear_orders(profile).copeland_scores()
@@ -60,8 +60,8 @@ def test_tournament_is_copelands_order(shape):
 
 @pytest.mark.parametrize("strength", ["winning_votes", "margins"])
 @pytest.mark.parametrize("shape", [(4, 4, 25), (6, 5, 25), (5, 8, 10)])
-def test_schulze_beats_whom_pref_voting_says(strength, shape):
-    """On tied and partial ballots every candidate is beaten as often as in pref_voting."""
+def test_schulze_defeats_equal_pref_voting(strength, shape):
+    """On tied and partial ballots each candidate has as many defeats as in pref_voting."""
     from pref_voting.margin_based_methods import beat_path_defeat
 
     for profile in sessions(12, shape, ties=True, partial=True):
@@ -77,8 +77,8 @@ def test_schulze_beats_whom_pref_voting_says(strength, shape):
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 40), (4, 4, 25), (5, 5, 25)])
-def test_ranked_pairs_elects_whom_some_tie_order_elects(shape):
-    """The winners are those of pref_voting under all ways of breaking ties."""
+def test_ranked_pairs_winners_equal_pref_voting(shape):
+    """The winners are those of pref_voting over all ways of breaking ties."""
     from pref_voting.margin_based_methods import ranked_pairs as ranked_pairs_winners
 
     for profile in sessions(13, shape):
@@ -90,11 +90,11 @@ def test_ranked_pairs_elects_whom_some_tie_order_elects(shape):
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 40), (7, 5, 40), (25, 4, 30), (101, 5, 10)])
-def test_irv_elects_among_those_that_some_tie_order_elects(shape):
-    """Winners are those of pref_voting under all tie orders; where Borda decided, some of them."""
+def test_irv_winners_are_winners_of_pref_voting(shape):
+    """Winners are those over all tie orders, or some of them where Borda decided."""
     from pref_voting.iterative_methods import instant_runoff_put
 
-    alike = 0
+    matches = 0
     for profile in sessions(14, shape):
         expected = instant_runoff_put(linear_orders(profile))
 
@@ -103,16 +103,16 @@ def test_irv_elects_among_those_that_some_tie_order_elects(shape):
         elected = winners(outcome.score[:, 0])
         assert set(elected) <= set(expected)
         if not (outcome.details["decided_by_borda"][0] or outcome.seat_order_decided[0]):
-            alike += 1
+            matches += 1
             assert elected == expected
-    assert alike > 0
+    assert matches > 0
 
 
 def test_irv_splits_tied_first_places_as_pref_voting_does():
-    """On tied and partial ballots the winners lie among those of the split rule of pref_voting."""
+    """On tied and partial ballots the winners are among those of pref_voting's split rule."""
     from pref_voting.iterative_methods import split_irv_put
 
-    alike = 0
+    matches = 0
     for profile in sessions(15, (6, 4, 80), ties=True, partial=True):
         expected = split_irv_put(weak_orders(profile))
 
@@ -121,6 +121,6 @@ def test_irv_splits_tied_first_places_as_pref_voting_does():
         elected = winners(outcome.score[:, 0])
         assert set(elected) <= set(expected)
         if not outcome.details["decided_by_borda"][0]:
-            alike += 1
+            matches += 1
             assert elected == expected
-    assert alike > 10
+    assert matches > 10

@@ -32,7 +32,7 @@ TENNESSEE = (
 
 
 def tournament_by_hand(profile: Profile) -> list[float]:
-    """Play every matchup of the first session, one ballot after the other."""
+    """Count every matchup of the first session, one ballot after another."""
     ranks = profile.ranks[:, :, 0]
     shares = []
     for i in range(profile.n_candidates):
@@ -47,7 +47,7 @@ def tournament_by_hand(profile: Profile) -> list[float]:
 
 
 def schulze_by_hand(profile: Profile, strength: str) -> list[float]:
-    """Walk every path between every two candidates of the first session."""
+    """Follow every path between any two candidates of the first session."""
     ranks = profile.ranks[:, :, 0]
     seats = range(profile.n_candidates)
     over = [[int((ranks[:, i] < ranks[:, j]).sum()) for j in seats] for i in seats]
@@ -71,7 +71,7 @@ def schulze_by_hand(profile: Profile, strength: str) -> list[float]:
 
 
 class TestTournament:
-    """The share of its matchups that a candidate wins, a draw counting half."""
+    """The share of its matchups that a candidate wins, with a draw as half."""
 
     @pytest.mark.parametrize(
         ("lines", "expected"),
@@ -87,7 +87,7 @@ class TestTournament:
             ),
         ],
     )
-    def test_the_scenarios_of_the_tournament_proposal_hold(self, lines, expected):
+    def test_scenarios_of_the_proposal(self, lines, expected):
         """Unanimity, split majorities, draws, one ballot and a cycle give the proposal's shares."""
         profile = election(*lines)
 
@@ -95,16 +95,16 @@ class TestTournament:
 
         assert scores.tolist() == expected
 
-    def test_without_ballots_there_is_no_score(self):
-        """A session in which nobody ranked anybody has NaN for every candidate."""
+    def test_a_session_without_ballots_has_no_scores(self):
+        """Each score is NaN."""
         profile = Profile.from_ranks(np.full((3, 3), np.nan))
 
         scores = tournament(profile).score
 
         assert np.isnan(scores).all()
 
-    def test_one_odd_ballot_moves_the_mean_rank_and_not_the_tournament(self):
-        """The favourite of three, put third by a fourth, has mean rank 1.5 and every matchup."""
+    def test_one_deviant_ballot_does_not_change_the_tournament(self):
+        """The favourite of three, put third by a fourth, has mean rank 1.5 and wins all."""
         profile = election("x: A > B > C", "y: A > C > B", "z: A > B > C", "o: B > C > A")
 
         scores = tournament(profile).score[:, 0]
@@ -112,16 +112,16 @@ class TestTournament:
         assert profile.ranks[:, 0].mean() == 1.5
         assert scores[0] == 1.0
 
-    def test_a_pair_that_nobody_compared_is_not_played(self):
-        """Two separate comparisons give one matchup each, and a lone candidate gives none."""
+    def test_a_pair_without_ballots_is_no_matchup(self):
+        """Two separate comparisons give one matchup each, a lone candidate gives none."""
         profile = election("x: A > B", "y: C > D", "z: E")
 
         scores = tournament(profile).score[:, 0]
 
         np.testing.assert_array_equal(scores, [1, 0, 1, 0, np.nan])
 
-    def test_a_near_copy_can_take_the_lead_from_another(self):
-        """B leads a cycle with A and C until C2, next to C on every ballot, stands as well."""
+    def test_a_near_copy_can_change_the_leader(self):
+        """B leads a cycle with A and C until C2, next to C on every ballot, is added."""
         before = election("x: A > C > B", "y: B > A > C", "z: C > B > A")
         after = election("x: A > C2 > C > B", "y: B > A > C2 > C", "z: C > C2 > B > A")
 
@@ -133,17 +133,17 @@ class TestTournament:
         assert Axiom.CLONES not in tournament.satisfies
 
     @given(profile=profiles())
-    def test_it_equals_playing_every_matchup_by_hand(self, profile):
-        """Scores equal those of a plain count, on tied and partial ballots too."""
+    def test_tournament_equals_a_plain_count(self, profile):
+        """Ties and partial ballots are included."""
         scores = tournament(profile).score[:, 0]
 
         np.testing.assert_allclose(scores, tournament_by_hand(profile), atol=1e-12)
 
 
 class TestSchulze:
-    """Strongest paths decide who beats whom."""
+    """The strongest paths decide each pair."""
 
-    def test_the_45_voters_of_the_paper_are_ordered_as_it_says(self):
+    def test_schulzes_example_of_45_voters(self):
         """E > A > C > B > D, the example of Schulze 2011 as commonly cited."""
         profile = election(*SCHULZE_45)
 
@@ -153,22 +153,22 @@ class TestSchulze:
 
     @pytest.mark.parametrize("strength", ["winning_votes", "margins"])
     @given(profile=profiles())
-    def test_it_equals_walking_every_path(self, strength, profile):
-        """Scores equal those from an enumeration of all paths, ties and partial ballots too."""
+    def test_schulze_equals_an_enumeration_of_paths(self, strength, profile):
+        """Ties and partial ballots are included."""
         scores = schulze(profile, strength=strength).score[:, 0]
 
         np.testing.assert_allclose(scores, schulze_by_hand(profile, strength), atol=1e-12)
 
     @given(profile=profiles(sessions=(1, 3)))
-    def test_somebody_always_has_exactly_one(self, profile):
-        """Wherever a ballot ranks anybody, the best score is exactly 1."""
+    def test_the_best_score_is_exactly_one(self, profile):
+        """A single ballot with a ranking is enough."""
         scores = schulze(profile).score
         counted = profile.rank_mask.any(axis=(0, 1))
 
         assert np.nanmax(scores[:, counted], axis=0, initial=1.0).tolist() == [1.0] * counted.sum()
         assert (scores[:, counted] == 1.0).any(axis=0).all()
 
-    def test_the_two_strengths_differ_where_ballots_are_partial(self):
+    def test_the_two_strengths_differ_on_partial_ballots(self):
         """A beats B 5–4, B beats C 3–0, C beats A 4–0: B–C has fewest votes, A–B least margin."""
         profile = election("5 × p: A > B", "4 × q: B > A", "3 × r: B > C", "4 × s: C > A")
 
@@ -179,17 +179,17 @@ class TestSchulze:
         assert by_margins.tolist() == [0.0, 1.0, 0.5]
 
     def test_an_unknown_strength_is_refused(self):
-        """Any other word is an invalid parameter."""
+        """Any other value is an invalid parameter."""
         with pytest.raises(InvalidParameter, match="ratio"):
             schulze(election("x: A > B"), strength="ratio")
 
 
 class TestBoth:
-    """What holds for `tournament` and `schulze` alike."""
+    """Properties of both `tournament` and `schulze`."""
 
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
-    def test_the_capital_of_tennessee_is_nashville(self, rule):
-        """The city that beats every other wins, in the textbook example of Tennessee."""
+    def test_tennessee_elects_nashville(self, rule):
+        """The Condorcet winner wins the textbook example of Tennessee."""
         profile = election(*TENNESSEE)
 
         scores = rule(profile).score[:, 0]
@@ -197,8 +197,8 @@ class TestBoth:
         assert scores.tolist() == [2 / 3, 1 / 3, 0, 1]
 
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
-    def test_thousands_of_sessions_are_scored_as_one_is(self, rule):
-        """Each session of a batch has the scores it has alone."""
+    def test_a_batch_scores_each_session_as_alone(self, rule):
+        """Each of thousands of sessions has its own scores."""
         batch = random_profile(np.random.default_rng(1), (4, 5, 9_000), ties=True, partial=True)
 
         together = rule(batch).score
@@ -208,7 +208,7 @@ class TestBoth:
 
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
     @given(profile=profiles(), data=st.data())
-    def test_a_weight_of_three_is_three_ballots(self, rule, profile, data):
+    def test_a_weight_of_three_equals_three_ballots(self, rule, profile, data):
         """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
         n = profile.n_reviewers
         times = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
@@ -221,7 +221,7 @@ class TestBoth:
 
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
     def test_float_rounding_decides_no_matchup(self, rule):
-        """Weights 0.1 and 0.2 draw with 0.3, although their sum in binary is larger."""
+        """Weights 0.1 and 0.2 draw with 0.3 in spite of binary rounding."""
         profile = election("x: A > B", "y: A > B", "z: B > A")
 
         scores = rule(profile.replace_weights(np.array([[0.1], [0.2], [0.3]]))).score[:, 0]
@@ -231,7 +231,7 @@ class TestBoth:
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
     @given(profile=profiles())
     def test_a_candidate_without_votes_changes_nothing(self, rule, profile):
-        """It has NaN itself, and the others score as if it did not stand."""
+        """Its score is NaN, and the other scores are those without it."""
         nobody = np.zeros((profile.n_reviewers, 1, 1), dtype=profile.places.dtype)
         larger = Profile(np.concatenate([nobody, profile.places], axis=1))
 
@@ -241,8 +241,8 @@ class TestBoth:
         np.testing.assert_array_equal(scores[1:], rule(profile).score)
 
     @pytest.mark.parametrize("rule", [tournament, schulze], ids=str)
-    def test_fifty_candidates_are_no_obstacle(self, rule):
-        """Fifty candidates in one unanimous order keep that order."""
+    def test_fifty_candidates_are_ordered(self, rule):
+        """A unanimous order of fifty candidates is the order of scores."""
         order = np.random.default_rng(2).permutation(50)
         profile = Profile.from_ranks(np.tile(order + 1.0, (3, 1)))
 
@@ -251,8 +251,8 @@ class TestBoth:
         np.testing.assert_allclose(scores, 1 - order / 49)
 
 
-def test_sums_on_the_grid_tell_real_differences_apart():
-    """Equal sums meet on the grid, a difference of a millionth does not, and no weight gives 0."""
+def test_the_grid_keeps_real_differences_of_weights():
+    """Equal sums meet on the grid, a millionth stays a difference, and no weight becomes 0."""
     sums = np.array([[0.1 + 0.2, 0.0], [0.3, 0.0], [0.3 + 1e-6, 0.0]])
 
     whole = round_to_grid(sums, np.array([0.6, 0.0]))

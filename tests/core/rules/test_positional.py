@@ -28,7 +28,7 @@ def places_of(*rows):
 
 
 def exact_borda(profile, session, variant="per_ballot", weights=None):
-    """Borda from its definition, in fractions, weights included: one list over candidates."""
+    """Borda from its definition, in weighted fractions, one number per candidate."""
     scores = []
     for c in range(profile.n_candidates):
         total, mass = Fraction(0), Fraction(0)
@@ -46,30 +46,32 @@ def exact_borda(profile, session, variant="per_ballot", weights=None):
 
 
 def plain_error(values, weights, floors):
-    """Compute the documented error of a weighted mean, one loop at a time."""
-    kept = [(v, w, f) for v, w, f in zip(values, weights, floors, strict=True) if w > 0]
-    n = len(kept)
+    """Compute the documented error of a weighted mean in plain loops."""
+    votes = [(v, w, f) for v, w, f in zip(values, weights, floors, strict=True) if w > 0]
+    n = len(votes)
     if n < 2:
         return float("nan")
-    mass = sum(w for _, w, _ in kept)
-    mean = sum(w * v for v, w, _ in kept) / mass
-    square = sum(w * w for _, w, _ in kept)
-    sampled = square * sum(w * (v - mean) ** 2 for v, w, _ in kept) / (mass - square / mass)
-    return sqrt(max(sampled, sum(w * w * f for _, w, f in kept))) / mass
+    mass = sum(w for _, w, _ in votes)
+    mean = sum(w * v for v, w, _ in votes) / mass
+    square = sum(w * w for _, w, _ in votes)
+    sampled = square * sum(w * (v - mean) ** 2 for v, w, _ in votes) / (mass - square / mass)
+    return sqrt(max(sampled, sum(w * w * f for _, w, f in votes))) / mass
 
 
 def weights_for(data, profile):
-    """Ballot weights with zeros among them."""
+    """Random ballot weights, some of them zero."""
     size = profile.n_reviewers * profile.n_sessions
-    drawn = data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5]), min_size=size, max_size=size))
-    return np.array(drawn).reshape(profile.n_reviewers, profile.n_sessions)
+    weights = data.draw(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5]), min_size=size, max_size=size)
+    )
+    return np.array(weights).reshape(profile.n_reviewers, profile.n_sessions)
 
 
 class TestPublishedTables:
-    """Numbers that the sources print, or that follow from them by hand."""
+    """Published numbers, and numbers computed from them by hand."""
 
     @pytest.mark.parametrize("variant", VARIANTS)
-    def test_four_candidates_earn_three_two_one_and_no_points(self, variant):
+    def test_four_candidates_earn_three_two_one_and_zero_points(self, variant):
         """ADR-007, core calculation: with four candidates the places are worth 3, 2, 1 and 0."""
         profile = election("x: a > b > c > d", "y: a > b > c > d")
 
@@ -79,7 +81,7 @@ class TestPublishedTables:
         assert points == pytest.approx([3.0, 2.0, 1.0, 0.0])
         assert column(scores.score) == [1.0, 2 / 3, 1 / 3, 0.0]
 
-    def test_own_candidate_kept_in_the_count_gives_the_listing_its_numbers(self):
+    def test_recusal_after_counting_gives_the_numbers_of_adr_007(self):
         """ADR-007's listing drops the self-vote after counting: 3 − position, by hand.
 
         Ballots a: a>b>c>d, b: a>b>c>d, c: d>c>a>b, d: d>a>b>c; own places dropped.
@@ -94,7 +96,7 @@ class TestPublishedTables:
             assert column(3 * score) == pytest.approx([6 / 3, 3 / 3, 2 / 3, 3 / 3])
 
     def test_recusal_before_counting_closes_the_gap(self):
-        """A ballot over the three others spans 0 to 1 though four candidates stand."""
+        """A ballot over the three other candidates spans 0 to 1 in a session of four."""
         recused = election("a: b > c > d", candidates="abcd")
 
         assert column(borda(recused).score) == [0.0, 1.0, 0.5, 0.0]
@@ -111,7 +113,7 @@ class TestPublishedTables:
         assert column(borda(profile).score) == [2 / 3, 5 / 6, 1 / 2, 0.0]
         assert np.round(column(mean_rank(profile).score), 2).tolist() == [1.67, 1.33, 2.0, 3.0]
 
-    def test_second_rankings_of_the_article(self):
+    def test_second_table_of_the_article(self):
         """ABCD, BCAD, CABD, ABCD: Borda (points 9, 8, 7, 0 of 12) and mean rank put A first.
 
         Source: the same article's second set of rankings; sums by hand.
@@ -121,8 +123,8 @@ class TestPublishedTables:
         assert column(borda(profile).score) == [9 / 12, 8 / 12, 7 / 12, 0.0]
         assert column(mean_rank(profile).score) == [1.75, 2.0, 2.25, 4.0]
 
-    def test_registered_as_specified(self):
-        """Places break ties by wins, and only the mean rank is better low."""
+    def test_registry_entries(self):
+        """Wins break ties of Borda and mean rank, and only the mean rank is better low."""
         assert [RULES[n].tie_break for n in ("borda", "weighted_borda", "mean_rank")] == [
             "wins"
         ] * 3
@@ -132,41 +134,41 @@ class TestPublishedTables:
 
 
 class TestPartialBallots:
-    """Ballots that rank fewer candidates than they could."""
+    """Ballots that rank only some of the candidates."""
 
-    def test_partial_ballots_inflate_under_roster(self):
-        """Ranking three of five never gives less than half under roster, unlike the others."""
+    def test_partial_ballots_inflate_scores_under_roster(self):
+        """Under roster each of three candidates ranked of five has at least half."""
         profile = election("x: a > b > c", candidates="abcde")
 
         assert column(borda(profile, variant="roster").score) == [1.0, 0.75, 0.5, 0.0, 0.0]
         assert column(borda(profile).score) == [1.0, 0.5, 0.0, 0.0, 0.0]
         assert column(borda(profile, variant="truncated").score) == [0.5, 0.25, 0.0, 0.0, 0.0]
 
-    def test_single_candidate_ballots_say_nothing_per_ballot(self):
-        """A candidate that only a one-candidate ballot ranks has score 0 and no error."""
+    def test_a_ballot_of_one_candidate_scores_nothing_per_ballot(self):
+        """A candidate on nothing but a one-candidate ballot has score 0 and no error."""
         scores = borda(election("x: a", "y: a", "z: b > c"))
 
         assert column(scores.score) == [0.0, 1.0, 0.0]
         assert np.isnan(scores.std_error).all()
 
     def test_eligible_sets_the_length_of_the_roster(self):
-        """A ballot that could rank three candidates is read against three."""
-        held = places_of([1, 2, 0, 0])
-        profile = Profile(held.places, eligible=np.array([[3]]))
+        """The divisor of a ballot follows the three candidates that it could rank."""
+        full = places_of([1, 2, 0, 0])
+        profile = Profile(full.places, eligible=np.array([[3]]))
 
         assert column(borda(profile, variant="roster").score) == [1.0, 0.5, 0.0, 0.0]
         assert column(borda(profile, variant="truncated").score) == [0.5, 0.0, 0.0, 0.0]
 
-    def test_nobody_ranked_is_last_under_borda_and_unknown_under_mean_rank(self):
-        """A candidate without a vote has Borda 0 and no mean rank."""
+    def test_an_unranked_candidate_has_borda_zero_and_no_mean_rank(self):
+        """A candidate without a vote has Borda 0 and NaN as mean rank."""
         profile = election("x: a > b", "y: a > b", candidates="abc")
 
         assert column(borda(profile).score) == [1.0, 0.0, 0.0]
         assert column(mean_rank(profile).score)[:2] == [1.0, 2.0]
         assert isnan(mean_rank(profile).score[2, 0])
 
-    def test_unknown_variant_is_refused(self):
-        """A variant that does not exist is an error that names the three."""
+    def test_an_unknown_variant_is_refused(self):
+        """The error names the three variants."""
         with pytest.raises(InvalidParameter, match="per_ballot or roster or truncated"):
             borda(election("x: a > b"), variant="emerson")
 
@@ -181,22 +183,22 @@ class TestErrors:
         assert mean_rank(profile).std_error[0, 0] == pytest.approx(sqrt(1 / 3))
         assert borda(profile).std_error[0, 0] == pytest.approx(sqrt(1 / 3) / 2)
 
-    def test_agreement_keeps_the_floor_of_whole_numbers(self):
+    def test_equal_ranks_have_a_rounding_error(self):
         """Four equal ranks: the variance of a vote is 1/12, in Borda over the divisor squared."""
         profile = election("4 × r: a > b > c")
 
         assert column(mean_rank(profile).std_error) == pytest.approx([sqrt(1 / 48)] * 3)
         assert column(borda(profile).std_error) == pytest.approx([sqrt(1 / 48) / 2] * 3)
 
-    def test_floor_is_the_mean_over_ballots_of_different_length(self):
+    def test_the_rounding_error_averages_over_ballot_lengths(self):
         """Ballots of 2 and 3 that agree on the first: √(mean(1, 1/4)/12/2)."""
         profile = election("x: a > b", "y: a > b > c")
 
         assert borda(profile).std_error[0, 0] == pytest.approx(sqrt((1 + 1 / 4) / 2 / 12 / 2))
 
     @pytest.mark.parametrize("rule", [borda, weighted_borda, mean_rank], ids=str)
-    def test_one_vote_knows_no_error(self, rule):
-        """A single vote, weighted or not, gives NaN, and so does one of two that weighs nothing."""
+    def test_one_vote_has_no_error(self, rule):
+        """A single vote has NaN, and so have two votes of which one has weight zero."""
         single = election("x: a > b > c")
         other = election("x: a > b > c", "y: c > b > a").replace_weights(np.array([[1.0], [0.0]]))
 
@@ -205,12 +207,12 @@ class TestErrors:
 
 
 class TestAgainstPlainPython:
-    """Every rule equals its definition written as loops, and equal scores are equal bit by bit."""
+    """Every rule equals plain loops, and equal scores are equal bit by bit."""
 
     @pytest.mark.parametrize("variant", VARIANTS)
     @given(profile=profiles(sessions=(1, 3)))
     def test_borda_is_the_nearest_double_to_the_exact_fraction(self, variant, profile):
-        """Unweighted Borda is exact, so candidates with equal true scores cannot differ."""
+        """Unweighted Borda is exact, so equal true scores are equal doubles."""
         scores = borda(profile, variant=variant).score
 
         for s in range(profile.n_sessions):
@@ -219,22 +221,24 @@ class TestAgainstPlainPython:
 
     @given(profile=profiles(sessions=(1, 3)))
     def test_mean_rank_is_the_nearest_double_to_the_exact_fraction(self, profile):
-        """Unweighted mean rank is exact, NaN where nobody ranks the candidate."""
+        """Unweighted mean rank is exact, NaN for a candidate without ranks."""
         scores, error = mean_rank(profile).score, mean_rank(profile).std_error
 
         for s in range(profile.n_sessions):
             for c in range(profile.n_candidates):
-                held = [int(p) for p in profile.places[:, c, s] if p > 0]
-                if held:
-                    assert scores[c, s] == float(Fraction(sum(held), 2 * len(held)))
+                places = [int(p) for p in profile.places[:, c, s] if p > 0]
+                if places:
+                    assert scores[c, s] == float(Fraction(sum(places), 2 * len(places)))
                 else:
                     assert isnan(scores[c, s])
-                plain = plain_error([p / 2 for p in held], [1.0] * len(held), [1 / 12] * len(held))
+                plain = plain_error(
+                    [p / 2 for p in places], [1.0] * len(places), [1 / 12] * len(places)
+                )
                 assert error[c, s] == pytest.approx(plain, rel=1e-5, nan_ok=True)
 
     @given(profile=profiles(sessions=(1, 2)), data=st.data())
-    def test_weights(self, profile, data):
-        """Weighted Borda and mean rank equal their loops; a weight of 0 is no vote."""
+    def test_weighted_scores_equal_plain_loops(self, profile, data):
+        """A weight of 0 is no vote."""
         weights = weights_for(data, profile)
         weighted = profile.replace_weights(weights)
         scores, ranks = borda(weighted), mean_rank(weighted)
@@ -244,16 +248,16 @@ class TestAgainstPlainPython:
                 [float(value) for value in exact_borda(profile, s, weights=weights)]
             )
             for c in range(profile.n_candidates):
-                held = profile.places[:, c, s] > 0
-                values, mass = profile.places[held, c, s] / 2, weights[held, s]
+                ranked = profile.places[:, c, s] > 0
+                values, mass = profile.places[ranked, c, s] / 2, weights[ranked, s]
                 plain = sum(mass * values) / sum(mass) if sum(mass) else float("nan")
                 assert ranks.score[c, s] == pytest.approx(plain, nan_ok=True)
                 error = plain_error(values, mass, [1 / 12] * len(values))
                 assert ranks.std_error[c, s] == pytest.approx(error, rel=1e-5, nan_ok=True)
 
     @given(profile=profiles(sessions=(1, 2)), data=st.data(), weigh=st.booleans())
-    def test_borda_errors(self, profile, data, weigh):
-        """The error of Borda equals its definition, with and without weights."""
+    def test_borda_errors_equal_the_definition(self, profile, data, weigh):
+        """With and without weights."""
         weights = weights_for(data, profile) if weigh else np.ones_like(profile.places[:, 0], float)
         error = borda(profile.replace_weights(weights) if weigh else profile).std_error
 
@@ -270,7 +274,7 @@ class TestAgainstPlainPython:
 
     @pytest.mark.parametrize("rule", [borda, mean_rank], ids=str)
     def test_many_candidates_and_ballots_stay_exact(self, rule):
-        """Sixty candidates on seventy ballots exceed a byte and sixteen bits, and still add up."""
+        """Sums over sixty candidates on seventy ballots exceed sixteen bits and stay exact."""
         profile = random_profile(np.random.default_rng(5), (70, 60, 2), ties=True)
         exact = [[Fraction(int(p), 2) for p in row] for row in profile.places[:, :, 1].T]
 
@@ -283,7 +287,7 @@ class TestAgainstPlainPython:
 
 
 class TestProperties:
-    """What holds of every profile."""
+    """Properties of every profile."""
 
     @given(profile=profiles(sessions=(1, 3), partial=False))
     def test_borda_is_the_row_sum_of_the_pairwise_matrix(self, profile):
@@ -299,14 +303,14 @@ class TestProperties:
 
     @given(profile=profiles(sessions=(1, 2), partial=False))
     def test_variants_agree_on_complete_ballots(self, profile):
-        """Where every ballot ranks everyone the three variants are one rule."""
+        """On complete ballots the three variants are one rule."""
         first, second, third = (borda(profile, variant=variant).score for variant in VARIANTS)
 
         assert first.tolist() == second.tolist() == third.tolist()
 
     @given(profile=profiles(sessions=(1, 2)), data=st.data())
     def test_reliability_multiplies_the_weights(self, profile, data):
-        """Weighted Borda is Borda under the product; without reliability it is Borda."""
+        """Weighted Borda is Borda under the product of weights; without reliability it is Borda."""
         weights, learned = weights_for(data, profile), weights_for(data, profile)
         both = Profile(profile.places, weights=weights, reliability=learned)
         alone = Profile(profile.places, reliability=learned)
@@ -321,8 +325,8 @@ class TestProperties:
 
     @pytest.mark.parametrize("rule", [borda, weighted_borda, mean_rank], ids=str)
     @pytest.mark.parametrize("partial", [False, True])
-    def test_batch_equals_single(self, rule, partial):
-        """A session scores the same alone as among thousands, error included."""
+    def test_a_batch_scores_each_session_as_alone(self, rule, partial):
+        """Scores and errors are the same alone as among thousands of sessions."""
         profile = random_profile(
             np.random.default_rng(7), (5, 5, 30_000), ties=partial, partial=partial, recused=True
         )
@@ -336,6 +340,6 @@ class TestProperties:
                 assert np.array_equal(batch.details[name][:, session], values[:, 0])
 
     @pytest.mark.parametrize("rule", [borda, weighted_borda, mean_rank], ids=str)
-    def test_no_session_is_no_score(self, rule):
+    def test_no_sessions_give_no_scores(self, rule):
         """A profile of no sessions gives scores of no sessions."""
         assert rule(Profile(np.zeros((3, 4, 0), dtype=np.uint8))).score.shape == (4, 0)

@@ -14,7 +14,7 @@ Relation = frozenset[tuple[int, int]]
 
 
 def margins_of(profile: Profile) -> dict[tuple[int, int], int]:
-    """Count every ordered pair of the first session, candidates without votes left out."""
+    """Margins of every ordered pair of the first session, without unranked candidates."""
     ranks = profile.ranks[:, :, 0]
     voted = np.flatnonzero(~np.isnan(ranks).all(axis=0)).tolist()
     return {
@@ -26,19 +26,19 @@ def margins_of(profile: Profile) -> dict[tuple[int, int], int]:
 
 
 def with_pair(relation: Relation, i: int, j: int) -> Relation:
-    """Lock i over j in, with everything that follows from it."""
+    """Lock i over j in, with every pair that follows from it."""
     over = {i} | {a for a, b in relation if b == i}
     under = {j} | {b for a, b in relation if a == j}
     return relation | {(a, b) for a in over for b in under}
 
 
 def every_lock_in(margins: dict[tuple[int, int], int]) -> set[Relation]:
-    """Lock pairs in by falling margin, following every order within equal margins."""
+    """Lock pairs in by falling margin, in every order of equal margins."""
     states: set[Relation] = {frozenset()}
     for size in sorted({m for m in margins.values() if m >= 0}, reverse=True):
         group = [pair for pair, m in margins.items() if m == size]
         settled, open_states = set(), list(states)
-        seen = set(states)
+        visited = set(states)
         while open_states:
             state = open_states.pop()
             free = [(i, j) for i, j in group if (i, j) not in state and (j, i) not in state]
@@ -46,15 +46,15 @@ def every_lock_in(margins: dict[tuple[int, int], int]) -> set[Relation]:
                 settled.add(state)
             for i, j in free:
                 following = with_pair(state, i, j)
-                if following not in seen:
-                    seen.add(following)
+                if following not in visited:
+                    visited.add(following)
                     open_states.append(following)
         states = settled
     return states
 
 
 def ranked_pairs_by_hand(profile: Profile) -> list[float]:
-    """Credit each candidate of the first session with its best place over all lock-ins."""
+    """Score each candidate of the first session by its best place over all lock-ins."""
     ranks = profile.ranks[:, :, 0]
     orders = every_lock_in(margins_of(profile))
     shares = [np.nan] * profile.n_candidates
@@ -65,7 +65,7 @@ def ranked_pairs_by_hand(profile: Profile) -> list[float]:
     return shares
 
 
-def locked_once(profile: Profile, rng: np.random.Generator | None = None) -> list[float]:
+def lock_in_once(profile: Profile, rng: np.random.Generator | None = None) -> list[float]:
     """Lock majorities in by falling margin, equal ones in seat order or in a random one."""
     margins = margins_of(profile)
     pairs = [pair for pair, m in margins.items() if m > 0]
@@ -80,7 +80,7 @@ def locked_once(profile: Profile, rng: np.random.Generator | None = None) -> lis
 
 
 def with_margins(margins: np.ndarray) -> np.ndarray:
-    """Rank complete ballots whose margins are these even numbers, after McGarvey."""
+    """Build complete ballots with these even margins, after McGarvey."""
     seats = range(len(margins))
     ballots = []
     for i, j in np.argwhere(margins > 0):
@@ -94,20 +94,20 @@ class TestUpToSixCandidates:
     """Every way of breaking ties between equal margins is followed."""
 
     @given(profile=profiles())
-    def test_it_equals_following_every_tie(self, profile):
-        """Scores equal those from locking pairs in under all tie orders, partial ballots too."""
+    def test_scores_equal_every_tie_order(self, profile):
+        """Partial ballots are included."""
         scores = ranked_pairs(profile).score[:, 0]
 
         np.testing.assert_allclose(scores, ranked_pairs_by_hand(profile), atol=1e-12)
 
     @given(profile=profiles(reviewers=(3, 5), candidates=(6, 6), ties=False, partial=False))
-    def test_six_candidates_are_followed_too(self, profile):
+    def test_six_candidates_equal_every_tie_order(self, profile):
         """At six candidates the scores still equal those under all tie orders."""
         scores = ranked_pairs(profile).score[:, 0]
 
         np.testing.assert_allclose(scores, ranked_pairs_by_hand(profile), atol=1e-12)
 
-    def test_the_capital_of_tennessee_is_nashville(self):
+    def test_tennessee_elects_nashville(self):
         """Nashville, Chattanooga, Knoxville, Memphis, in the textbook example of Tennessee."""
         profile = election(
             "42 × m: Memphis > Nashville > Chattanooga > Knoxville",
@@ -120,23 +120,23 @@ class TestUpToSixCandidates:
 
         np.testing.assert_allclose(scores, [2 / 3, 1 / 3, 0, 1])
 
-    def test_the_least_majority_of_a_cycle_gives_way(self):
-        """A beats B 7–2, B beats C 6–3, C beats A 5–4: the last is not locked and A wins."""
+    def test_the_least_majority_of_a_cycle_is_not_locked(self):
+        """A beats B 7–2, B beats C 6–3, C beats A 5–4: the last is skipped and A wins."""
         profile = election("4 × x: A > B > C", "3 × y: C > A > B", "2 × z: B > C > A")
 
         scores = ranked_pairs(profile).score[:, 0]
 
         assert scores.tolist() == [1.0, 0.5, 0.0]
 
-    def test_equal_margins_share_the_first_place(self):
-        """In a perfect cycle everybody leads under some tie order, and no seat decides."""
+    def test_equal_margins_in_a_cycle_are_a_tie(self):
+        """Each candidate leads under some tie order, and no seat decides."""
         outcome = ranked_pairs(election("x: A > B > C", "y: B > C > A", "z: C > A > B"))
 
         assert outcome.score[:, 0].tolist() == [1.0, 1.0, 1.0]
         assert not outcome.seat_order_decided.any()
 
     def test_a_near_copy_may_win_where_margins_are_equal(self):
-        """E wins under no tie order, yet with E2 beside it on every ballot one of them does."""
+        """E wins under no tie order, but with E2 beside it on every ballot one of them wins."""
         margins = np.array(
             [
                 [0, -4, 2, 4, -4],
@@ -164,18 +164,18 @@ class TestFromSevenCandidatesOn:
     """Equal margins are locked in seat order, and the outcome says where that mattered."""
 
     @pytest.mark.parametrize("shape", [(4, 7, 60), (5, 9, 30), (3, 17, 6), (3, 33, 2), (3, 70, 1)])
-    def test_it_equals_locking_in_seat_order(self, shape):
+    def test_scores_equal_locking_in_seat_order(self, shape):
         """Scores equal those of a plain lock-in, at every number of candidates."""
         batch = random_profile(np.random.default_rng(4), shape)
 
         scores = ranked_pairs(batch).score
 
         for k in range(shape[2]):
-            expected = locked_once(batch.take(slice(k, k + 1)))
+            expected = lock_in_once(batch.take(slice(k, k + 1)))
             np.testing.assert_allclose(scores[:, k], expected, atol=1e-12)
 
-    def test_without_a_word_of_seat_order_no_tie_order_matters(self):
-        """Where seat order is said not to decide, random tie orders give the same scores."""
+    def test_undecided_by_seat_order_means_no_tie_order_matters(self):
+        """Where seat order did not decide, random tie orders give the same scores."""
         rng = np.random.default_rng(5)
         batch = random_profile(rng, (9, 7, 400))
 
@@ -187,10 +187,10 @@ class TestFromSevenCandidatesOn:
         for k in silent[:40]:
             session = batch.take(slice(k, k + 1))
             for _ in range(3):
-                np.testing.assert_allclose(outcome.score[:, k], locked_once(session, rng))
+                np.testing.assert_allclose(outcome.score[:, k], lock_in_once(session, rng))
 
     def test_a_perfect_cycle_is_decided_by_seat_order(self):
-        """Among seven candidates a cycle of equal margins is cut in favour of the first seat."""
+        """With seven candidates a cycle of equal margins is cut in favour of the first seat."""
         profile = election(
             "x: A > B > C > D > E > F > G",
             "y: B > C > A > D > E > F > G",
@@ -203,14 +203,14 @@ class TestFromSevenCandidatesOn:
         np.testing.assert_allclose(outcome.score[:, 0], [1 - k / 6 for k in range(7)])
 
     def test_a_transitive_majority_is_not_decided_by_seat_order(self):
-        """Equal margins without a cycle are locked whatever their order."""
+        """Equal margins without a cycle are locked in any order."""
         outcome = ranked_pairs(election("3 × x: G > F > E > D > C > B > A"))
 
         assert not outcome.seat_order_decided.any()
         assert outcome.score[:, 0].argsort().tolist() == [0, 1, 2, 3, 4, 5, 6]
 
-    def test_margins_that_differ_inside_a_cycle_are_not_decided_by_seat_order(self):
-        """A cycle whose least majority stands alone is cut there, and no seat has a say."""
+    def test_a_cycle_of_unequal_margins_is_not_decided_by_seat_order(self):
+        """A cycle with a unique least majority is cut there."""
         tail = "> D > E > F > G"
         profile = election(
             f"4 × x: A > B > C {tail}", f"3 × y: C > A > B {tail}", f"2 × z: B > C > A {tail}"
@@ -223,7 +223,7 @@ class TestFromSevenCandidatesOn:
 
 
 def _by_majority_chains(batch: Profile) -> np.ndarray:
-    """Score as if every majority were locked, which differs from the rule where they cycle."""
+    """Score with every majority locked, which differs from the rule in cycles."""
     ranks = batch.ranks
     n = batch.n_candidates
     wins = np.sign(ranks[:, np.newaxis] - ranks[:, :, np.newaxis]).sum(axis=0) > 0
@@ -233,8 +233,8 @@ def _by_majority_chains(batch: Profile) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n_candidates", [3, 5, 6, 7])
-def test_a_batch_is_scored_as_one_session_is(n_candidates):
-    """Each session of a batch has the scores it has alone."""
+def test_a_batch_scores_each_session_as_alone(n_candidates):
+    """Each session of a batch has its own scores."""
     rng = np.random.default_rng(6)
     batch = random_profile(rng, (4, n_candidates, 150), ties=True, partial=True)
 
@@ -247,7 +247,7 @@ def test_a_batch_is_scored_as_one_session_is(n_candidates):
 
 
 @given(profile=profiles(), data=st.data())
-def test_a_weight_of_three_is_three_ballots(profile, data):
+def test_a_weight_of_three_equals_three_ballots(profile, data):
     """Whole weights equal repeated ballots, and a weight of 0 an absent one."""
     n = profile.n_reviewers
     times = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
@@ -262,7 +262,7 @@ def test_a_weight_of_three_is_three_ballots(profile, data):
 @pytest.mark.parametrize("n_candidates", [(2, 5), (6, 6)])
 @given(data=st.data())
 def test_a_candidate_without_votes_changes_nothing(n_candidates, data):
-    """It has NaN itself; the others score as if it did not stand."""
+    """Its score is NaN; the other scores are those without it."""
     profile = data.draw(profiles(candidates=n_candidates))
     nobody = np.zeros((profile.n_reviewers, 1, 1), dtype=profile.places.dtype)
 

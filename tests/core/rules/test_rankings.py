@@ -1,4 +1,4 @@
-"""Why rankings are counted by Borda: simulated reviewers, with the true first known."""
+"""Why Borda counts rankings: simulated reviewers with a known true first."""
 
 import numpy as np
 import pytest
@@ -14,16 +14,16 @@ DRAWN, SESSIONS = 40, 50
 
 def lead(rule: str, profile: Profile, scores: Scores | None = None) -> np.ndarray:
     """Each candidate's share of the lead, shape (C, S)."""
-    chosen = RULES[rule]
-    leads = place(scores or chosen(profile), profile, chosen).leads
+    rule_object = RULES[rule]
+    leads = place(scores or rule_object(profile), profile, rule_object).leads
     return leads / np.maximum(leads.sum(axis=0), 1)
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.3])
 @pytest.mark.parametrize("reviewers", [3, 5, 9])
 @pytest.mark.parametrize("rule", ["kemeny", "schulze"])
-def test_borda_finds_the_first_as_often_and_leads_by_the_fit(rule, reviewers, shared):
-    """Another rule finds it at most a point more often, and contradicts `p_best` more often."""
+def test_borda_finds_the_true_first_as_often_as_other_rules(rule, reviewers, shared):
+    """Other rules gain at most a point, and contradict `p_best` more often."""
     rng = np.random.default_rng([reviewers, int(10 * shared)])
     gains, against = [], []
     for _ in range(DRAWN):

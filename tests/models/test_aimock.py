@@ -1,4 +1,4 @@
-"""Models end to end, over HTTP, against a server that no one here wrote."""
+"""Models end to end over HTTP, against an independent mock server."""
 
 import json
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ def anyio_backend(request):
     params=["openai", *(pytest.param(p, marks=pytest.mark.slow) for p in ("anthropic", "google"))]
 )
 async def model(request, aimock) -> AsyncIterator[Model]:
-    """A model of the server, by each of the protocols that it speaks."""
+    """A model that calls the server, by each of its protocols."""
     if request.param == "openai":
         async with Connections() as connections:
             yield OpenAICompatible(
@@ -57,14 +57,14 @@ async def model(request, aimock) -> AsyncIterator[Model]:
 
     url = {"anthropic": aimock.anthropic_url, "google": aimock.google_url}[request.param]
     name = {"anthropic": "claude-opus-5", "google": "gemini-2.5-flash"}[request.param]
-    made = PydanticAIModel("critic", f"{request.param}:{name}", KEY, "K", url)
-    yield made
-    await made.aclose()
+    seat = PydanticAIModel("critic", f"{request.param}:{name}", KEY, "K", url)
+    yield seat
+    await seat.aclose()
 
 
 def call(text: str = "How deep?", stage: Stage = "answer", **more) -> Call:
-    said = (Message("system", "Be brief."), Message("user", text))
-    return Call(stage, said, **{"max_tokens": 500, **more})
+    messages = (Message("system", "Be brief."), Message("user", text))
+    return Call(stage, messages, **{"max_tokens": 500, **more})
 
 
 def review() -> Call:
@@ -72,40 +72,40 @@ def review() -> Call:
 
 
 async def failures(model: Model) -> list[ModelError]:
-    """How an answer fails, and how a review."""
+    """How answers and reviews fail."""
     errors = []
-    for asked in (call(), review()):
+    for request in (call(), review()):
         with pytest.raises(ModelError) as caught:
-            await model.complete(asked, ignore_text)
+            await model.complete(request, ignore_text)
         assert KEY not in str(caught.value)
         errors.append(caught.value)
     return errors
 
 
-async def test_an_answer_is_streamed(aimock, model):
-    """The text arrives in pieces that add up to it, with the tokens that the server counts."""
-    heard: list[str] = []
-    counted = {"prompt_tokens": 20, "completion_tokens": 15, "total_tokens": 35}
+async def test_answer_is_streamed(aimock, model):
+    """The pieces add up to the text, with the token counts of the server."""
+    pieces: list[str] = []
+    usage = {"prompt_tokens": 20, "completion_tokens": 15, "total_tokens": 35}
     aimock.load(
         {
             "match": {"userMessage": "How deep?", "systemMessage": "Be brief."},
-            "response": {"content": TEXT, "usage": counted},
+            "response": {"content": TEXT, "usage": usage},
             "latency": 20,
             "chunkSize": 8,
         }
     )
 
-    reply = await model.complete(call(), heard.append)
+    reply = await model.complete(call(), pieces.append)
 
-    assert reply.text == "".join(heard) == TEXT
-    assert len(heard) > 1
+    assert reply.text == "".join(pieces) == TEXT
+    assert len(pieces) > 1
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (20, 15)
     assert reply.cost_usd is None
     assert not reply.cut
 
 
-async def test_a_review_satisfies_its_schema(aimock, model):
-    """A review comes in one piece, as JSON."""
+async def test_review_satisfies_its_schema(aimock, model):
+    """A review arrives in one piece, as JSON."""
     aimock.say(REVIEW, userMessage="Rank")
 
     reply = await model.complete(review(), ignore_text)
@@ -115,15 +115,15 @@ async def test_a_review_satisfies_its_schema(aimock, model):
     assert not entry["body"].get("stream")
 
 
-async def test_a_reply_at_its_limit_is_cut(aimock, model):
-    """A reply that ended for want of tokens says so."""
+async def test_reply_at_its_limit_is_marked_as_cut(aimock, model):
+    """A reply that runs out of tokens is marked as cut."""
     aimock.load({"match": {}, "response": {"content": TEXT, "finishReason": "length"}})
 
     assert (await model.complete(call(), ignore_text)).cut
 
 
-async def test_a_rate_limit(aimock, model):
-    """A 429 is transient, with the wait that the server asks for, and one attempt was made."""
+async def test_rate_limit_is_transient(aimock, model):
+    """A 429 carries the wait that the server asks for, after a single attempt."""
     aimock.say(TEXT)
     aimock.chaos(rateLimitRate=1.0)
 
@@ -134,8 +134,8 @@ async def test_a_rate_limit(aimock, model):
     assert len(aimock.requests()) == 2
 
 
-async def test_a_server_error(aimock, model):
-    """A 500 is transient."""
+async def test_server_error_is_transient(aimock, model):
+    """A 500 may pass on a retry."""
     aimock.say(TEXT)
     aimock.chaos(dropRate=1.0)
 
@@ -146,8 +146,8 @@ async def test_a_server_error(aimock, model):
 # google-genai leaves the rest of a stream that it cannot read to the garbage collector.
 @pytest.mark.filterwarnings("ignore:Async generator 'google.genai:ResourceWarning")
 @pytest.mark.parametrize("failing", ["disconnectRate", "malformedRate"])
-async def test_what_breaks_on_the_way(aimock, model, failing):
-    """A connection that is dropped and a body that is no JSON may do better next time."""
+async def test_broken_transfer_is_transient(aimock, model, failing):
+    """A dropped connection and a body that is not JSON may pass on a retry."""
     aimock.say(TEXT)
     aimock.chaos(**{failing: 1.0})
 
@@ -156,8 +156,8 @@ async def test_what_breaks_on_the_way(aimock, model, failing):
         assert error.transient
 
 
-async def test_a_stream_that_is_cut_off(aimock, model):
-    """A reply that stops in the middle is no reply."""
+async def test_truncated_stream_is_an_error(aimock, model):
+    """A stream that stops in the middle gives no reply."""
     aimock.load(
         {
             "match": {},
@@ -181,8 +181,8 @@ async def test_a_stream_that_is_cut_off(aimock, model):
         (404, "not_found_error", r"does not know the model"),
     ],
 )
-async def test_what_no_retry_will_mend(aimock, model, status, kind, problem):
-    """A key that is refused and a model that is unknown are named; the key is not shown."""
+async def test_permanent_errors_name_their_cause(aimock, model, status, kind, problem):
+    """A rejected key and an unknown model are named; the key is not shown."""
     words = f"no such thing as {KEY}"
     aimock.load(
         {"match": {}, "response": {"error": {"message": words, "type": kind}, "status": status}}
@@ -195,17 +195,17 @@ async def test_what_no_retry_will_mend(aimock, model, status, kind, problem):
             raise error
 
 
-async def test_fixtures_tell_calls_apart(aimock, model):
-    """A council can be scripted: by model, by what the system says, by form of reply."""
+async def test_fixtures_match_model_system_prompt_and_format(aimock, model):
+    """A council can be scripted by model, system prompt and form of reply."""
     aimock.say("a judge", systemMessage="judge")
     aimock.say("a poet", systemMessage="poet")
     aimock.say("another model", model="someone-else")
 
-    async def told(system: str) -> str:
-        said = (Message("system", f"You are a {system}."), Message("user", "Who?"))
-        return (await model.complete(Call("answer", said, max_tokens=9), ignore_text)).text
+    async def answer_as(system: str) -> str:
+        messages = (Message("system", f"You are a {system}."), Message("user", "Who?"))
+        return (await model.complete(Call("answer", messages, max_tokens=9), ignore_text)).text
 
-    assert await told("poet") == "a poet"
-    assert await told("judge") == "a judge"
+    assert await answer_as("poet") == "a poet"
+    assert await answer_as("judge") == "a judge"
     with pytest.raises(ModelError):
-        await told("nobody")
+        await answer_as("nobody")

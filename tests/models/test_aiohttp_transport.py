@@ -1,4 +1,4 @@
-"""The transport on asyncio: what it sends, what it keeps, and the errors of `httpx2` it raises."""
+"""The transport on asyncio: requests, pooled connections, and errors as `httpx2` raises them."""
 
 import logging
 import shutil
@@ -37,9 +37,9 @@ def server() -> Iterator[MisbehavingServer]:
         yield running
 
 
-def transport(**given: object) -> AiohttpTransport:
-    """A transport that trusts nobody and keeps two connections."""
-    limits = {"connect_seconds": 5.0, "idle_connections": 2, "idle_seconds": 30.0, **given}
+def transport(**overrides: object) -> AiohttpTransport:
+    """A transport without certificates that pools two connections."""
+    limits = {"connect_seconds": 5.0, "idle_connections": 2, "idle_seconds": 30.0, **overrides}
     return AiohttpTransport(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **limits)
 
 
@@ -50,8 +50,8 @@ async def client() -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @contextmanager
-def saying(*parts: bytes, reset: bool = False) -> Iterator[str]:
-    """Serve one call with these bytes, a moment between them, and hang up; yield the address."""
+def serve_bytes(*parts: bytes, reset: bool = False) -> Iterator[str]:
+    """Answer one call with these bytes, in pieces, then close; yield the address."""
 
     def serve() -> None:
         with suppress(OSError):
@@ -78,10 +78,10 @@ def saying(*parts: bytes, reset: bool = False) -> Iterator[str]:
 
 
 class TestRequests:
-    """What is sent is what was given."""
+    """The request on the wire equals the request of the caller."""
 
-    async def test_nothing_is_added(self, server, client):
-        """A request has the headers it was given, its length and its host, and no others."""
+    async def test_no_headers_are_added(self, server, client):
+        """A request has its own headers, its length and its host, and no others."""
         url = f"{server.url}/chat/completions"
 
         await client.send(httpx2.Request("POST", url, headers={"X-A": "b"}, content=b"{}"))
@@ -90,8 +90,8 @@ class TestRequests:
         assert sent.keys() == {"x-a", "host", "content-length"}
         assert sent["host"] == f"127.0.0.1:{server.port}"
 
-    async def test_a_target_of_its_own(self, server, client, caplog):
-        """A target that is set apart is called, and is in no log."""
+    async def test_explicit_target_is_called(self, server, client, caplog):
+        """A target set apart from the URL is called, and appears in no log."""
         caplog.set_level(logging.DEBUG)
 
         await client.get(f"{server.url}/models", extensions={"target": b"/v1/models?key=sesame"})
@@ -100,7 +100,7 @@ class TestRequests:
         assert "sesame" not in caplog.text
 
     @pytest.mark.parametrize("target", [b"/a b", b"/a\r\nX-B: c", "/é".encode(), b""])
-    async def test_a_target_that_is_none(self, server, client, target):
+    async def test_invalid_target_is_refused(self, server, client, target):
         """A target that would break the request is refused before anything is sent."""
         with pytest.raises(httpx2.LocalProtocolError):
             await client.get(server.url, extensions={"target": target})
@@ -108,14 +108,14 @@ class TestRequests:
         assert server.accepted == 0
 
     @pytest.mark.parametrize("header", [("X A", "b"), ("", "b"), ("X-A", "b\r\nX-B: c")])
-    async def test_a_header_that_is_none(self, server, client, header):
+    async def test_invalid_header_is_refused(self, server, client, header):
         """A header that would break the request is refused before anything is sent."""
         with pytest.raises(httpx2.LocalProtocolError):
             await client.get(f"{server.url}/models", headers=[header])
 
         assert server.accepted == 0
 
-    async def test_a_large_body(self, server, client):
+    async def test_large_body_is_sent_whole(self, server, client):
         """Three megabytes are sent whole, and without a warning."""
         body = {"model": "m", "text": "x" * 3_000_000}
 
@@ -123,12 +123,12 @@ class TestRequests:
 
         assert server.received[0].body == body
 
-    async def test_a_body_that_comes_faster_than_it_is_read(self, client):
-        """Of an answer of four megabytes nothing is lost while its reader takes its time."""
+    async def test_body_is_complete_for_a_slow_reader(self, client):
+        """A slow reader gets all four megabytes of an answer."""
         body = b"0123456789abcdef" * 250_000
         parts = (HEAD + b"Content-Length: %d\r\n\r\n" % len(body), body)
         came = b""
-        with saying(*parts) as url:
+        with serve_bytes(*parts) as url:
             async with client.stream("POST", url) as response:
                 async for piece in response.aiter_raw():
                     came += piece
@@ -137,8 +137,8 @@ class TestRequests:
 
         assert came == body
 
-    async def test_no_credentials_of_the_system(self, server, client, monkeypatch, tmp_path):
-        """A password that ~/.netrc has for the host is not sent."""
+    async def test_netrc_credentials_are_not_sent(self, server, client, monkeypatch, tmp_path):
+        """A password for the host in ~/.netrc is not sent."""
         netrc = tmp_path / "netrc"
         netrc.write_text("machine 127.0.0.1 login me password sesame\n")
         monkeypatch.setenv("NETRC", str(netrc))
@@ -148,7 +148,7 @@ class TestRequests:
         assert "authorization" not in server.received[0].headers
 
     async def test_cookies_are_not_kept(self, server):
-        """A cookie that a server sets does not come back from the transport."""
+        """The transport does not send back a cookie that a server sets."""
         server.fault("m", "200", headers={"Set-Cookie": "a=b"})
         async with transport() as opened:
             for _ in range(2):
@@ -163,7 +163,7 @@ class TestRequests:
 
 
 class TestErrors:
-    """The errors are those of `httpx2`, and never in words that show the query."""
+    """Errors are those of `httpx2`, and none shows the query."""
 
     @pytest.mark.parametrize(
         ("parts", "words"),
@@ -181,10 +181,10 @@ class TestErrors:
             ([HEAD + b"Content-Length: 5\r\n\r\n", b"abc"], "peer closed connection without"),
         ],
     )
-    async def test_what_a_server_spoils(self, client, parts, words):
+    async def test_malformed_answer_is_an_error(self, client, parts, words):
         """An answer that never comes, breaks off or is malformed ends the call at once."""
         with (
-            saying(*parts) as url,
+            serve_bytes(*parts) as url,
             pytest.raises(httpx2.RemoteProtocolError) as caught,
             anyio.fail_after(5),
         ):
@@ -193,22 +193,22 @@ class TestErrors:
         assert str(caught.value).startswith(words)
 
     @pytest.mark.parametrize("parts", [[], [CHUNKED]])
-    async def test_a_reset(self, client, parts):
-        """A connection that is reset before or amid the answer ends the call."""
+    async def test_connection_reset_is_an_error(self, client, parts):
+        """A reset before or during the answer ends the call."""
         with (
-            saying(*parts, reset=True) as url,
+            serve_bytes(*parts, reset=True) as url,
             pytest.raises(httpx2.TransportError),
             anyio.fail_after(5),
         ):
             await client.post(url)
 
-    async def test_a_header_of_many_kilobytes(self, client):
+    async def test_long_header_is_read(self, client):
         """A header of 60,000 bytes is read."""
-        with saying(HEAD + b"X: " + b"a" * 60_000 + b"\r\nContent-Length: 2\r\n\r\n{}") as url:
+        with serve_bytes(HEAD + b"X: " + b"a" * 60_000 + b"\r\nContent-Length: 2\r\n\r\n{}") as url:
             assert len((await client.get(url)).headers["x"]) == 60_000
 
-    async def test_nobody_answers(self):
-        """A connection that does not come about is given up after the stated time."""
+    async def test_connecting_times_out(self):
+        """A connection attempt ends after the configured time."""
         with socket.socket() as full:
             full.bind(("127.0.0.1", 0))
             full.listen(0)
@@ -233,20 +233,20 @@ class TestErrors:
             ("http://nobody.invalid/", socket.gaierror),
         ],
     )
-    async def test_the_reason_of_the_system(self, client, url, cause):
-        """The error of the system stands behind one about a connection."""
+    async def test_connection_error_has_the_reason_of_the_system(self, client, url, cause):
+        """The cause of a connection error is the error of the system."""
         with pytest.raises(httpx2.ConnectError) as caught:
             await client.get(url)
 
         assert isinstance(caught.value.__cause__, cause)
 
 
-class TestKeeping:
-    """Connections are kept for later calls as far as may be, and closed when they may not."""
+class TestPooling:
+    """Connections are pooled for later calls, and closed when they cannot be reused."""
 
     @pytest.mark.parametrize("pieces", [0, 1])
-    async def test_a_body_left_early(self, server, client, pieces):
-        """A body that is not read to its end closes its connection, even if all of it has come."""
+    async def test_unread_body_closes_its_connection(self, server, client, pieces):
+        """Its connection is closed even if all of the body has arrived."""
         async with client.stream("GET", f"{server.url}/models") as answer:
             await anyio.sleep(0.1)
             body = answer.aiter_raw()
@@ -258,8 +258,8 @@ class TestKeeping:
         assert server.open_connections() == 0
         assert (await client.get(f"{server.url}/models")).status_code == 200
 
-    async def test_calls_that_break_off_take_no_room(self, server, client):
-        """After 20 cancelled calls connections are kept as before."""
+    async def test_cancelled_calls_free_their_places_in_the_pool(self, server, client):
+        """After 20 cancelled calls, connections are pooled as before."""
         server.fault("m", "hang")
         for _ in range(20):
             with anyio.move_on_after(0.02):
@@ -271,8 +271,8 @@ class TestKeeping:
 
         assert server.accepted == before + 1
 
-    async def test_closing_amid_a_body(self, server):
-        """Whoever reads a body fails when the transport is closed under it."""
+    async def test_closing_fails_a_reader(self, server):
+        """Reading a body fails when the transport is closed meanwhile."""
         server.fault("m", "never done", lingers=True)
         opened = transport()
         request = httpx2.Request(
@@ -299,8 +299,8 @@ class TestKeeping:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
-class TestEncrypted:
-    """Certificates are checked, and encrypted connections kept."""
+class TestTLS:
+    """Certificates are verified, and encrypted connections pooled."""
 
     @pytest.fixture
     def certificate(self, tmp_path) -> Path:
@@ -317,7 +317,7 @@ class TestEncrypted:
 
     @pytest.fixture
     def port(self, certificate) -> Iterator[int]:
-        """Where a server with this certificate listens."""
+        """The port of a server with this certificate."""
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -346,8 +346,8 @@ class TestEncrypted:
             serving.shutdown()
             thread.join()
 
-    async def test_a_certificate_that_is_trusted(self, certificate, port):
-        """Calls to a trusted server share a connection."""
+    async def test_trusted_server_shares_a_connection(self, certificate, port):
+        """Calls to a server with a trusted certificate share a connection."""
         trust = ssl.create_default_context(cafile=certificate)
         opened = AiohttpTransport(trust, connect_seconds=5, idle_connections=2, idle_seconds=30)
         async with httpx2.AsyncClient(transport=opened) as client:
@@ -355,16 +355,16 @@ class TestEncrypted:
 
         assert len(callers) == 1
 
-    async def test_a_certificate_that_is_not(self, client, port):
-        """A server that nobody vouches for is not called, and the reason is given."""
+    async def test_untrusted_server_is_refused(self, client, port):
+        """A certificate without a trusted issuer fails the call, with the reason."""
         with pytest.raises(httpx2.ConnectError) as caught:
             await client.get(f"https://localhost:{port}/")
 
         assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
 
 
-def test_it_is_imported_for_a_call_on_asyncio_alone(server):
-    """Neither connections nor a call on trio loads aiohttp; one on asyncio does."""
+def test_aiohttp_is_imported_only_by_a_call_on_asyncio(server):
+    """Neither creating connections nor a call on trio loads aiohttp."""
     code = f"""
 import sys
 import anyio

@@ -1,4 +1,4 @@
-"""Connections: reused, bounded, and none left behind."""
+"""Connections: reused, bounded, and closed."""
 
 import json
 import subprocess
@@ -29,24 +29,24 @@ def server() -> Iterator[MisbehavingServer]:
         yield running
 
 
-async def look(connections: Connections, server: MisbehavingServer) -> int:
-    """One short call; its status."""
+async def get_status(connections: Connections, server: MisbehavingServer) -> int:
+    """Make one short call; return its status."""
     async with connections.client(server.url) as client:
         return (await client.get(f"{server.url}/models")).status_code
 
 
 class TestReuse:
-    """A connection serves one call after the other."""
+    """One connection serves call after call."""
 
-    async def test_calls_in_turn_share_a_connection(self, server):
-        """Ten calls, each after the other, make one connection."""
+    async def test_consecutive_calls_share_a_connection(self, server):
+        """Ten calls, one after the other, open one connection."""
         async with Connections() as connections:
-            assert [await look(connections, server) for _ in range(10)] == [200] * 10
+            assert [await get_status(connections, server) for _ in range(10)] == [200] * 10
 
         assert server.accepted == 1
 
-    async def test_a_crowd_is_served_at_once(self, server):
-        """300 calls at once wait for none of the others; their connections are kept."""
+    async def test_concurrent_calls_run_at_once(self, server):
+        """300 calls run at once; their connections are pooled."""
         server.fault(None, "slow", seconds=0.3)
 
         async def call() -> None:
@@ -66,18 +66,18 @@ class TestReuse:
 
 
 def post(server: MisbehavingServer, **fields: object) -> Post:
-    """A call of the server's chat completions."""
+    """Post to the chat completions of the server."""
     url = httpx2.URL(f"{server.url}/chat/completions")
     body = {"model": "m", "messages": [{"role": "user", "content": "Why?"}], **fields}
     headers = (("Host", url.netloc.decode()), ("Content-Type", "application/json"))
     return Post(url, url.raw_path, headers, json.dumps(body).encode())
 
 
-class TestSent:
-    """A request that is complete is sent as it is."""
+class TestPrepared:
+    """A prepared request is sent unchanged."""
 
-    async def test_an_answer_is_there_with_its_headers(self, server):
-        """The answer is read within the block, and its connection serves the next call."""
+    async def test_answer_is_readable_within_the_block(self, server):
+        """Its connection serves the next call."""
         async with Connections() as connections:
             for _ in range(2):
                 async with connections.post(server.url, post(server)) as answer:
@@ -87,8 +87,8 @@ class TestSent:
 
         assert server.accepted == 1
 
-    async def test_an_answer_left_unread_takes_no_room(self, server):
-        """Leaving the block before the body is read to its end ends the answer."""
+    async def test_unread_answer_frees_its_connection(self, server):
+        """Leaving the block before the end of the body ends the answer."""
         server.fault("m", "slow stream", seconds=0.2)
         async with Connections() as connections:
             async with connections.post(server.url, post(server, stream=True)) as answer:
@@ -97,18 +97,18 @@ class TestSent:
 
 
 class TestClosing:
-    """After `aclose` nothing is open, and one can begin anew."""
+    """After `aclose` no connection is open, and new ones can be opened."""
 
-    async def test_nothing_is_open(self, server):
-        """Idle connections are closed with the block."""
+    async def test_block_closes_idle_connections(self, server):
+        """Leaving the block closes every idle connection."""
         async with Connections() as connections:
-            await look(connections, server)
+            await get_status(connections, server)
             assert server.open_connections(at_most=1) == 1
 
         assert server.open_connections() == 0
 
-    async def test_a_call_in_flight_is_cut_off(self, server):
-        """A call that hangs fails when its connection is closed under it."""
+    async def test_closing_ends_a_call_in_flight(self, server):
+        """A hanging call fails when its connection is closed."""
         server.fault("m", "hang")
         connections = Connections()
         failed = []
@@ -128,19 +128,19 @@ class TestClosing:
         assert len(failed) == 1
         assert server.open_connections() == 0
 
-    async def test_closed_connections_open_again(self, server):
-        """What was closed can be called again, over new connections."""
+    async def test_closed_connections_can_be_used_again(self, server):
+        """Calls after closing open new connections."""
         connections = Connections()
-        await look(connections, server)
+        await get_status(connections, server)
         await connections.aclose()
         await connections.aclose()
 
-        assert await look(connections, server) == 200
+        assert await get_status(connections, server) == 200
         await connections.aclose()
         assert server.accepted == 2
 
-    async def test_cancelled_calls_leave_nothing(self, server):
-        """100 calls cancelled while they wait hold no connection."""
+    async def test_cancelled_calls_hold_no_connection(self, server):
+        """100 calls cancelled while waiting leave no connection open."""
         server.fault("m", "hang")
 
         async def call() -> None:
@@ -156,16 +156,16 @@ class TestClosing:
             assert server.open_connections() == 0
 
 
-class TestLoops:
+class TestEventLoops:
     """Each event loop has connections of its own."""
 
-    def test_one_object_serves_loop_after_loop(self, server):
-        """The same connections work on asyncio, on trio and on a second asyncio loop."""
+    def test_connections_work_on_successive_event_loops(self, server):
+        """One object works on asyncio, on trio and on a second asyncio loop."""
         connections = Connections()
 
         async def once() -> int:
             async with connections:
-                return await look(connections, server)
+                return await get_status(connections, server)
 
         assert [anyio.run(once, backend=loop) for loop in (*LOOPS, *LOOPS)] == [200] * 4
         assert server.accepted == 4
@@ -173,10 +173,10 @@ class TestLoops:
 
 
 class TestEnvironment:
-    """Proxies and certificates are the system's."""
+    """Proxies and certificates come from the environment."""
 
-    async def test_a_proxy_is_used(self, server, monkeypatch):
-        """With HTTP_PROXY a host that nobody knows is called through it."""
+    async def test_proxy_is_used(self, server, monkeypatch):
+        """With HTTP_PROXY set, an unknown host is called through the proxy."""
         monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
 
         async with (
@@ -188,17 +188,17 @@ class TestEnvironment:
         assert answer.status_code == 200
         assert [r.path for r in server.received] == ["http://model.invalid/v1/models"]
 
-    async def test_a_proxy_that_is_none_is_named(self, server, monkeypatch):
-        """A proxy of an unknown kind is refused, the variables named and its password not."""
+    async def test_invalid_proxy_is_refused_by_name(self, server, monkeypatch):
+        """The error names the variables, and never the password of the proxy."""
         monkeypatch.setenv("HTTP_PROXY", "gopher://me:open-sesame@proxy")
 
         with pytest.raises(ConfigError, match="HTTP_PROXY") as caught:
-            await look(Connections(), server)
+            await get_status(Connections(), server)
 
         assert "sesame" not in str(caught.value)
 
-    def test_certificates_are_read_for_https_alone(self, server):
-        """Unreadable certificates spoil no call in the clear, and are named by one that is not."""
+    def test_certificates_are_read_for_https_only(self, server):
+        """Unreadable certificates do not affect plain HTTP; an HTTPS call names them."""
         code = f"""
 import anyio
 from witan.models.connections import Connections, Post

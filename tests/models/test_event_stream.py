@@ -1,4 +1,4 @@
-"""Server-sent events: what is read does not depend on how the bytes were cut."""
+"""Server-sent events: the events do not depend on where the bytes are split."""
 
 import re
 
@@ -17,8 +17,8 @@ STREAMS = st.lists(
 ).map(lambda lines: "".join(line + end for line, end in lines))
 
 
-def cut(stream: bytes, sizes: list[int]) -> list[bytes]:
-    """The stream in pieces of these sizes, and what is left."""
+def split(stream: bytes, sizes: list[int]) -> list[bytes]:
+    """Split the stream into pieces of these sizes, and the rest."""
     pieces = []
     for size in sizes:
         pieces.append(stream[:size])
@@ -27,40 +27,40 @@ def cut(stream: bytes, sizes: list[int]) -> list[bytes]:
 
 
 def read(pieces: list[bytes]) -> list[str]:
-    """Every event of a stream that comes in these pieces."""
+    """Read every event from these pieces."""
     events = EventStream()
     return [data for piece in pieces for data in events.feed(piece)] + events.close()
 
 
-def by_the_book(stream: str) -> list[str]:
-    """The same line by line, as the HTML standard words it; an event left open counts."""
-    found, data = [], []
+def read_line_by_line(stream: str) -> list[str]:
+    """Parse line by line as in the HTML standard, counting an open event."""
+    events, data = [], []
     for line in [*re.split(r"\r\n|\r|\n", stream), ""]:
         name, _, value = line.partition(":")
         if not line and data:
-            found.append("\n".join(data))
+            events.append("\n".join(data))
             data = []
         elif name == "data":
             data.append(value.removeprefix(" "))
-    return found
+    return events
 
 
 @given(STREAMS, st.lists(st.integers(0, 9), max_size=40), st.booleans())
-def test_any_cut_reads_as_the_standard_says(stream, sizes, marked):
-    """Ends of lines, comments, other fields and characters cut in two change nothing."""
+def test_any_split_reads_as_the_standard_says(stream, sizes, marked):
+    """Line ends, comments, other fields and split characters change nothing."""
     encoded = ("\ufeff" if marked else "").encode() + stream.encode()
 
-    assert read(cut(encoded, sizes)) == by_the_book(stream)
+    assert read(split(encoded, sizes)) == read_line_by_line(stream)
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 9), max_size=20))
-def test_bytes_that_are_no_text_are_read_all_the_same(stream, sizes):
-    """Any bytes can be fed, in any pieces, to the same end."""
-    assert read(cut(stream, sizes)) == read([stream])
+def test_bytes_that_are_not_text_are_accepted(stream, sizes):
+    """Any bytes, in any pieces, give the same events."""
+    assert read(split(stream, sizes)) == read([stream])
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_an_event_is_given_with_its_blank_line(end):
+def test_event_is_returned_at_its_blank_line(end):
     """Nothing waits for the next event: a lone carriage return ends a line too."""
     events = EventStream()
 

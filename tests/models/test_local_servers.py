@@ -1,4 +1,4 @@
-"""Local model servers: found by asking, within 0.3 s, whatever else listens on their ports."""
+"""Detection of local model servers: within 0.3 s, whatever else listens on their ports."""
 
 import json
 import socket
@@ -25,16 +25,16 @@ def anyio_backend(request):
 
 
 @contextmanager
-def serving(status: int, body: bytes, path: str = "/v1/models") -> Iterator[str]:
-    """Serve this body at this path, and nothing elsewhere; yield the address."""
+def serve_body(status: int, body: bytes, path: str = "/v1/models") -> Iterator[str]:
+    """Serve this body at this path only; yield the address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = self.path == path
-            self.send_response(status if found else 404)
+            servers = self.path == path
+            self.send_response(status if servers else 404)
             self.send_header("Location", "/elsewhere")
             self.end_headers()
-            if found:
+            if servers:
                 self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
@@ -52,7 +52,7 @@ def serving(status: int, body: bytes, path: str = "/v1/models") -> Iterator[str]
 
 @contextmanager
 def silent() -> Iterator[str]:
-    """A port that takes connections and never says a word."""
+    """A port that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -62,13 +62,13 @@ def serve() -> Iterator[Callable[..., str]]:
     """Serve bodies until the test is over."""
     with ExitStack() as stack:
         yield lambda body, status=200, path="/v1/models": stack.enter_context(
-            serving(status, body, path)
+            serve_body(status, body, path)
         )
 
 
 @pytest.fixture
-def closed() -> str:
-    """An address where nothing listens."""
+def closed_url() -> str:
+    """An address without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -77,28 +77,28 @@ def models(*names: str) -> bytes:
     return json.dumps({"object": "list", "data": [{"id": name} for name in names]}).encode()
 
 
-async def test_servers_are_found_in_the_order_of_the_table(serve, closed):
-    """Every server that answers is listed with its models; what is not there is not."""
+async def test_servers_are_listed_in_the_order_of_the_table(serve, closed_url):
+    """Every server that answers is listed with its models; the others are left out."""
     first = serve(models("llama3.2:3b", "qwen3"))
     last = serve(models("gpt-oss"), path="/engines/v1/models")
 
-    found = await find_local_servers(
-        {"ollama": f"{first}/v1", "jan": f"{closed}/v1", "docker": f"{last}/engines/v1"}
+    servers = await find_local_servers(
+        {"ollama": f"{first}/v1", "jan": f"{closed_url}/v1", "docker": f"{last}/engines/v1"}
     )
 
-    assert found == [
+    assert servers == [
         LocalServer("ollama", f"{first}/v1", ("llama3.2:3b", "qwen3")),
         LocalServer("docker", f"{last}/engines/v1", ("gpt-oss",)),
     ]
 
 
-async def test_models_are_those_of_the_list(serve):
-    """Every one is there as the server calls it, in its order, those that only embed as well."""
+async def test_all_models_of_a_server_are_listed(serve):
+    """Models keep the server's names and order, embedding models included."""
     names = ["nomic-embed-text:latest", "b", "bge-m3", "models/llama-7b.gguf", "a"]
 
-    [found] = await find_local_servers({"ollama": f"{serve(models(*names))}/v1"})
+    [servers] = await find_local_servers({"ollama": f"{serve(models(*names))}/v1"})
 
-    assert found.models == tuple(names)
+    assert servers.models == tuple(names)
 
 
 @pytest.mark.parametrize(
@@ -119,25 +119,25 @@ async def test_models_are_those_of_the_list(serve):
     ],
     ids=lambda value: str(value)[:30],
 )
-async def test_what_is_no_model_server_is_not_listed(serve, status, body):
-    """Something else may listen on the port: it is passed over without a word."""
+async def test_other_servers_are_ignored(serve, status, body):
+    """Anything else may listen on the port; it is skipped without a message."""
     assert await find_local_servers({"vllm": f"{serve(body, status)}/v1"}) == []
 
 
-async def test_who_does_not_answer_is_not_awaited(serve):
-    """All are asked at once, and 0.3 s is all the time there is, however many are silent."""
-    with ExitStack() as held:
-        table = {f"silent{n}": f"{held.enter_context(silent())}/v1" for n in range(12)}
+async def test_silent_servers_cost_no_extra_time(serve):
+    """All ports are probed at once, within 0.3 s in all, however many are silent."""
+    with ExitStack() as stack:
+        table = {f"silent{n}": f"{stack.enter_context(silent())}/v1" for n in range(12)}
         table["ollama"] = f"{serve(models('a'))}/v1"
         for _ in range(5):  # a busy machine may take longer for the one that answers
             began = anyio.current_time()
 
-            found = await find_local_servers(table)
+            servers = await find_local_servers(table)
 
             assert anyio.current_time() - began < 3.0
-            if found:
+            if servers:
                 break
-    assert [server.kind for server in found] == ["ollama"]
+    assert [server.kind for server in servers] == ["ollama"]
 
 
 @pytest.mark.parametrize(
@@ -153,27 +153,27 @@ async def test_who_does_not_answer_is_not_awaited(serve):
         ("https://box.lan/ollama/", "https://box.lan:443/ollama/v1"),
     ],
 )
-async def test_what_ollama_host_may_hold(host, url):
-    """It is read as Ollama reads it; every interface is called on loopback."""
+async def test_ollama_host_is_parsed_as_ollama_does(host, url):
+    """The address of every interface is called on loopback."""
     assert ollama_url(host) == url
 
 
 @pytest.mark.parametrize("host", ["ftp://box", "http://", "box:port", "[::", "box:99999"])
-async def test_an_ollama_host_that_is_no_address_is_refused(host):
-    """The variable is named, with what was expected there."""
+async def test_invalid_ollama_host_is_refused(host):
+    """The error names the variable, and what was expected."""
     with pytest.raises(ConfigError, match="OLLAMA_HOST: holds no address"):
         ollama_url(host)
 
 
 @given(st.text(max_size=40))
-def test_no_ollama_host_breaks_the_reading(host):
-    """Any text is an address or is refused."""
+def test_any_ollama_host_parses_or_is_refused(host):
+    """Any text is an address or a clean error."""
     with suppress(ConfigError):
         assert ollama_url(host).endswith("/v1")
 
 
-async def test_the_ports_are_the_documented_ones():
-    """The table names every server that is looked for."""
+async def test_probed_ports_are_documented():
+    """The documented table has every server that is probed."""
     assert dict(LOCAL_SERVERS) == {
         "ollama": "http://127.0.0.1:11434/v1",
         "lmstudio": "http://127.0.0.1:1234/v1",

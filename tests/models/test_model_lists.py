@@ -1,4 +1,4 @@
-"""Lists of models: in every provider's form, and whatever else answers."""
+"""Lists of models, in the form of every provider, and answers that are no list."""
 
 import anyio
 import pytest
@@ -9,8 +9,8 @@ from witan.models.connections import Connections, ListedModel, list_models, seem
 from witan.models.providers import PROVIDERS
 
 
-def listed(url: str, key: str | None = None, **how: str) -> tuple[ListedModel, ...]:
-    """What is listed there."""
+def fetch_models(url: str, key: str | None = None, **how: str) -> tuple[ListedModel, ...]:
+    """Fetch the list of models from there."""
 
     async def ask() -> tuple[ListedModel, ...]:
         async with Connections() as connections:
@@ -20,24 +20,24 @@ def listed(url: str, key: str | None = None, **how: str) -> tuple[ListedModel, .
 
 
 class TestForms:
-    """Providers say different things of their models."""
+    """Providers describe models in different forms."""
 
-    def test_an_age_is_a_number_or_a_date(self):
-        """OpenAI counts seconds, Anthropic writes a date, others say nothing."""
+    def test_age_is_a_number_or_a_date(self):
+        """OpenAI counts seconds, Anthropic writes a date, others give none."""
         with listing(
             {"id": "a", "created": 10},
             {"id": "b", "created_at": "1970-01-01T00:00:20Z"},
             {"id": "c", "created": 0},
             {"id": "d", "created_at": "soon"},
         ) as server:
-            models = listed(f"{server.url}/models")
+            models = fetch_models(f"{server.url}/models")
 
         assert [model.created for model in models] == [10.0, 20.0, None, None]
 
-    def test_a_bare_list_is_a_list(self):
-        """Some servers send the entries without anything around them."""
+    def test_bare_list_is_accepted(self):
+        """Some servers send the entries without an object around them."""
         with listing(body=[{"id": "a", "type": "chat"}, {"id": "b", "type": "image"}]) as server:
-            assert [m.chats for m in listed(f"{server.url}/models")] == [True, False]
+            assert [m.chats for m in fetch_models(f"{server.url}/models")] == [True, False]
 
     @pytest.mark.parametrize(
         ("entry", "chats"),
@@ -53,19 +53,19 @@ class TestForms:
             ({"id": "x", "architecture": {"output_modalities": ["text", "image"]}}, False),
         ],
     )
-    def test_what_a_list_says_goes_before_what_an_id_says(self, entry, chats):
-        """Where the list tells what a model is for, its name does not matter."""
+    def test_list_overrides_the_id(self, entry, chats):
+        """Where the list states what a model is for, its name does not matter."""
         with listing(entry) as server:
-            [model] = listed(f"{server.url}/models")
+            [model] = fetch_models(f"{server.url}/models")
 
         assert model.chats is chats
 
-    def test_a_folder_before_an_id_is_not_the_id(self):
-        """Google's interface does not take its folder back; others take ids as they list them."""
+    def test_folder_before_an_id_is_removed_for_google(self):
+        """Google rejects its folder in a call; others take ids as listed."""
         folder = PROVIDERS["google"].models_folder
         with listing("models/gemini-x") as server:
-            assert listed(f"{server.url}/models", folder=folder)[0].id == "gemini-x"
-            assert listed(f"{server.url}/models")[0].id == "models/gemini-x"
+            assert fetch_models(f"{server.url}/models", folder=folder)[0].id == "gemini-x"
+            assert fetch_models(f"{server.url}/models")[0].id == "models/gemini-x"
 
     @pytest.mark.parametrize(
         ("name", "chats"),
@@ -75,20 +75,20 @@ class TestForms:
             *((name, False) for name in ("e5-large", "text-embedding-3", "all-minilm:33m")),
         ],
     )
-    def test_an_id_tells_what_a_model_is_for(self, name, chats):
-        """A word for another use counts wherever it stands, after a digit as well."""
+    def test_id_tells_what_a_model_is_for(self, name, chats):
+        """A word for another use counts anywhere in the id, after a digit as well."""
         assert seems_to_chat(name) is chats
 
 
 class TestKeys:
-    """A key goes where it belongs and nowhere else."""
+    """A key is sent in its header only."""
 
-    def test_anthropic_wants_its_own_header(self):
-        """Its key is sent as its interface reads it, others' as a bearer."""
+    def test_anthropic_key_has_its_own_header(self):
+        """Anthropic's key goes in its own header, others' as a bearer token."""
         with listing("a") as server:
-            listed(f"{server.url}/models", "k", key_header="x-api-key")
-            listed(f"{server.url}/models", "k")
-            listed(f"{server.url}/models")
+            fetch_models(f"{server.url}/models", "k", key_header="x-api-key")
+            fetch_models(f"{server.url}/models", "k")
+            fetch_models(f"{server.url}/models")
 
         first, second, third = server.headers
         assert first["x-api-key"] == "k"
@@ -97,19 +97,19 @@ class TestKeys:
         assert not {"x-api-key", "authorization"} & third.keys()
 
     @pytest.mark.parametrize("answers", [{"status": 401}, {"status": 404}, {"body": "sk-4711"}])
-    def test_no_error_repeats_it(self, answers):
-        """Whatever goes wrong, the error has the server's name and no key."""
+    def test_no_error_shows_the_key(self, answers):
+        """Every error names the server, and none shows the key."""
         with listing(**answers) as server, pytest.raises(ModelError, match="acme: ") as caught:
-            listed(f"{server.url}/models", "sk-4711")
+            fetch_models(f"{server.url}/models", "sk-4711")
 
         assert "4711" not in str(caught.value)
 
 
 class TestFailures:
-    """What is no list is an error in a sentence."""
+    """An answer that is no list is a clear error."""
 
     @pytest.mark.parametrize(
-        ("body", "status", "said"),
+        ("body", "status", "problem"),
         [
             ("", 200, "sent something that is no list of models"),
             ({"models": []}, 200, "sent something that is no list of models"),
@@ -119,14 +119,14 @@ class TestFailures:
             ({}, 500, r"lists no models at .* \(status 500\)"),
         ],
     )
-    def test_it_says_what_came(self, body, status, said):
-        """Status and shape are told apart."""
-        with listing(body=body, status=status) as server, pytest.raises(ModelError, match=said):
-            listed(f"{server.url}/models")
+    def test_error_distinguishes_status_and_shape(self, body, status, problem):
+        """The error says whether the status or the body was wrong."""
+        with listing(body=body, status=status) as server, pytest.raises(ModelError, match=problem):
+            fetch_models(f"{server.url}/models")
 
-    def test_nobody_there(self):
-        """A closed port cannot be reached, and trying again may help."""
+    def test_closed_port_is_a_transient_error(self):
+        """A closed port cannot be reached; a retry may help."""
         with pytest.raises(ModelError, match="cannot be reached at http://127") as caught:
-            listed("http://127.0.0.1:9/v1/models")
+            fetch_models("http://127.0.0.1:9/v1/models")
 
         assert caught.value.transient

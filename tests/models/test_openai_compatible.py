@@ -45,68 +45,68 @@ async def connections(server) -> AsyncIterator[Connections]:
 @pytest.fixture
 def model(server, connections) -> OpenAICompatible:
     """The model ``m`` of the server, with a key."""
-    return seated(server.url, connections)
+    return seat_model(server.url, connections)
 
 
-def seated(url: str, connections: Connections, **given: Any) -> OpenAICompatible:
+def seat_model(url: str, connections: Connections, **settings: Any) -> OpenAICompatible:
     """A model named test:m."""
-    given = {"key": KEY, "key_variable": "TEST_KEY", "now": lambda: NOON, **given}
-    return OpenAICompatible(name="test:m", url=url, model="m", connections=connections, **given)
+    settings = {"key": KEY, "key_variable": "TEST_KEY", "now": lambda: NOON, **settings}
+    return OpenAICompatible(name="test:m", url=url, model="m", connections=connections, **settings)
 
 
 def call(stage: Stage = "answer", *, schema: Any = None, **options: Any) -> Call:
     """A call about the sky."""
-    said = (Message("system", "Be brief."), Message("user", "Is the sky blue? Ja, 🙂."))
-    return Call(stage, said, 64, Options(**options), schema)
+    details = (Message("system", "Be brief."), Message("user", "Is the sky blue? Ja, 🙂."))
+    return Call(stage, details, 64, Options(**options), schema)
 
 
-async def failure(model: OpenAICompatible, asked: Call | None = None) -> ModelError:
+async def failure(model: OpenAICompatible, request: Call | None = None) -> ModelError:
     """The error of a call that fails, and that shows no key."""
     with pytest.raises(ModelError) as caught:
-        await model.complete(call() if asked is None else asked, ignore_text)
+        await model.complete(call() if request is None else request, ignore_text)
     assert KEY not in f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
     return caught.value
 
 
 class TestReplies:
-    """What a call brings when all is well."""
+    """Successful calls."""
 
-    async def test_an_answer_is_heard_as_it_is_written(self, server, model):
-        """A stream is handed on as it comes, what comes at once as one piece, and counted."""
+    async def test_answer_is_streamed_as_it_is_written(self, server, model):
+        """A stream is passed on in pieces, a whole body as one piece, with its tokens."""
         server.fault("m", "says", text="The sky is blue, and 🙂 it stays so.")
-        heard: list[str] = []
+        pieces: list[str] = []
 
-        reply = await model.complete(call(), heard.append)
+        reply = await model.complete(call(), pieces.append)
 
         assert reply == Reply("The sky is blue, and 🙂 it stays so.", Usage(8, 20))
-        assert heard
-        assert "".join(heard) == reply.text
+        assert pieces
+        assert "".join(pieces) == reply.text
 
-    async def test_pieces_are_heard_before_the_end(self, server, model):
-        """The first piece is there long before the last one is sent."""
+    async def test_pieces_arrive_before_the_end(self, server, model):
+        """The first piece arrives long before the last one is sent."""
         server.fault("m", "slow stream", seconds=0.03)
         times: list[float] = []
-        heard: list[str] = []
+        pieces: list[str] = []
 
-        def hear(text: str) -> None:
+        def collect(text: str) -> None:
             times.append(anyio.current_time())
-            heard.append(text)
+            pieces.append(text)
 
-        reply = await model.complete(call(), hear)
+        reply = await model.complete(call(), collect)
 
         assert times[-1] - times[0] > 0.2
-        assert len(heard) > 5
-        assert "".join(heard) == reply.text
+        assert len(pieces) > 5
+        assert "".join(pieces) == reply.text
 
-    async def test_what_is_sent(self, server, model):
-        """Only what was asked for is in the request, with the key in its header."""
+    async def test_request_has_only_what_was_asked_for(self, server, model):
+        """The key is sent in its header."""
         await model.complete(call(), ignore_text)
 
-        sent = server.received[0]
-        assert sent.path == "/v1/chat/completions"
-        assert sent.headers["authorization"] == f"Bearer {KEY}"
-        assert sent.headers["user-agent"] == "witan"
-        assert sent.body == {
+        received = server.received[0]
+        assert received.path == "/v1/chat/completions"
+        assert received.headers["authorization"] == f"Bearer {KEY}"
+        assert received.headers["user-agent"] == "witan"
+        assert received.body == {
             "model": "m",
             "messages": [
                 {"role": "system", "content": "Be brief."},
@@ -117,8 +117,8 @@ class TestReplies:
             "stream_options": {"include_usage": True},
         }
 
-    async def test_a_call_says_through_whom_it_comes(self, server, model):
-        """By the servers on whose behalf the task runs; without one, by nothing."""
+    async def test_request_names_the_servers_it_comes_through(self, server, model):
+        """The header lists the servers that run the task; without one there is none."""
         token = HOPS.set(("one", "two"))
         await model.complete(call(), ignore_text)
         HOPS.reset(token)
@@ -126,11 +126,11 @@ class TestReplies:
 
         assert [each.headers.get("witan-via") for each in server.received] == ["one, two", None]
 
-    async def test_a_review_is_asked_for_whole_and_by_schema(self, server, model):
+    async def test_review_is_not_streamed_and_has_its_schema(self, server, model):
         """Reviews and repairs are not streamed; options and schema are sent with them."""
-        asked = call("review", schema=SCHEMA, temperature=0.0, reasoning_effort="low")
+        request = call("review", schema=SCHEMA, temperature=0.0, reasoning_effort="low")
 
-        await model.complete(asked, ignore_text)
+        await model.complete(request, ignore_text)
 
         body = server.received[0].body
         assert "stream" not in body
@@ -141,34 +141,36 @@ class TestReplies:
             "json_schema": {"name": "review", "strict": True, "schema": SCHEMA},
         }
 
-    async def test_the_facts_of_a_server(self, server, connections):
-        """The absence of a key and the name of the limit are as the caller says."""
-        model = seated(server.url, connections, key=None, max_tokens_field="max_completion_tokens")
+    async def test_server_settings_come_from_the_caller(self, server, connections):
+        """The caller decides that there is no key, and how the limit is called."""
+        model = seat_model(
+            server.url, connections, key=None, max_tokens_field="max_completion_tokens"
+        )
 
         await model.complete(call(), ignore_text)
 
-        sent = server.received[0]
-        assert "authorization" not in sent.headers
-        assert sent.body["max_completion_tokens"] == 64
-        assert "max_tokens" not in sent.body
+        received = server.received[0]
+        assert "authorization" not in received.headers
+        assert received.body["max_completion_tokens"] == 64
+        assert "max_tokens" not in received.body
 
     @pytest.mark.parametrize("stage", ["answer", "review"])
-    async def test_a_server_answers_in_its_own_way(self, server, model, stage):
+    async def test_body_and_stream_are_interchangeable(self, server, model, stage):
         """A whole reply to a streamed call is read, and a stream to a plain one."""
         server.fault("m", "ignores stream" if stage == "answer" else "streams unasked")
         server.fault("m", "says", text="Blue.")
 
         assert (await model.complete(call(stage), ignore_text)).text == "Blue."
 
-    async def test_a_server_that_packs_unasked(self, server, model):
-        """A reply that comes compressed all the same is unpacked."""
-        said = b'{"choices": [{"message": {"content": "Blue."}, "finish_reason": "stop"}]}'
+    async def test_unrequested_compression_is_decoded(self, server, model):
+        """A compressed reply is decoded even though nobody asked for compression."""
+        details = b'{"choices": [{"message": {"content": "Blue."}, "finish_reason": "stop"}]}'
         server.fault("m", "200", headers={"Content-Encoding": "gzip"})
-        server.fault("m", "body", raw=gzip.compress(said))
+        server.fault("m", "body", raw=gzip.compress(details))
 
         assert (await model.complete(call(), ignore_text)).text == "Blue."
 
-    async def test_a_server_that_never_lets_go(self, server, model):
+    async def test_text_is_returned_though_the_stream_stays_open(self, server, model):
         """A finished text is returned even if its stream never ends."""
         server.fault("m", "never done", lingers=True)
         server.fault("m", "says", text="Blue.")
@@ -176,7 +178,7 @@ class TestReplies:
         with anyio.fail_after(5):
             assert (await model.complete(call(), ignore_text)).text == "Blue."
 
-    async def test_calls_at_once(self, model):
+    async def test_concurrent_calls_get_their_own_replies(self, model):
         """Fifty calls at once each get their reply."""
         replies: list[Reply] = []
 
@@ -191,10 +193,10 @@ class TestReplies:
 
 
 class TestFaults:
-    """What goes wrong is said in one sentence, with whether it may pass."""
+    """A fault is one sentence, and is transient or not."""
 
     @pytest.mark.parametrize(
-        ("fault", "given", "problem", "transient"),
+        ("fault", "settings", "problem", "transient"),
         [
             ("401", {"words": "No."}, "rejected the API key in TEST_KEY (401): No.", False),
             ("403", {}, "rejected the API key in TEST_KEY (403): Forbidden", False),
@@ -220,20 +222,22 @@ class TestFaults:
         ],
     )
     @pytest.mark.parametrize("stage", ["answer", "review"])
-    async def test_a_fault(self, server, model, fault, given, problem, transient, stage):
+    async def test_fault_has_its_own_sentence(
+        self, server, model, fault, settings, problem, transient, stage
+    ):
         """Streamed or not, each fault has its own sentence."""
-        server.fault("m", fault, **given)
+        server.fault("m", fault, **settings)
 
         error = await failure(model, call(stage))
 
         assert error.problem.startswith(problem.format(url=server.url))
         assert error.transient is transient
-        assert error.status == (int(fault) if fault.isdigit() else given.get("code"))
+        assert error.status == (int(fault) if fault.isdigit() else settings.get("code"))
         assert len(error.problem) < 400
         assert error.model == "test:m"
 
-    async def test_a_circle_is_not_gone_round_again(self, server, model):
-        """Whom the call would come back to refuses it the next time, too."""
+    async def test_known_circle_is_refused_again(self, server, model):
+        """A model that would call back into this server is refused on the next call too."""
         server.fault("m", "508", words="this council would be a member of itself")
 
         error = await failure(model)
@@ -241,14 +245,14 @@ class TestFaults:
         assert all(fact in error.problem for fact in ("(508)", "a member of itself"))
         assert not error.transient
 
-    async def test_a_stream_without_an_end(self, server, model):
-        """A stream that closes without saying that it is done is no reply."""
+    async def test_stream_without_an_end_is_an_error(self, server, model):
+        """A stream that closes without a finish is no reply."""
         server.fault("m", "ends")
 
         assert "broke off" in (await failure(model)).problem
 
     @pytest.mark.parametrize(
-        ("said", "seconds"),
+        ("details", "seconds"),
         [
             (2, 2.0),
             ("0.5", 0.5),
@@ -263,27 +267,27 @@ class TestFaults:
             (None, None),
         ],
     )
-    async def test_how_long_to_wait(self, server, model, said, seconds):
-        """Retry-After is read as seconds or as a date; anything else is no wait at all."""
-        server.fault("m", "429", retry_after=said)
+    async def test_retry_after_is_seconds_or_a_date(self, server, model, details, seconds):
+        """Anything else means no stated wait."""
+        server.fault("m", "429", retry_after=details)
 
         assert (await failure(model)).retry_after == seconds
 
     async def test_milliseconds_are_preferred(self, server, model):
-        """The finer of two headers counts."""
+        """The header in milliseconds wins over the one in seconds."""
         server.fault("m", "429", retry_after=2, headers={"Retry-After-Ms": "1500"})
 
         assert (await failure(model)).retry_after == 1.5
 
-    async def test_a_page_of_a_proxy(self, server, model):
-        """Of an error in HTML the title is shown, not its source."""
+    async def test_html_error_is_shown_by_its_title(self, server, model):
+        """The error shows the title of a proxy's page, not its source."""
         server.fault("m", "502")
         server.fault("m", "body", raw=b"<html><title> Bad\nluck </title><body>" + b"x" * 100_000)
 
         assert (await failure(model)).problem == "cannot answer now (502): Bad luck"
 
-    async def test_a_redirect_is_not_followed(self, server, model):
-        """A key is not carried to another address; the message names it."""
+    async def test_redirect_is_not_followed(self, server, model):
+        """A key is not sent to another address; the message names that address."""
         server.fault("m", "307", headers={"Location": "http://elsewhere.invalid/v1"})
 
         error = await failure(model)
@@ -292,18 +296,20 @@ class TestFaults:
         assert not error.transient
 
     @pytest.mark.parametrize(
-        ("given", "problem"),
+        ("settings", "problem"),
         [
             ({"key": None}, "needs an API key; set TEST_KEY (401)"),
             ({"key": " ", "key_variable": None}, "needs an API key (401)"),
             ({"key_variable": None}, "rejected its API key (401)"),
         ],
     )
-    async def test_whose_key(self, server, connections, given, problem):
+    async def test_rejection_says_where_the_key_comes_from(
+        self, server, connections, settings, problem
+    ):
         """The error says whether a key was sent, and where it comes from."""
         server.fault("m", "401")
 
-        error = await failure(seated(server.url, connections, **given))
+        error = await failure(seat_model(server.url, connections, **settings))
 
         assert error.problem.startswith(problem)
 
@@ -316,11 +322,11 @@ class TestFaults:
             ("https://{host}/v1", "https://{host}/v1: it does not speak TLS as expected", False),
         ],
     )
-    async def test_nobody_is_there(self, server, connections, url, problem, transient):
-        """A server that cannot be reached is named with the reason of the system."""
+    async def test_unreachable_server_is_named(self, server, connections, url, problem, transient):
+        """The error names the server, with the reason of the system."""
         host = server.url.removeprefix("http://").removesuffix("/v1")
 
-        error = await failure(seated(url.format(host=host), connections))
+        error = await failure(seat_model(url.format(host=host), connections))
 
         assert error.problem.startswith("cannot be reached at ")
         assert problem.format(host=host) in error.problem
@@ -328,58 +334,58 @@ class TestFaults:
 
 
 class TestDialects:
-    """What a server does not accept is left out, and stays out."""
+    """Whatever a server rejects is left out of later calls."""
 
     @pytest.mark.parametrize("status", [400, 404, 422, 501])
-    async def test_a_schema_that_is_refused(self, server, model, status):
-        """From schema to plain JSON to nothing, and the next call begins where it ended."""
+    async def test_rejected_schema_falls_back(self, server, model, status):
+        """From schema to plain JSON to nothing, and the next call starts where that ended."""
         server.fault("m", "refuses", field="response_format", status=status)
-        asked = call("review", schema=SCHEMA)
+        request = call("review", schema=SCHEMA)
 
-        await model.complete(asked, ignore_text)
-        await model.complete(asked, ignore_text)
+        await model.complete(request, ignore_text)
+        await model.complete(request, ignore_text)
 
         forms = [each.body.get("response_format", {}).get("type") for each in server.calls()]
         assert forms == ["json_schema", "json_object", None, None]
 
-    async def test_only_the_schema_is_refused(self, server, model):
+    async def test_rejected_schema_keeps_the_json_mode(self, server, model):
         """A server with a JSON mode but without schemas keeps its mode."""
         server.fault("m", "refuses", field="response_format", value="json_schema", words="Hm?")
-        asked = call("review", schema=SCHEMA)
+        request = call("review", schema=SCHEMA)
 
         for _ in range(2):
-            await model.complete(asked, ignore_text)
+            await model.complete(request, ignore_text)
 
         forms = [each.body["response_format"]["type"] for each in server.calls()]
         assert forms == ["json_schema", "json_object", "json_object"]
 
-    async def test_a_refusal_that_says_nothing_is_guessed_at_once(self, server, model):
-        """A 400 without a name is tried once without the schema; then it is the error."""
+    async def test_nameless_refusal_is_tried_without_the_schema(self, server, model):
+        """A 400 without a name is retried once without the schema; then it is the error."""
         server.fault("m", "400", words="Too long.")
-        asked = call("review", schema=SCHEMA)
+        request = call("review", schema=SCHEMA)
 
-        await failure(model, asked)
+        await failure(model, request)
 
         assert len(server.calls()) == 2
 
-    async def test_a_form_that_passed_is_not_given_up(self, server, model):
+    async def test_accepted_schema_stays(self, server, model):
         """Once a schema was accepted, a nameless 400 has another cause."""
-        asked = call("review", schema=SCHEMA)
-        await model.complete(asked, ignore_text)
+        request = call("review", schema=SCHEMA)
+        await model.complete(request, ignore_text)
         server.fault("m", "400", words="Too long.")
 
-        await failure(model, asked)
+        await failure(model, request)
 
         assert len(server.calls()) == 2
 
     @pytest.mark.parametrize("fault", ["401", "404", "429", "500", "503", "drop", "empty"])
-    async def test_other_errors_change_nothing(self, server, model, fault):
-        """A schema is not given up for an error that is not about it."""
+    async def test_unrelated_errors_keep_the_schema(self, server, model, fault):
+        """A schema is not dropped for an error about something else."""
         server.fault("m", fault, times=1)
-        asked = call("review", schema=SCHEMA)
-        await failure(model, asked)
+        request = call("review", schema=SCHEMA)
+        await failure(model, request)
 
-        await model.complete(asked, ignore_text)
+        await model.complete(request, ignore_text)
 
         forms = [each.body["response_format"]["type"] for each in server.calls()]
         assert forms == ["json_schema"] * 2
@@ -400,24 +406,24 @@ class TestDialects:
             ("stream", "Your organization must be verified to stream this model."),
         ],
     )
-    async def test_an_option_that_is_refused(self, server, model, field, words):
+    async def test_rejected_option_is_left_out(self, server, model, field, words):
         """An option is left out from then on; the others are still sent."""
         server.fault("m", "refuses", field=field, words=words)
-        asked = call(temperature=0.2, reasoning_effort="low")
+        request = call(temperature=0.2, reasoning_effort="low")
         server.fault("m", "says", text="Blue.")
 
-        replies = [await model.complete(asked, ignore_text) for _ in range(2)]
+        replies = [await model.complete(request, ignore_text) for _ in range(2)]
 
         assert [reply.text for reply in replies] == ["Blue."] * 2
         first, second, third = (each.body for each in server.calls())
-        gone = {field, "stream_options"} if field == "stream" else {field}
-        assert first.keys() - second.keys() == gone
+        absent = {field, "stream_options"} if field == "stream" else {field}
+        assert first.keys() - second.keys() == absent
         assert third == second
 
     @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
-    async def test_the_limit_changes_its_name(self, server, connections, field):
-        """A limit on tokens that is refused under one name is sent under the other."""
-        model = seated(server.url, connections, max_tokens_field=field)
+    async def test_rejected_limit_is_renamed(self, server, connections, field):
+        """A token limit rejected under one name is sent under the other."""
+        model = seat_model(server.url, connections, max_tokens_field=field)
         words = f"'{field}' is not supported. Use 'max_tokens' or 'max_completion_tokens'."
         server.fault("m", "refuses", field=field, words=words)
 
@@ -430,20 +436,20 @@ class TestDialects:
         other = {"max_tokens", "max_completion_tokens"} - {field}
         assert limits == [{field}, other, other]
 
-    async def test_the_limit_is_never_dropped(self, server, model):
-        """A limit that is refused under both names is an error, and not forgotten."""
+    async def test_limit_is_never_dropped(self, server, model):
+        """A limit rejected under both names is an error."""
         server.fault("m", "400", words="max_tokens, max_completion_tokens: unknown fields")
 
         await failure(model)
         await failure(model)
 
-        sent = [
+        received = [
             each.body.keys() & {"max_tokens", "max_completion_tokens"} for each in server.calls()
         ]
-        assert sent == [{"max_tokens"}, {"max_completion_tokens"}] * 2
+        assert received == [{"max_tokens"}, {"max_completion_tokens"}] * 2
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "details"),
         [
             ("Invalid max_tokens value, the valid range of max_tokens is [1, 4096]", {}),
             ("max_tokens is too large: 64. This model supports at most 32 completion tokens", {}),
@@ -452,9 +458,11 @@ class TestDialects:
         ],
     )
     @pytest.mark.parametrize("stage", ["answer", "review"])
-    async def test_a_limit_that_is_too_high(self, server, model, words, said, stage):
-        """A limit that is refused for its size keeps its name, and the error says the option."""
-        server.fault("m", "400", words=words, **said)
+    async def test_limit_that_is_too_high_keeps_its_name(
+        self, server, model, words, details, stage
+    ):
+        """The error names the option."""
+        server.fault("m", "400", words=words, **details)
 
         error = await failure(model, call(stage, schema=SCHEMA if stage == "review" else None))
 
@@ -464,24 +472,24 @@ class TestDialects:
         assert not error.transient
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "details"),
         [
             ("Unsupported parameter.", {"param": "max_tokens", "code": "unsupported_parameter"}),
             ("Cannot have max_tokens; send max_completion_tokens.", {}),
         ],
     )
-    async def test_a_name_is_refused_in_many_words(self, server, model, words, said):
-        """The limit is sent under its other name where a code or that name says so."""
-        server.fault("m", "400", times=1, words=words, **said)
+    async def test_limit_is_renamed_by_code_or_name(self, server, model, words, details):
+        """The limit is renamed where the error's code or words name the other field."""
+        server.fault("m", "400", times=1, words=words, **details)
 
         await model.complete(call(), ignore_text)
 
-        sent = [LIMITS & each.body.keys() for each in server.calls()]
-        assert sent == [{"max_tokens"}, {"max_completion_tokens"}]
+        received = [LIMITS & each.body.keys() for each in server.calls()]
+        assert received == [{"max_tokens"}, {"max_completion_tokens"}]
 
     @pytest.mark.parametrize("wrapped", [False, True])
     @pytest.mark.parametrize(
-        ("place", "gone"),
+        ("place", "absent"),
         [
             (["stream_options"], "stream_options"),
             (["stream_options", "include_usage"], "stream_options"),
@@ -489,20 +497,20 @@ class TestDialects:
             (["max_tokens"], "max_tokens"),
         ],
     )
-    async def test_a_field_is_named_by_its_place(self, server, model, place, gone, wrapped):
-        """A field that a list of details refuses as an extra is left out, or renamed."""
+    async def test_field_is_named_by_its_location(self, server, model, place, absent, wrapped):
+        """A field rejected as an extra in a list of details is left out, or renamed."""
         server.fault("m", "forbids", place=place, wrapped=wrapped)
         server.fault("m", "says", text="Blue.")
 
         reply = await model.complete(call(temperature=0.2), ignore_text)
 
         first, second = (each.body for each in server.calls())
-        assert first.keys() - second.keys() == {gone}
+        assert first.keys() - second.keys() == {absent}
         assert reply.text == "Blue."
         assert bool(LIMITS & second.keys())
 
     @pytest.mark.parametrize(
-        ("option", "words", "said"),
+        ("option", "words", "details"),
         [
             (
                 "temperature",
@@ -521,20 +529,20 @@ class TestDialects:
             ("temperature", "Something about temperature", {}),
         ],
     )
-    async def test_a_value_that_is_refused(self, server, model, option, words, said):
-        """An option out of its range is an error in the server's words, and is not left out."""
-        server.fault("m", "400", words=words, param=option, **said)
+    async def test_option_out_of_range_is_an_error(self, server, model, option, words, details):
+        """The error is in the server's words, and the option is not left out."""
+        server.fault("m", "400", words=words, param=option, **details)
 
         error = await failure(model, call(temperature=1.9, reasoning_effort="minimal"))
 
         assert len(server.calls()) == 1
         assert error.problem == f"refused the call (400): {words}"
 
-    async def test_what_was_left_out_is_noted(self, server, model):
-        """A reply says which of the options that it was asked with its server does not take."""
+    async def test_left_out_options_are_noted(self, server, model):
+        """A reply notes which of its options the server does not take."""
         server.fault("m", "refuses", field="temperature")
         server.fault("m", "refuses", field="stream_options")
-        noted = ("the server does not take temperature",)
+        notes = ("the server does not take temperature",)
 
         replies = [
             await model.complete(call(temperature=0.2, reasoning_effort="low"), ignore_text),
@@ -542,10 +550,10 @@ class TestDialects:
             await model.complete(call(), ignore_text),
         ]
 
-        assert [reply.notes for reply in replies] == [noted, noted, ()]
+        assert [reply.notes for reply in replies] == [notes, notes, ()]
 
-    async def test_a_field_named_apart(self, server, model):
-        """The field that an error names as its parameter counts before its words."""
+    async def test_param_of_an_error_counts_before_its_words(self, server, model):
+        """A field named as the error's parameter wins over its message."""
         words = "Not supported together with max_tokens"
         server.fault("m", "400", times=1, words=words, param="temperature")
 
@@ -556,11 +564,11 @@ class TestDialects:
 
 
 class TestCancelling:
-    """Whoever stops waiting closes the connection."""
+    """Cancelling closes the connection."""
 
     @pytest.mark.parametrize("fault", ["hang", "slow stream"])
-    async def test_a_deadline_closes_the_call(self, server, model, fault):
-        """Before the first byte or amid a stream, a cancelled call leaves nothing open."""
+    async def test_cancelled_call_closes_its_connection(self, server, model, fault):
+        """Before the first byte or during a stream, a cancelled call leaves nothing open."""
         server.fault("m", fault)
 
         for _ in range(20):
@@ -570,8 +578,8 @@ class TestCancelling:
 
         assert server.open_connections() == 0
 
-    async def test_a_listener_that_fails(self, server, model):
-        """An error of whoever listens comes through as it is, and the call is closed."""
+    async def test_error_of_a_callback_closes_the_call(self, server, model):
+        """The callback's own error is raised unchanged."""
 
         def trip(piece: str) -> None:
             raise BrokenPipeError(piece)
@@ -583,53 +591,53 @@ class TestCancelling:
 
 
 class TestSecrets:
-    """No credential is in a message, a representation or a log."""
+    """No credential appears in a message, a representation or a log."""
 
     @pytest.mark.parametrize("status", [400, 401, 500])
-    async def test_a_server_that_echoes_them(self, server, connections, status, caplog):
-        """Key, user and query are taken out of a server's words, and never logged."""
+    async def test_echoed_credentials_are_redacted(self, server, connections, status, caplog):
+        """Key, user and query are removed from a server's words, and never logged."""
         caplog.set_level(logging.DEBUG)
         host = server.url.removeprefix("http://")
-        model = seated(f"http://me:open%20sesame@{host}?token=in-the-query", connections)
+        model = seat_model(f"http://me:open%20sesame@{host}?token=in-the-query", connections)
         server.fault("m", "echoes key", status=status)
 
         error = await failure(model)
 
-        sent = server.received[0]
-        assert sent.path == "/v1/chat/completions?token=in-the-query"
-        shown = f"{error!r} {model!r} {caplog.text}"
+        received = server.received[0]
+        assert received.path == "/v1/chat/completions?token=in-the-query"
+        output = f"{error!r} {model!r} {caplog.text}"
         assert server.url in repr(model)
         assert "provided: ***" in error.problem
         for secret in (KEY, "in-the-query", "sesame"):
-            assert secret not in shown
+            assert secret not in output
 
     @pytest.mark.parametrize("stage", ["answer", "review"])
-    async def test_a_reply_that_echoes_the_key(self, server, model, stage):
-        """A key that a server repeats in a reply is in no text, and nothing else is touched."""
+    async def test_echoed_key_is_redacted_in_a_reply(self, server, model, stage):
+        """A key that a server repeats is in no text, and nothing else changes."""
         text = f"You sent\n\n  Authorization: Bearer {KEY}\n" + "and more. " * 100
         server.fault("m", "says", text=text)
-        heard: list[str] = []
+        pieces: list[str] = []
 
-        reply = await model.complete(call(stage), heard.append)
+        reply = await model.complete(call(stage), pieces.append)
 
         assert reply.text == text.replace(f"Bearer {KEY}", "***")
-        assert stage == "answer" or "".join(heard) == reply.text
+        assert stage == "answer" or "".join(pieces) == reply.text
 
-    async def test_a_user_in_the_address(self, server, connections):
+    async def test_user_in_the_url_is_sent(self, server, connections):
         """Without a key, user and password of the URL are sent as such."""
         url = server.url.replace("//", "//me:open%20sesame@")
         server.fault("m", "echoes key")
 
-        error = await failure(seated(url, connections, key=None))
+        error = await failure(seat_model(url, connections, key=None))
 
         assert server.received[0].headers["authorization"] == "Basic bWU6b3BlbiBzZXNhbWU="
         assert "bWU6" not in str(error)
 
     @pytest.mark.parametrize("key", ["sk-é", "sk-\u200b1", "sk-a\nb"])
-    def test_a_key_that_no_header_holds(self, key):
-        """A key with other characters is refused by the name of its variable, unshown."""
+    def test_key_that_no_header_can_hold_is_refused(self, key):
+        """The error names the variable, and does not show the key."""
         with pytest.raises(ConfigError, match="TEST_KEY") as caught:
-            seated("http://localhost/v1", Connections(), key=key)
+            seat_model("http://localhost/v1", Connections(), key=key)
 
         assert "sk-" not in f"{caught.value!r} {caught.value}"
 
@@ -637,15 +645,15 @@ class TestSecrets:
         "url",
         ["localhost/v1", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[/v1", ""],
     )
-    def test_an_address_that_is_none(self, url):
+    def test_invalid_url_is_refused(self, url):
         """A base URL that cannot be called is refused before any call."""
         with pytest.raises(InvalidParameter, match="http://localhost:8000/v1"):
-            seated(url, Connections())
+            seat_model(url, Connections())
 
-    def test_an_address_that_is_none_shows_no_password(self):
-        """What is refused is shown without user and query."""
+    def test_invalid_url_is_shown_without_its_password(self):
+        """The error shows the URL without user and query."""
         with pytest.raises(InvalidParameter) as caught:
-            seated("gopher://me:sesame@host/v1?key=sesame", Connections())
+            seat_model("gopher://me:sesame@host/v1?key=sesame", Connections())
 
         assert "sesame" not in str(caught.value)
         assert "gopher://host/v1" in str(caught.value)

@@ -1,4 +1,4 @@
-"""The body of a completion: any cut of it reads the same, and nothing is made up."""
+"""The body of a completion: read alike however it is split, and nothing is invented."""
 
 import json
 import pickle
@@ -26,18 +26,18 @@ def stream(*documents: Any, end: str = "data: [DONE]\n\n") -> bytes:
     return ("".join(f"data: {json.dumps(d)}\n\n" for d in documents) + end).encode()
 
 
-def delta(content: Any = None, finish: str | None = None, **said: Any) -> dict[str, Any]:
+def delta(content: Any = None, finish: str | None = None, **item: Any) -> dict[str, Any]:
     """A piece of a streamed completion."""
-    return {"choices": [{"delta": {"content": content, **said}, "finish_reason": finish}]}
+    return {"choices": [{"delta": {"content": content, **item}, "finish_reason": finish}]}
 
 
 def read(*pieces: bytes) -> tuple[Reply, list[str]]:
-    """The reply, and what was heard of it."""
-    heard: list[str] = []
-    reading = CompletionReader("test:m", Redaction([]), heard.append)
+    """Return the reply, and the pieces passed on."""
+    streamed_text: list[str] = []
+    reading = CompletionReader("test:m", Redaction([]), streamed_text.append)
     for piece in pieces:
         reading.feed(piece)
-    return reading.reply(), heard
+    return reading.reply(), streamed_text
 
 
 BODIES = {
@@ -49,34 +49,34 @@ BODIES = {
 }  # fmt: skip
 
 
-class TestCuts:
-    """How a body was cut, and what it came as, is not seen in the reply."""
+class TestSplits:
+    """The reply does not depend on how the body was split or sent."""
 
     @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
     @given(data=st.data())
-    def test_any_cut_gives_the_same_reply(self, body, data):
-        """Whole or streamed, in any two cuts, text, usage and cost are the same."""
+    def test_any_split_gives_the_same_reply(self, body, data):
+        """Whole or streamed, split twice anywhere: text, usage and cost are the same."""
         one, two = sorted(data.draw(st.tuples(*[st.integers(0, len(body))] * 2)))
         start = data.draw(st.sampled_from([b"", b"\n  \n", b"\xef\xbb\xbf"]))
 
-        reply, heard = read(start, body[:one], body[one:two], body[two:])
+        reply, pieces = read(start, body[:one], body[one:two], body[two:])
 
         assert reply == Reply("Ja, 🙂.", Usage(3, 4), 0.5)
-        assert "".join(heard) == reply.text
+        assert "".join(pieces) == reply.text
 
     def test_halves_of_a_character_are_joined(self):
-        """A server that cuts an emoji in two escapes loses nothing, and what is heard is text."""
-        reply, heard = read(stream(delta("\ud83d"), delta("\ude42"), delta(finish="stop")))
+        """An emoji split into two escapes is whole, and every piece is text."""
+        reply, pieces = read(stream(delta("\ud83d"), delta("\ude42"), delta(finish="stop")))
 
         assert reply.text == "🙂"
-        assert "".join(heard).encode()
+        assert "".join(pieces).encode()
 
 
 class TestText:
-    """What counts as the text."""
+    """What counts as the text of a reply."""
 
-    def test_parts_of_text(self):
-        """A list of parts is joined; what is no text is no part of the answer."""
+    def test_parts_of_text_are_joined(self):
+        """A list of parts is joined; parts that are not text are left out."""
         parts = [
             {"type": "thinking", "thinking": "hm"},
             {"type": "text", "text": "a"},
@@ -86,26 +86,28 @@ class TestText:
         assert read(whole(parts))[0].text == "ab"
 
     def test_reasoning_is_not_the_answer(self):
-        """What a model thinks aloud is neither heard nor kept."""
-        reply, heard = read(stream(delta(reasoning_content="hm"), delta("a"), delta(finish="stop")))
+        """Reasoning is neither passed on nor part of the text."""
+        reply, pieces = read(
+            stream(delta(reasoning_content="hm"), delta("a"), delta(finish="stop"))
+        )
 
         assert reply.text == "a"
-        assert heard == ["a"]
+        assert pieces == ["a"]
 
-    def test_a_refusal_is_what_was_said(self):
+    def test_refusal_is_the_text(self):
         """Without content the refusal is the text."""
         assert (
             read(stream(delta(refusal="I will not."), delta(finish="stop")))[0].text
             == "I will not."
         )
 
-    def test_other_choices_are_passed_over(self):
-        """Of several choices the first is the reply."""
+    def test_other_choices_are_ignored(self):
+        """The first of several choices is the reply."""
         second = {"choices": [{"index": 1, "delta": {"content": "no"}}]}
 
         assert read(stream(second, delta("yes"), delta(finish="stop")))[0].text == "yes"
 
-    def test_a_cut_reply_says_so(self):
+    def test_reply_at_its_limit_is_marked_as_cut(self):
         """A reply that ends at its limit of tokens is marked as cut."""
         assert read(whole("So", finish="length"))[0].cut
         assert not read(whole("So"))[0].cut
@@ -115,8 +117,8 @@ class TestText:
                   {"prompt_tokens": True, "completion_tokens": 1.5, "cost": True},
                   {"cost": float("nan")}],
     )  # fmt: skip
-    def test_what_is_not_counted_is_unknown(self, usage):
-        """Absent or senseless counts are None, never 0."""
+    def test_missing_counts_are_unknown(self, usage):
+        """Absent or invalid counts are None, never 0."""
         reply, _ = read(whole("So", usage=usage))
 
         assert replace(reply, notes=(), bill_ignored=False) == Reply("So", Usage(None, None))
@@ -131,15 +133,15 @@ class TestText:
             ({"completion_tokens": -1}, "its server counted fewer than 0 tokens written"),
         ],
     )
-    def test_an_impossible_bill_is_noted(self, usage, note):
-        """That a bill or a count is ignored is said."""
-        [said] = read(whole("So", usage=usage))[0].notes
+    def test_impossible_usage_is_noted(self, usage, note):
+        """A note says which cost or count is ignored."""
+        [item] = read(whole("So", usage=usage))[0].notes
 
-        assert said.startswith(note)
-        assert said.endswith("is ignored")
+        assert item.startswith(note)
+        assert item.endswith("is ignored")
 
     @pytest.mark.parametrize(
-        ("usage", "written"),
+        ("usage", "output_tokens"),
         [
             ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 115}, 105),
             ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, 5),
@@ -149,32 +151,32 @@ class TestText:
             ({"prompt_tokens": 10, "total_tokens": 3}, None),
         ],
     )
-    def test_reasoning_is_counted(self, usage, written):
-        """What a server counts in its total alone was written too, and is paid for."""
-        assert read(whole("So", usage=usage))[0].usage.output_tokens == written
+    def test_reasoning_tokens_are_counted(self, usage, output_tokens):
+        """Tokens that only the total includes are output, and are paid for."""
+        assert read(whole("So", usage=usage))[0].usage.output_tokens == output_tokens
 
-    def test_a_stream_may_stop_after_its_last_word(self):
+    def test_stream_ends_at_a_finish_reason_or_done(self):
         """With a finish reason or [DONE], one of the two is enough."""
         assert read(stream(delta("a"), delta(finish="stop"), end=""))[0].text == "a"
         assert read(stream(delta("a")))[0].text == "a"
 
     @given(data=st.data())
-    def test_a_key_is_in_no_text(self, data):
-        """However a stream cuts a key in pieces, the reply is without it."""
+    def test_key_is_redacted_across_pieces(self, data):
+        """However a stream splits a key, the reply is without it."""
         key = "sk-0123456789abcdefg"
         one, two = sorted(data.draw(st.tuples(*[st.integers(0, len(key) + 2)] * 2)))
         text = f"a{key}b"
-        reading = CompletionReader("test:m", Redaction([key]), (heard := []).append)
+        reading = CompletionReader("test:m", Redaction([key]), (streamed_text := []).append)
 
         pieces = (text[:one], text[one:two], text[two:])
         reading.feed(stream(*(delta(piece) for piece in pieces), delta(finish="stop")))
 
         assert reading.reply().text == "a***b"
-        assert not any(key in piece for piece in heard)
+        assert not any(key in piece for piece in streamed_text)
 
 
 class TestErrors:
-    """What is no completion raises, and says whether to try again."""
+    """A body that is no completion raises, and says whether to retry."""
 
     @pytest.mark.parametrize(
         ("body", "problem", "transient"),
@@ -200,7 +202,7 @@ class TestErrors:
             (whole("", finish="content_filter"), "content filter", False),
         ],
     )
-    def test_no_reply(self, body, problem, transient):
+    def test_broken_body_is_an_error(self, body, problem, transient):
         """Each broken body has its sentence."""
         with pytest.raises(ModelError, match=problem) as caught:
             read(body)
@@ -224,17 +226,17 @@ class TestErrors:
         ],
         ids=["empty", "cut", "failed"],
     )
-    def test_what_is_billed_without_a_text_is_known(self, body):
+    def test_error_keeps_the_usage(self, body):
         """The error holds tokens and dollars, and can be pickled with them."""
         with pytest.raises(BilledFailure) as caught:
             read(body)
 
         assert caught.value.bill == Reply("", Usage(3, 4), 0.5)
-        again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
-        assert (again.bill, again.args) == (caught.value.bill, caught.value.args)
+        copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+        assert (copy.bill, copy.args) == (caught.value.bill, caught.value.args)
 
-    def test_what_a_stream_that_breaks_off_counts_is_no_bill(self):
-        """A count in its middle is not that of the end."""
+    def test_partial_usage_of_a_broken_stream_is_ignored(self):
+        """A count in the middle of a stream is not the final one."""
         usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
         with pytest.raises(ModelError, match="broke off") as caught:
             read(stream(delta("So"), usage, end=""))
@@ -254,10 +256,8 @@ class TestErrors:
         ],
     )
     @pytest.mark.parametrize("streamed", [True, False])
-    def test_an_error_where_a_completion_should_be(
-        self, error, problem, status, transient, streamed
-    ):
-        """An error object raises with its own words, in a whole body or amid a stream."""
+    def test_error_object_is_raised(self, error, problem, status, transient, streamed):
+        """An error object raises with its own words, in a whole body or in a stream."""
         body = stream(delta("So"), {"error": error}) if streamed else json.dumps({"error": error})
 
         with pytest.raises(ModelError, match=problem) as caught:
@@ -274,22 +274,22 @@ class TestErrors:
         ],
         ids=["a body", "an event", "a text"],
     )
-    def test_too_long(self, pieces):
-        """More than eight million bytes are not kept."""
+    def test_long_body_is_an_error(self, pieces):
+        """The limit is eight million bytes."""
         with pytest.raises(ModelError, match="8,000,000") as caught:
             read(*pieces)
 
         assert not caught.value.transient
 
-    def test_a_model_may_think_at_length(self):
-        """A stream whose thoughts alone are longer than any reply is read to its end."""
+    def test_long_reasoning_is_read_to_its_end(self):
+        """A stream may have more reasoning than a reply may have text."""
         thought = stream(delta(reasoning_content="x" * 1_000_000), end="")
 
         assert read(*[thought] * 9, stream(delta("So"), delta(finish="stop")))[0].text == "So"
 
 
-class TestWords:
-    """An error's words are found wherever servers put them."""
+class TestMessages:
+    """The message of an error is found wherever servers put it."""
 
     @pytest.mark.parametrize(
         ("error", "words"),
@@ -303,30 +303,30 @@ class TestWords:
             (None, ""),
         ],
     )
-    def test_words(self, error, words):
-        """Each server's form gives the words alone."""
+    def test_message_is_extracted(self, error, words):
+        """Each server's form gives the message alone."""
         assert words_of(error) == words
 
 
-class Ear:
-    """A listener that is told, too, where reasoning comes apart from the text."""
+class Recorder:
+    """A callback that is also notified of reasoning."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.pieces: list[str] = []
 
     def __call__(self, text: str) -> None:
-        self.told.append(text)
+        self.pieces.append(text)
 
     def hear_reasoning(self) -> None:
-        self.told.append("(reasoning)")
+        self.pieces.append("(reasoning)")
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking"])
-def test_a_listener_is_told_of_reasoning_that_comes_apart(field):
-    """Before the first word of the text; the reasoning itself is not heard."""
-    ear = Ear()
-    reading = CompletionReader("test:m", Redaction([]), ear)
-    for said in (delta(**{field: "Hm."}), delta("Four."), delta(finish="stop")):
-        reading.feed(stream(said, end=""))
+def test_callback_is_notified_of_reasoning(field):
+    """It comes before the first word of the text, without the reasoning itself."""
+    recorder = Recorder()
+    reading = CompletionReader("test:m", Redaction([]), recorder)
+    for item in (delta(**{field: "Hm."}), delta("Four."), delta(finish="stop")):
+        reading.feed(stream(item, end=""))
 
-    assert ear.told == ["(reasoning)", "Four."]
+    assert recorder.pieces == ["(reasoning)", "Four."]

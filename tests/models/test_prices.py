@@ -1,4 +1,4 @@
-"""Prices: what the list knows, and nothing where it does not."""
+"""Prices of models: from the list, or unknown."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,12 +11,12 @@ from witan.models.providers import list_price
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "azure"])
-def test_a_known_model_has_a_price_per_million_tokens(provider):
+def test_known_model_has_a_price_per_million_tokens(provider):
     """The rates are dollars per million tokens, under every name of the provider."""
     assert list_price(provider, "gpt-4o") == Price(2.5, 10.0)
 
 
-def test_the_price_makes_the_cost_of_a_call():
+def test_price_gives_the_cost_of_a_call():
     """A thousand tokens in and a hundred out cost what the rates say."""
     price = list_price("openai", "gpt-4o")
 
@@ -32,8 +32,8 @@ def test_the_price_makes_the_cost_of_a_call():
         ("openrouter", "qwen/qwen3-coder-flash", Price(0.52, 2.6)),
     ],
 )
-def test_a_model_is_priced_at_its_dearest_tier(provider, model, price):
-    """Where long prompts cost more per token, that is the price: no prompt costs more."""
+def test_price_is_that_of_the_most_expensive_tier(provider, model, price):
+    """Where long prompts cost more per token, that is the price."""
     assert list_price(provider, model) == price
 
 
@@ -45,8 +45,8 @@ def test_a_model_is_priced_at_its_dearest_tier(provider, model, price):
     ],
 )
 @given(minute=st.integers(0, 24 * 60 - 1))
-def test_a_model_is_priced_at_its_dearest_hour(model, price, minute):
-    """Whenever it is asked, a price is that of the hours that cost most."""
+def test_price_is_that_of_the_most_expensive_hours(model, price, minute):
+    """The time of the lookup does not matter."""
     now = datetime(2026, 11, 5, tzinfo=UTC) + timedelta(minutes=minute)
 
     assert list_price("deepseek", model, now) == price
@@ -63,14 +63,14 @@ def test_a_model_is_priced_at_its_dearest_hour(model, price, minute):
         ("", ""),
     ],
 )
-def test_what_is_not_known_has_no_price(provider, model):
-    """Unknown is unknown: another provider's model, a local one, one not paid by the token."""
+def test_unlisted_model_has_no_price(provider, model):
+    """Another provider's model, a local one, and one not paid by the token have none."""
     assert list_price(provider, model) is None
 
 
 @given(provider=st.text(max_size=20), model=st.text(max_size=40))
 def test_no_name_raises(provider, model):
-    """Whatever the names are, there is a price or there is none."""
+    """Any provider and name give a price or none."""
     price = list_price(provider, model)
 
     assert price is None or (price.input_usd >= 0 and price.output_usd >= 0)

@@ -1,4 +1,4 @@
-"""Programs with a seat: real processes, what they say, how they fail, and that none is left."""
+"""Programs as members: real processes, their replies and failures, and no process left behind."""
 
 import os
 import re
@@ -38,8 +38,8 @@ async def failure(program: Program) -> ModelError:
     return caught.value
 
 
-async def test_the_prompt_goes_in_and_the_answer_comes_out():
-    """A single message is written to standard input as it stands; no shell reads the command."""
+async def test_prompt_goes_in_and_answer_comes_out():
+    """A single message goes to standard input unchanged; no shell reads the command."""
     reply = await Program("p", "tr a-z A-Z").complete(
         call(Message("user", "how $HOME é")), ignore_text
     )
@@ -47,31 +47,31 @@ async def test_the_prompt_goes_in_and_the_answer_comes_out():
     assert reply.text == "HOW $HOME é"
 
 
-async def test_a_conversation_says_who_speaks():
+async def test_conversation_has_the_role_of_each_message():
     """Several messages are headed by their roles."""
-    said = (Message("system", "Be brief."), Message("user", "Why?"))
+    messages = (Message("system", "Be brief."), Message("user", "Why?"))
 
-    reply = await Program("p", "cat").complete(call(*said), ignore_text)
+    reply = await Program("p", "cat").complete(call(*messages), ignore_text)
 
     assert reply.text == "System:\nBe brief.\n\nUser:\nWhy?\n"
 
 
-async def test_text_is_heard_as_it_is_written():
-    """Pieces arrive before the program ends, and a character cut in two arrives whole."""
-    heard: list[str] = []
+async def test_text_is_streamed_as_it_is_written():
+    """Pieces arrive before the program ends, and a split character arrives whole."""
+    pieces: list[str] = []
     code = (
         "import sys, time; w = sys.stdout.buffer\n"
         "for part in (b'caf\\xc3', b'\\xa9 ', b'noir'):\n"
         "    w.write(part); w.flush(); time.sleep(0.05)"
     )
 
-    reply = await python(code).complete(call(), heard.append)
+    reply = await python(code).complete(call(), pieces.append)
 
-    assert reply.text == "".join(heard) == "café noir"
-    assert len(heard) > 1
+    assert reply.text == "".join(pieces) == "café noir"
+    assert len(pieces) > 1
 
 
-async def test_a_prompt_that_is_not_read_does_no_harm():
+async def test_program_may_leave_the_prompt_unread():
     """A program may close its input at once, however long the prompt is."""
     long = Message("user", "x" * 1_000_000)
 
@@ -80,15 +80,15 @@ async def test_a_prompt_that_is_not_read_does_no_harm():
     assert reply.text == "done\n"
 
 
-async def test_a_prompt_that_no_utf8_holds_is_told_all_the_same():
+async def test_lone_surrogate_in_the_prompt_is_replaced():
     """Half a character becomes a question mark, and the rest arrives."""
     reply = await Program("p", "cat").complete(call(Message("user", "a \ud83d b")), ignore_text)
 
     assert reply.text == "a ? b"
 
 
-async def test_an_exit_status_is_an_error_with_the_last_words():
-    """The last line of standard error says why, on one line; trying again is no use."""
+async def test_exit_status_is_an_error_with_the_last_line():
+    """The last line of standard error is the reason; a retry would not help."""
     error = await failure(
         python("import sys; print('first\\nno \\x1b[31mweights', file=sys.stderr); sys.exit(3)")
     )
@@ -97,31 +97,31 @@ async def test_an_exit_status_is_an_error_with_the_last_words():
     assert not error.transient
 
 
-async def test_a_signal_is_named():
-    """A program that was killed says so."""
+async def test_signal_is_named():
+    """The error names the signal that killed the program."""
     error = await failure(python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
 
     assert "was ended by signal 9" in str(error)
 
 
 @pytest.mark.parametrize("command", ["/nowhere/at-all --x", "/etc/hostname"])
-async def test_what_cannot_be_started_is_named(command):
-    """A program that does not exist, or is none, is named with the reason."""
+async def test_program_that_cannot_start_is_named(command):
+    """A missing or invalid program is named with the reason."""
     error = await failure(Program("p", command))
 
     assert f"'{command.split()[0]}' cannot be started" in str(error)
     assert not error.transient
 
 
-async def test_silence_is_no_reply():
-    """Nothing but white space on standard output is not an answer."""
+async def test_empty_output_is_an_error():
+    """White space on standard output is not an answer."""
     error = await failure(python("print()"))
 
     assert str(error) == "p: said nothing"
     assert error.transient
 
 
-async def test_a_flood_is_stopped():
+async def test_endless_output_is_stopped():
     """A program that never stops writing is killed at a stated size."""
     error = await failure(Program("p", "yes"))
 
@@ -129,7 +129,7 @@ async def test_a_flood_is_stopped():
 
 
 async def test_cancelling_kills_the_program_and_its_children(tmp_path):
-    """What is not awaited any more does not run any more, grandchildren included."""
+    """Grandchildren are killed as well."""
     pids = tmp_path / "pids"
     code = (
         "import os, subprocess, time\n"
@@ -146,11 +146,11 @@ async def test_cancelling_kills_the_program_and_its_children(tmp_path):
         group.cancel_scope.cancel()
 
     for pid in map(int, pids.read_text().split()[:2]):
-        await gone(pid)
+        await wait_until_gone(pid)
 
 
-async def test_a_child_left_behind_does_not_hold_the_reply(tmp_path):
-    """A program that ends takes along what it left running in the background."""
+async def test_background_child_does_not_delay_the_reply(tmp_path):
+    """Children still running when the program ends are killed."""
     pids = tmp_path / "pid"
 
     with anyio.fail_after(10):
@@ -159,11 +159,11 @@ async def test_a_child_left_behind_does_not_hold_the_reply(tmp_path):
         )
 
     assert reply.text == "said\n"
-    await gone(int(pids.read_text()))
+    await wait_until_gone(int(pids.read_text()))
 
 
-async def gone(pid: int) -> None:
-    """Wait until no such process runs; a dead one that nobody has collected yet counts as gone."""
+async def wait_until_gone(pid: int) -> None:
+    """Wait until no such process runs; a zombie counts as ended."""
     with anyio.fail_after(5):
         while running(pid):  # noqa: ASYNC110 - a process of another sets no event
             await anyio.sleep(0.01)
@@ -181,17 +181,17 @@ def running(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("command", "problem"), [("say 'so", "quotes closed"), ("  ", "expected a command")]
 )
-async def test_a_command_that_is_none_is_refused(command, problem):
-    """A quote left open, or no words at all, is refused before anything runs."""
+async def test_invalid_command_is_refused(command, problem):
+    """An open quote, or no words at all, is refused before anything runs."""
     with pytest.raises(InvalidParameter, match=problem):
         Program("p", command)
 
 
 class TestCircles:
-    """A program may hold a council, but not the one that it sits in."""
+    """A program may hold a council, but not its own."""
 
-    async def test_a_program_is_told_on_whose_behalf_it_runs(self):
-        """The servers that asked, and itself, under a name that does not tell its command."""
+    async def test_program_gets_the_chain_of_callers(self):
+        """It names the servers that asked and the program, without showing its command."""
         token = HOPS.set(("one", "two"))
         reply = await python("import os; print(os.environ['WITAN_VIA'])").complete(
             call(), ignore_text
@@ -202,8 +202,8 @@ class TestCircles:
         assert (one, two) == ("one", "two")
         assert re.fullmatch(r"program-[0-9a-f]{32}", own)
 
-    async def test_a_program_is_told_of_its_trace(self):
-        """By the variables that tools of OpenTelemetry read."""
+    async def test_program_gets_its_trace_context(self):
+        """It is in the variables of OpenTelemetry."""
         with within_trace(TraceContext(f"00-{'a' * 32}-{'b' * 16}-01", "x=1")):
             reply = await python(
                 "import os; print(os.environ['TRACEPARENT'], os.environ['TRACESTATE'])"
@@ -211,8 +211,8 @@ class TestCircles:
 
         assert re.fullmatch(rf"00-{'a' * 32}-(?!b{{16}})[0-9a-f]{{16}}-01 x=1\n", reply.text)
 
-    async def test_a_program_that_holds_this_council_is_not_run(self, monkeypatch):
-        """However its path is written; another one is."""
+    async def test_program_that_holds_this_council_is_not_run(self, monkeypatch):
+        """However its path is written, the circle is refused; another program runs."""
         code = "import os; print(os.environ['WITAN_VIA'])"
         monkeypatch.setenv(
             "WITAN_VIA", (await python(code).complete(call(), ignore_text)).text.strip()
@@ -230,8 +230,8 @@ class TestCircles:
             assert "a member of itself" in str(await failure(same))
         assert (await Program("p", "echo well").complete(call(), ignore_text)).text == "well\n"
 
-    async def test_programs_hold_councils_within_each_other_so_deep_alone(self, monkeypatch):
-        """Programs that never are the same would multiply all the same."""
+    async def test_nested_programs_are_limited_in_depth(self, monkeypatch):
+        """Programs that are never the same would otherwise multiply without end."""
         monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, elsewhere")
         assert (await Program("p", "echo well").complete(call(), ignore_text)).text == "well\n"
         monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, program-d")

@@ -1,4 +1,4 @@
-"""Models called through pydantic-ai: over real HTTP, against a server that speaks Anthropic's."""
+"""Models called through pydantic-ai, over real HTTP, against a server of Anthropic's protocol."""
 
 import json
 import socket
@@ -44,7 +44,7 @@ def anyio_backend(request):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection: plays the server's next reply for each request."""
+    """One connection: sends the server's next reply to each request."""
 
     protocol_version = "HTTP/1.1"
     server: "Anthropic"
@@ -93,7 +93,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Anthropic(ThreadingHTTPServer):
-    """A server with replies laid out in advance, which keeps what it is sent."""
+    """A server with prepared replies that records its requests."""
 
     request_queue_size = 256
 
@@ -109,7 +109,7 @@ class Anthropic(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def then(self, *replies: Callable[[Handler], None]) -> None:
+    def add_replies(self, *replies: Callable[[Handler], None]) -> None:
         self.replies += replies
 
 
@@ -127,9 +127,9 @@ def server() -> Iterator[Anthropic]:
 @pytest.fixture
 async def model(server):
     """A model of that server."""
-    made = PydanticAIModel("critic", "anthropic:claude-test", KEY, "ANTHROPIC_API_KEY", server.url)
-    yield made
-    await made.aclose()
+    seat = PydanticAIModel("critic", "anthropic:claude-test", KEY, "ANTHROPIC_API_KEY", server.url)
+    yield seat
+    await seat.aclose()
 
 
 def call(*messages: Message, stage: Stage = "answer", **more: Any) -> Call:
@@ -151,7 +151,7 @@ def message(
     }
 
 
-def streamed(pieces: Sequence[str], stop: str = "end_turn") -> list[dict[str, Any]]:
+def stream_events(pieces: Sequence[str], stop: str = "end_turn") -> list[dict[str, Any]]:
     start = {**message(used=(12, 1)), "stop_reason": None}
     block = {"type": "content_block_start", "index": 0, "content_block": text_block("")}
     deltas = [
@@ -185,7 +185,7 @@ def tool_block(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def says(*pieces: str, stop: str = "end_turn") -> Callable[[Handler], None]:
-    return lambda handler: handler.events(*streamed(pieces, stop))
+    return lambda handler: handler.events(*stream_events(pieces, stop))
 
 
 def refuses(status: int, words: str, kind: str = "invalid_request_error", **headers: str):
@@ -193,38 +193,38 @@ def refuses(status: int, words: str, kind: str = "invalid_request_error", **head
     return lambda handler: handler.json(status, error, **headers)
 
 
-async def failure(model: PydanticAIModel, asked: Call | None = None) -> ModelError:
+async def failure(model: PydanticAIModel, request: Call | None = None) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await model.complete(call() if asked is None else asked, ignore_text)
+        await model.complete(call() if request is None else request, ignore_text)
     assert KEY not in repr(caught.value)
     assert str(caught.value).startswith("critic: ")
     return caught.value
 
 
 class TestAnswering:
-    """An answer is streamed."""
+    """Answers are streamed."""
 
-    async def test_it_is_heard_as_it_arrives(self, server, model):
-        """Pieces add up to the text, tokens are the provider's, a cost not stated is unknown."""
-        heard: list[str] = []
-        server.then(says("Seven", " metres", "."))
+    async def test_answer_is_streamed(self, server, model):
+        """Pieces add up to the text, tokens are the provider's, an unstated cost is unknown."""
+        pieces: list[str] = []
+        server.add_replies(says("Seven", " metres", "."))
 
-        reply = await model.complete(call(), heard.append)
+        reply = await model.complete(call(), pieces.append)
 
         assert reply == Reply("Seven metres.", Usage(12, 5))
-        assert heard == ["Seven", " metres", "."]
+        assert pieces == ["Seven", " metres", "."]
 
-    async def test_the_conversation_is_sent_as_it_was(self, server, model):
-        """Roles stand in their places, the key in its header, and the limit where it belongs."""
-        said = (
+    async def test_conversation_is_sent_unchanged(self, server, model):
+        """Roles, key and limit are each in their place."""
+        messages = (
             Message("system", "Be brief."),
             Message("user", "How deep?"),
             Message("assistant", "Seven."),
             Message("user", "Sure?"),
         )
-        server.then(says("Yes."))
+        server.add_replies(says("Yes."))
 
-        await model.complete(call(*said), ignore_text)
+        await model.complete(call(*messages), ignore_text)
 
         [body] = server.received
         turns = [(m["role"], m["content"][0]["text"]) for m in body["messages"]]
@@ -238,45 +238,47 @@ class TestAnswering:
             ["x-api-key"],
         )
 
-    async def test_options_are_sent_where_given(self, server, model):
+    async def test_options_are_sent(self, server, model):
         """A temperature is passed on."""
-        server.then(says("Yes."))
+        server.add_replies(says("Yes."))
 
         await model.complete(call(options=Options(temperature=0.25)), ignore_text)
 
         assert server.received[0]["temperature"] == 0.25
 
     @pytest.mark.parametrize("stage", ["answer", "review"])
-    async def test_a_reply_that_echoes_the_key(self, server, model, stage):
-        """A key that comes back in a reply is neither heard nor kept."""
-        said, heard = f"You sent\n\n  {KEY}.", list[str]()
-        whole = message(text_block(said))
-        server.then(says(said) if stage == "answer" else lambda handler: handler.json(200, whole))
-        asked = call(stage=stage, schema=None if stage == "answer" else SCHEMA)
+    async def test_echoed_key_is_redacted(self, server, model, stage):
+        """A key repeated in a reply is in no piece and not in the text."""
+        text, pieces = f"You sent\n\n  {KEY}.", list[str]()
+        whole = message(text_block(text))
+        server.add_replies(
+            says(text) if stage == "answer" else lambda handler: handler.json(200, whole)
+        )
+        request = call(stage=stage, schema=None if stage == "answer" else SCHEMA)
 
-        reply = await model.complete(asked, heard.append)
+        reply = await model.complete(request, pieces.append)
 
         assert reply.text == "You sent\n\n  ***."
-        assert "".join(heard) in ("", reply.text)
+        assert "".join(pieces) in ("", reply.text)
 
-    async def test_a_text_at_its_limit_is_cut(self, server, model):
-        """A reply that ended for want of tokens says so."""
-        server.then(says("Seven met", stop="max_tokens"))
+    async def test_reply_at_its_limit_is_marked_as_cut(self, server, model):
+        """A reply that runs out of tokens is marked as cut."""
+        server.add_replies(says("Seven met", stop="max_tokens"))
 
         assert (await model.complete(call(), ignore_text)).cut
 
-    async def test_silence_is_no_reply(self, server, model):
-        """White space is not an answer; asking again may help."""
-        server.then(says(" \n"))
+    async def test_empty_reply_is_an_error(self, server, model):
+        """White space is not an answer; a retry may help."""
+        server.add_replies(says(" \n"))
 
         error = await failure(model)
 
         assert error.problem == "said nothing"
         assert error.transient
 
-    async def test_a_filter_is_named(self, server, model):
-        """A reply that the provider keeps back is no reply, and stays none."""
-        server.then(says(stop="refusal"))
+    async def test_content_filter_is_named(self, server, model):
+        """A reply withheld by the provider is a permanent error."""
+        server.add_replies(says(stop="refusal"))
 
         error = await failure(model)
 
@@ -285,35 +287,37 @@ class TestAnswering:
 
 
 class TestReviewing:
-    """A reply that should satisfy a schema is asked for in the best way the model takes."""
+    """A reply with a schema is requested in the best form that the model takes."""
 
     @pytest.fixture
     def review(self) -> Call:
         return call(stage="review", schema=SCHEMA)
 
-    async def test_a_schema_goes_to_the_api(self, server, review):
-        """A model that takes a JSON Schema gets it, unstreamed, and nothing is heard."""
+    async def test_schema_is_sent_to_the_api(self, server, review):
+        """A model that takes a JSON Schema gets it, without streaming."""
         model = PydanticAIModel("critic", "anthropic:claude-opus-5", KEY, None, server.url)
-        heard: list[str] = []
-        server.then(lambda handler: handler.json(200, message(text_block(json.dumps(REVIEW)))))
+        pieces: list[str] = []
+        server.add_replies(
+            lambda handler: handler.json(200, message(text_block(json.dumps(REVIEW))))
+        )
 
-        reply = await model.complete(review, heard.append)
+        reply = await model.complete(review, pieces.append)
 
         assert json.loads(reply.text) == REVIEW
-        assert heard == []
+        assert pieces == []
         assert '"enum": ["A", "B"]' in json.dumps(server.received[0]["output_config"])
         assert not server.received[0]["stream"]
         await model.aclose()
 
-    async def test_it_falls_to_a_tool_then_to_words_and_remembers(self, server, review):
-        """What the server refused is not tried on it again."""
+    async def test_fallback_from_schema_to_tool_to_prompt_is_remembered(self, server, review):
+        """A form that the server rejected is not tried again."""
         model = PydanticAIModel("critic", "anthropic:claude-opus-5", KEY, None, server.url)
         no = refuses(400, "output_config: not supported")
         by_tool = message(tool_block(REVIEW), stop="tool_use")
         in_words = message(text_block(json.dumps(REVIEW)))
-        server.then(no, lambda handler: handler.json(200, by_tool))
-        server.then(no, lambda handler: handler.json(200, in_words))
-        server.then(lambda handler: handler.json(200, in_words))
+        server.add_replies(no, lambda handler: handler.json(200, by_tool))
+        server.add_replies(no, lambda handler: handler.json(200, in_words))
+        server.add_replies(lambda handler: handler.json(200, in_words))
 
         replies = [await model.complete(review, ignore_text) for _ in range(3)]
 
@@ -334,9 +338,9 @@ class TestReviewing:
         ],
         ids=["key", "too long", "credit", "down"],
     )
-    async def test_no_other_refusal_makes_it_fall(self, server, model, review, no):
-        """An error that another form would meet again is raised at once."""
-        server.then(no)
+    async def test_unrelated_refusal_does_not_fall_back(self, server, model, review, no):
+        """An error that any form would meet is raised at once."""
+        server.add_replies(no)
 
         await failure(model, review)
 
@@ -344,7 +348,7 @@ class TestReviewing:
 
 
 class TestFailing:
-    """Whatever goes wrong is one `ModelError`, and the key is in none."""
+    """Every failure is a `ModelError`, and none shows the key."""
 
     @pytest.mark.parametrize(
         ("no", "problem", "transient"),
@@ -370,9 +374,9 @@ class TestFailing:
         ],
         ids=["key", "model", "call", "overloaded", "billing", "html"],
     )
-    async def test_a_status(self, server, model, no, problem, transient):
-        """The sentence has the status and the provider's own words on one line."""
-        server.then(no)
+    async def test_status_error_is_one_line(self, server, model, no, problem, transient):
+        """The sentence has the status and the provider's own words."""
+        server.add_replies(no)
 
         error = await failure(model)
 
@@ -381,41 +385,45 @@ class TestFailing:
         assert error.transient == transient
         assert len(server.received) == 1, "there is one attempt"
 
-    async def test_how_long_to_wait(self, server, model):
-        """A wait that the provider asks for is passed on."""
-        server.then(refuses(429, "slow down", "rate_limit_error", retry_after="7"))
+    async def test_stated_wait_is_passed_on(self, server, model):
+        """The error carries the wait that the provider asks for."""
+        server.add_replies(refuses(429, "slow down", "rate_limit_error", retry_after="7"))
 
         error = await failure(model)
 
         assert (error.status, error.retry_after, error.transient) == (429, 7.0, True)
 
-    async def test_a_stream_that_breaks_off(self, server, model):
-        """What was said before the connection fell is heard, and is no reply."""
-        heard: list[str] = []
-        server.then(lambda handler: handler.events(*streamed(["Seven"])[:3], ends=False))
+    async def test_broken_stream_is_an_error(self, server, model):
+        """The pieces before the break were passed on; there is no reply."""
+        pieces: list[str] = []
+        server.add_replies(
+            lambda handler: handler.events(*stream_events(["Seven"])[:3], ends=False)
+        )
 
         with pytest.raises(ModelError, match=r"^critic: broke off") as caught:
-            await model.complete(call(), heard.append)
+            await model.complete(call(), pieces.append)
 
-        assert heard == ["Seven"]
+        assert pieces == ["Seven"]
         assert caught.value.transient
 
-    async def test_a_stream_that_ends_too_soon(self, server, model):
-        """A stream without its last events is no reply, though its connection ended in order."""
-        server.then(lambda handler: handler.events(*streamed(["Seven"])[:3]))
+    async def test_incomplete_stream_is_an_error(self, server, model):
+        """A stream without its last events gives no reply, though its connection ended in order."""
+        server.add_replies(lambda handler: handler.events(*stream_events(["Seven"])[:3]))
 
         error = await failure(model)
 
         assert "broke off" in str(error)
         assert error.transient
 
-    async def test_an_error_inside_a_stream(self, server, model):
-        """A provider may fail in the middle of a reply and say so."""
+    async def test_error_inside_a_stream_is_raised(self, server, model):
+        """A provider may report a failure in the middle of a reply."""
         error_event = {
             "type": "error",
             "error": {"type": "overloaded_error", "message": "Overloaded"},
         }
-        server.then(lambda handler: handler.events(*streamed(["Seven"])[:3], error_event))
+        server.add_replies(
+            lambda handler: handler.events(*stream_events(["Seven"])[:3], error_event)
+        )
 
         error = await failure(model)
 
@@ -423,16 +431,16 @@ class TestFailing:
         assert error.transient
 
     @pytest.mark.parametrize("body", [b"", b"<html>", b'{"id": "msg_1", "content'])
-    async def test_what_is_not_json(self, server, model, body):
-        """A review that is no JSON message is a broken one."""
-        server.then(lambda handler: handler.raw(200, body))
+    async def test_invalid_json_is_an_error(self, server, model, body):
+        """A review that is no JSON message is broken."""
+        server.add_replies(lambda handler: handler.raw(200, body))
 
         error = await failure(model, call(stage="review", schema=SCHEMA))
 
         assert error.transient
 
-    async def test_nobody_listens(self):
-        """An address where nothing listens is named, without the password in it."""
+    async def test_closed_port_is_named_without_the_password(self):
+        """The error names the address, without the password in it."""
         with socket.create_server(("127.0.0.1", 0)) as closed:
             port = closed.getsockname()[1]
         url = f"http://me:passphrase@127.0.0.1:{port}"
@@ -449,8 +457,8 @@ class TestFailing:
         ("model_string", "problem"),
         [("nonsense:x", "Unknown provider"), ("cerebras:x", "cerebras takes no base url")],
     )
-    async def test_what_cannot_be_called(self, model_string, problem):
-        """A provider that does not exist, or takes no address, is a sentence, not a traceback."""
+    async def test_unknown_provider_is_refused(self, model_string, problem):
+        """A provider that is unknown, or takes no address, is a sentence, not a traceback."""
         model = PydanticAIModel("critic", model_string, KEY, "K", "http://127.0.0.1:9")
 
         error = await failure(model)
@@ -458,14 +466,14 @@ class TestFailing:
         assert f"cannot be called: {problem}" in str(error)
         assert not error.transient
 
-    def test_a_missing_key_is_named_before_any_call(self):
-        """Without a key the variable is named; empty is missing."""
+    def test_missing_key_is_named_before_any_call(self):
+        """The error names the variable; empty counts as missing."""
         for key in (None, ""):
             with pytest.raises(MissingKey, match=r"set the variable K$"):
                 PydanticAIModel("critic", "anthropic:claude-test", key, "K")
 
-    def test_a_missing_package_is_named_before_any_call(self):
-        """A provider whose package is not there names the extra that brings it."""
+    def test_missing_package_is_named_before_any_call(self):
+        """The error names the extra that installs the provider's package."""
         without = """
 import sys
 sys.modules["boto3"] = None  # as if it were not installed
@@ -480,7 +488,7 @@ PydanticAIModel("critic", "bedrock:x", "k", "K")
             "MissingExtra: the member critic needs an extra: pip install 'witan[bedrock]'"
         )
 
-    def test_its_repr_shows_no_key(self):
+    def test_repr_shows_no_key(self):
         """Neither the key nor the address is shown."""
         model = PydanticAIModel("critic", "anthropic:claude-test", KEY, "K", "http://u:p@host")
 
@@ -488,17 +496,17 @@ PydanticAIModel("critic", "bedrock:x", "k", "K")
 
 
 class TestConnections:
-    """Connections are kept, shared and closed."""
+    """Connections are pooled, shared and closed."""
 
     async def test_models_share_a_client(self, server):
-        """Two models of one provider call over one connection; whoever made it closes it."""
+        """Two models of one provider use one connection; the owner of the client closes it."""
         providers = Providers()
         models = [
             PydanticAIModel(name, f"anthropic:{name}", KEY, None, server.url, providers=providers)
             for name in ("claude-one", "claude-two")
         ]
         for model in models:
-            server.then(says("Yes."), says("Yes."))
+            server.add_replies(says("Yes."), says("Yes."))
             await model.complete(call(), ignore_text)
             await model.aclose()
             await model.complete(call(), ignore_text)
@@ -507,8 +515,8 @@ class TestConnections:
         await providers.aclose()
         assert await anyio.to_thread.run_sync(lambda: server.closed.acquire(timeout=5))
 
-    async def test_a_council_has_one_client(self, server):
-        """The seats of a council call one provider over one connection, closed with the council."""
+    async def test_council_has_one_client(self, server):
+        """The seats of a council use one connection to a provider, closed with the council."""
         specs = [
             SeatSpec(f"anthropic:{name}", "anthropic", name, url=server.url)
             for name in ("claude-one", "claude-two", "claude-three")
@@ -517,14 +525,14 @@ class TestConnections:
 
         async with Council(specs[:2], specs[2], environment=environment) as council:
             for member in (*council.members, *council.chairmen):
-                server.then(says("Yes."))
+                server.add_replies(says("Yes."))
                 await member.model.complete(call(), ignore_text)
 
         assert server.opened == 1
         assert await anyio.to_thread.run_sync(lambda: server.closed.acquire(timeout=5))
 
     async def test_cancelling_closes_the_connection(self, server, model):
-        """A call that nobody awaits any more leaves no connection behind."""
+        """A cancelled call leaves no connection open."""
         arrived, over = threading.Event(), threading.Event()
 
         def hang(handler: Handler) -> None:
@@ -533,7 +541,7 @@ class TestConnections:
             handler.connection.recv(1)
             over.set()
 
-        server.then(hang)
+        server.add_replies(hang)
         async with anyio.create_task_group() as group:
             group.start_soon(model.complete, call(), ignore_text)
             assert await anyio.to_thread.run_sync(arrived.wait, 5)
@@ -541,12 +549,12 @@ class TestConnections:
 
         assert await anyio.to_thread.run_sync(over.wait, 5)
 
-    def test_it_moves_between_event_loops(self, server):
-        """One model serves one event loop after the other, each with a connection of its own."""
+    def test_model_moves_between_event_loops(self, server):
+        """One model works on successive event loops, each with its own connection."""
         model = PydanticAIModel("critic", "anthropic:claude-test", KEY, None, server.url)
 
         async def once() -> str:
-            server.then(says("Yes."))
+            server.add_replies(says("Yes."))
             reply = await model.complete(call(), ignore_text)
             await model.aclose()
             return reply.text

@@ -1,4 +1,4 @@
-"""Redaction: words of others in our messages are short, plain and without secrets."""
+"""Redaction: foreign text in our messages is short, plain and without secrets."""
 
 import pytest
 from hypothesis import given
@@ -11,43 +11,43 @@ KEYS = st.text(KEY_LETTERS, min_size=4, max_size=40)
 
 
 @given(KEYS, st.text(max_size=400), st.text(max_size=400))
-def test_a_secret_is_nowhere_in_what_is_shown(secret, before, after):
-    """Wherever a key stands in a text, and wherever the text is cut, none of it is shown."""
-    shown = Redaction([secret])(f"{before}{secret}{after}")
+def test_secret_is_in_no_output(secret, before, after):
+    """Wherever a key is in a text, and wherever the text is cut, no part of it is shown."""
+    output = Redaction([secret])(f"{before}{secret}{after}")
 
-    assert secret not in shown
-    assert len(shown) <= 300
+    assert secret not in output
+    assert len(output) <= 300
 
 
 @given(st.text(max_size=500))
-def test_a_message_is_one_printable_line(text):
-    """No line break, control character or invisible mark is left."""
+def test_message_is_one_printable_line(text):
+    """No line break, control character or invisible mark remains."""
     assert Redaction([])(text).isprintable()
 
 
-def test_a_secret_cut_by_marks_is_found():
-    """A key that is echoed with invisible characters in it, or quoted for a URL, is taken out."""
+def test_disguised_secret_is_redacted():
+    """A key with invisible characters in it, or quoted for a URL, is removed."""
     redact = Redaction(["sk-a+b/c=="])
 
     assert redact("key sk-a\x00+b\u200b/c== and sk-a%2Bb/c%3D%3D") == "key *** and ***"
 
 
-def test_a_long_text_says_that_it_goes_on():
-    """300 characters are shown of a longer text, an ellipsis the last of them."""
-    shown = Redaction([])("word " * 100)
+def test_long_text_ends_in_an_ellipsis():
+    """A longer text is cut to 300 characters, an ellipsis the last of them."""
+    output = Redaction([])("word " * 100)
 
-    assert len(shown) == 300
-    assert shown.endswith("word word…")
+    assert len(output) == 300
+    assert output.endswith("word word…")
 
 
-def test_it_shows_no_secret_itself():
+def test_repr_shows_no_secret():
     """Its representation holds no key."""
     assert "sk-secret" not in repr(Redaction(["sk-secret"]))
 
 
 @given(st.text(KEY_LETTERS, min_size=16, max_size=40), st.text(max_size=400), st.text(max_size=400))
-def test_a_reply_keeps_its_form(secret, before, after):
-    """A secret is taken out of a reply, whose lines and length stay as they are."""
+def test_reply_keeps_its_form(secret, before, after):
+    """A secret is removed from a reply; the lines and length of the rest stay."""
     hidden = Redaction([secret]).hide(f"{before}{secret}{after}")
 
     assert secret not in hidden
@@ -55,6 +55,6 @@ def test_a_reply_keeps_its_form(secret, before, after):
 
 
 @pytest.mark.parametrize("word", ["ollama", "EMPTY", "not-needed"])
-def test_a_word_that_serves_as_a_key_stays_in_replies(word):
-    """What stands in for a key on a server that wants none may well be said in an answer."""
+def test_placeholder_key_stays_in_replies(word):
+    """A word used as the key of a server without keys may occur in an answer."""
     assert Redaction([word]).hide(f"Run {word}\n serve.") == f"Run {word}\n serve."

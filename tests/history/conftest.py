@@ -1,4 +1,4 @@
-"""Where a history is kept in these tests: a SQLite file, and a PostgreSQL database."""
+"""Locations of the histories in these tests: a SQLite file, and a PostgreSQL database."""
 
 import os
 import subprocess
@@ -15,13 +15,13 @@ __all__ = ["postgresql_url"]
 
 @pytest.fixture
 def file(tmp_path):
-    """A path at which there is no history yet."""
+    """A path without a history."""
     return tmp_path / "history.sqlite"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request, file):
-    """A place at which there is no history yet, on each database."""
+    """A location without a history, on each database."""
     if request.param == "sqlite":
         yield str(file)
     else:
@@ -37,7 +37,7 @@ def history(place):
 
 @pytest.fixture
 def running():
-    """Start Python on some lines, and wait for the first that it prints; it ends with the test."""
+    """Start Python code and wait for its first line of output; it ends with the test."""
     started = []
 
     def start(code, *arguments):

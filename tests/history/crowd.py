@@ -36,13 +36,13 @@ def fork(work: Callable[[], None]) -> int:
     os._exit(0)
 
 
-def ended(child: int) -> int:
+def exit_status(child: int) -> int:
     """Wait for a child; return its exit status, negative for a signal."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def tell(history: History, name: str, ack: int) -> None:
-    """Tell a session, and note every stage that is durable."""
+def record(history: History, name: str, ack: int) -> None:
+    """Record a session, and note every durable stage."""
     with history.recording() as recording:
         for stage in stages(name):
             for event in stage:
@@ -52,21 +52,21 @@ def tell(history: History, name: str, ack: int) -> None:
 
 
 def write(url: str, folder: Path, slot: int, life: int) -> None:
-    """Finish what an earlier life of this writer left, then go on for ever."""
+    """Finish the sessions of this writer's earlier lives, then write without end."""
     ack = os.open(folder / f"acks-{slot}", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     history = History.open(url)
     for found in history.find(status="interrupted"):
         if found.session.startswith(f"w{slot}-"):
             history.claim(found.session)
-            tell(history, found.session, ack)
+            record(history, found.session, ack)
     number = 0
     while True:
-        tell(history, f"w{slot}-{life}-{number}", ack)
+        record(history, f"w{slot}-{life}-{number}", ack)
         number += 1
 
 
 def read(url: str) -> None:
-    """Read for ever: what there is of a session is always its beginning, in order."""
+    """Read without end: the events of a session are always its first ones, in order."""
     history = History.open(url)
     while True:
         for found in history.find(limit=3):
@@ -79,7 +79,7 @@ def read(url: str) -> None:
 
 
 def await_stages(folder: Path, number: int) -> None:
-    """Wait until so many stages are durable in all: on a slow machine writers need their time."""
+    """Wait for so many durable stages in all; a slow machine needs more time."""
     deadline = time.monotonic() + 60
     while sum(file.read_bytes().count(b"\n") for file in folder.glob("acks-*")) < number:
         assert time.monotonic() < deadline, "the writers get nowhere"
@@ -87,30 +87,30 @@ def await_stages(folder: Path, number: int) -> None:
 
 
 def kill(url: str, folder: Path, kills: int) -> None:
-    """Kill a writer, whichever, at any moment; another life of it goes on."""
+    """Kill a random writer at a random moment; its next life continues."""
     draw = Random(1)  # noqa: S311 - a test draws whom it kills
     lives = [0] * WRITERS
 
-    def born(slot: int) -> int:
+    def start_writer(slot: int) -> int:
         return fork(lambda: write(url, folder, slot, lives[slot]))
 
     reader = fork(lambda: read(url))
-    writers = [born(slot) for slot in range(WRITERS)]
+    writers = [start_writer(slot) for slot in range(WRITERS)]
     for done in range(kills):
         time.sleep(draw.uniform(0.01, 0.14))
         await_stages(folder, done)
         slot = draw.randrange(WRITERS)
         os.kill(writers[slot], signal.SIGKILL)
-        assert ended(writers[slot]) == -signal.SIGKILL, "a writer ended by itself"
+        assert exit_status(writers[slot]) == -signal.SIGKILL, "a writer ended by itself"
         lives[slot] += 1
-        writers[slot] = born(slot)
+        writers[slot] = start_writer(slot)
     for child in (*writers, reader):
         os.kill(child, signal.SIGKILL)
-        assert ended(child) == -signal.SIGKILL, "a writer or the reader ended by itself"
+        assert exit_status(child) == -signal.SIGKILL, "a writer or the reader ended by itself"
 
 
 def open_at_once(url: str, processes: int) -> None:
-    """All wait for one signal, then open."""
+    """Let all wait for one signal, then open."""
     ready, go = os.pipe()
 
     def opener() -> None:
@@ -121,7 +121,7 @@ def open_at_once(url: str, processes: int) -> None:
 
     children = [fork(opener) for _ in range(processes)]
     os.close(go)
-    assert [ended(child) for child in children] == [0] * processes
+    assert [exit_status(child) for child in children] == [0] * processes
 
 
 def main(command: str, url: str, *rest: str) -> None:

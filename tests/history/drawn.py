@@ -1,4 +1,4 @@
-"""Histories drawn at random, and their cached sums beside what reading every row gives."""
+"""Random histories, and their cached sums beside the sums of all rows."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from math import isclose
 
-from crowd import ended, fork
+from crowd import exit_status, fork
 
 from elections import ballots
 from witan.analytics.sums import CachedEngine, WindowSums
@@ -72,18 +72,18 @@ def tables(sums):
         yield from (found[table] for table in KINDS)
 
 
-def cached(history, window=ALWAYS):
-    """The sums of a window, from the cache where it has them; they are stored."""
+def cached_sums(history, window=ALWAYS):
+    """The sums of a window, from the cache where possible; new ones are stored."""
     return WindowSums(CachedEngine(history.database), window)
 
 
-def stored(history):
-    """What is stored: span, shard and query."""
+def stored_sums(history):
+    """The stored sums: span, shard and query."""
     return set(history.database.rows("SELECT span, shard, query FROM cached_sums"))
 
 
 def by_key(table):
-    """Key to sums, added up where a key stands in several rows."""
+    """Sums by key, added up over the rows of a key."""
     names = [column.name for column in fields(table)]
     n, held = KEYS[type(table)], {}
     for row in zip(*(getattr(table, name).tolist() for name in names), strict=True):
@@ -93,9 +93,9 @@ def by_key(table):
 
 
 def assert_same(history, *windows):
-    """What the cache gives is what every row gives: counts exactly, sums to 1e-9."""
+    """Compare cached sums with those of all rows: counts exactly, sums to 1e-9."""
     for window in windows or (ALWAYS,):
-        kept = cached(history, window)
+        kept = cached_sums(history, window)
         direct = WindowSums(SqlEngine(history.database), window)
         for kind, rule in enumerate(RULES):
             assert kept.coverage(rule, human=kind) == direct.coverage(rule, human=kind)
@@ -120,7 +120,7 @@ def windows(draw, n):
 
 
 def standings(history, window=ALWAYS):
-    return by_key(cached(history, window).table(StandingSums, rule="borda"))
+    return by_key(cached_sums(history, window).table(StandingSums, rule="borda"))
 
 
 @contextmanager
@@ -131,4 +131,4 @@ def child(work):
         yield process
     finally:
         os.kill(process, signal.SIGKILL)
-        ended(process)
+        exit_status(process)

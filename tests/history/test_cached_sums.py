@@ -1,4 +1,4 @@
-"""What is cached is what reading every row gives, whatever was written in between."""
+"""Cached sums equal the sums of all rows, whatever was written in between."""
 
 import re
 import time
@@ -12,11 +12,11 @@ from drawn import (
     START,
     add,
     assert_same,
-    cached,
+    cached_sums,
     human,
     imported,
     standings,
-    stored,
+    stored_sums,
     windows,
 )
 
@@ -34,13 +34,13 @@ from witan.service.json_output import to_json
 
 
 class TestSameSums:
-    """The cache beside the rows."""
+    """Cached sums beside the sums of all rows."""
 
     @pytest.mark.parametrize(
         "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))]
     )
-    def test_whatever_is_written(self, history, seed):
-        """RunningSums, voting, forgetting and counting again, in any order, never part the two."""
+    def test_any_writes_keep_the_sums_equal(self, history, seed):
+        """Recording, voting, forgetting and recounting, in any order, keep both equal."""
         draw = Random(seed)  # noqa: S311 - a test draws what happens
         names = add(history, draw, 25)
         for _ in range(8):
@@ -58,7 +58,7 @@ class TestSameSums:
         assert_same(history)
 
     def test_windows_at_whole_days_and_between_them(self, history):
-        """Cells and parts of cells make up a window to the microsecond."""
+        """Cells and parts of cells add up to a window, exact to the microsecond."""
         draw = Random(11)  # noqa: S311
         add(history, draw, 30)
         history.recount("mean_rank")
@@ -73,8 +73,8 @@ class TestSameSums:
         assert_same(history, with_it, without, Window(None, noon), Window(None, noon + moment))
         assert_same(history, Window(noon, noon + timedelta(minutes=1)), *windows(draw, 4))
 
-    def test_a_clock_that_goes_backward(self, history):
-        """Sessions that come later and were asked earlier, before 1970 too, are in their cell."""
+    def test_clock_may_go_backward(self, history):
+        """A late session with an earlier time, before 1970 too, is in its cell."""
         draw = Random(3)  # noqa: S311
         for number, day in enumerate((0, -1, -400, -30_000, -30_001, -700_000, 2_900_000)):
             at = START + timedelta(days=day, seconds=-1)
@@ -82,17 +82,17 @@ class TestSameSums:
 
             assert_same(history, ALWAYS, Window(at, at + A_DAY), Window(None, START - A_DAY))
 
-    def test_an_empty_history(self, history):
-        """There is nothing to cache, and nothing comes of it."""
+    def test_empty_history_has_no_sums(self, history):
+        """There is nothing to cache, and no row is stored."""
         assert_same(history, ALWAYS, Window(START, START + A_DAY))
-        assert not stored(history)
+        assert not stored_sums(history)
 
 
 class TestReading:
-    """What is read, and what is not."""
+    """Which rows are read."""
 
-    def test_what_has_not_changed_is_not_read_again(self, history):
-        """With its rows gone a cached session still counts; in a changed bucket not."""
+    def test_unchanged_bucket_is_not_read_again(self, history):
+        """A cached session counts even with its rows deleted, until its bucket changes."""
         draw = Random(5)  # noqa: S311
         add(history, draw, 30, days=3)
         before = standings(history)
@@ -108,16 +108,16 @@ class TestReading:
         assert rest
         assert {key: changed[key] for key in rest} == {key: before[key] for key in rest}
 
-    def test_an_audit_takes_what_is_cached(self, history):
-        """So that the rows need not be: were they gone, the numbers would be the same."""
+    def test_audit_uses_the_cache(self, history):
+        """With the rows deleted, the numbers would be the same."""
         add(history, Random(1), 20)  # noqa: S311
         first = audit(history).lines
         history.database.execute("DELETE FROM ballots")
 
         assert audit(history).lines == first
 
-    def test_an_alias_that_is_new_holds_for_what_is_cached(self, history):
-        """Models are called by their present names after the sums, which are of the old ones."""
+    def test_new_alias_applies_to_cached_sums(self, history):
+        """Sums are stored under old names; models are renamed afterwards."""
         add(history, Random(8), 20)  # noqa: S311
         before = audit(history).lines
         renamed = audit(history, aliases={"a": "b"}).lines
@@ -127,12 +127,12 @@ class TestReading:
         assert renamed != before
         assert audit(history).lines == before
 
-    def test_what_was_never_counted_under_a_rule(self, history):
-        """It is known how many sessions there are to count, those a rule leaves out aside."""
+    def test_sessions_to_count_under_a_rule_are_known(self, history):
+        """Sessions that a rule cannot count are not among them."""
         draw = Random(15)  # noqa: S311
 
         def missing(rule):
-            return cached(history).count_uncounted(rule)
+            return cached_sums(history).count_uncounted(rule)
 
         add(history, draw, 20)
         assert missing("borda") == 0
@@ -153,8 +153,8 @@ def history_bucket(history, session):
 
 @pytest.mark.parametrize("window", [ALWAYS, Window(START + A_DAY, None, "coding")])
 @pytest.mark.parametrize("kind", [0, 1])
-def test_matches_read_a_few_at_a_time_are_all_of_them(history, window, kind):
-    """No match is lost or doubled between spans, in whatever moment these end."""
+def test_matches_read_in_spans_are_complete(history, window, kind):
+    """No match is lost or doubled between spans, wherever these end."""
     draw = Random(5)  # noqa: S311
     names = add(history, draw, 30, days=3)
     noon = START + timedelta(hours=36)
@@ -175,24 +175,24 @@ READ_ONLY = {
 }
 
 
-class TestInTheWay:
-    """What keeps sums from being stored."""
+class TestObstacles:
+    """Cases in which sums are not stored."""
 
-    def test_a_history_that_may_only_be_read(self, place):
-        """It is summed all the same, without a word, and nothing is changed."""
+    def test_read_only_history_is_summed(self, place):
+        """It is summed without a message, and nothing is changed."""
         draw = Random(8)  # noqa: S311
         with History.open(place) as history:
             add(history, draw, 20)
             standings(history)
             add(history, draw, 20)
-            before = stored(history)
+            before = stored_sums(history)
             history.database.execute(READ_ONLY[history.database.dialect])
 
             assert_same(history, ALWAYS, *windows(draw, 2))
             assert leaderboard(history).lines
-            assert stored(history) == before
+            assert stored_sums(history) == before
 
-    def test_a_history_that_somebody_keeps_locked(self, file):
+    def test_locked_history_is_summed(self, file):
         """A leaderboard does not wait for an import to end."""
         with History.open(file) as history, History.open(file) as other:
             add(history, Random(9), 10)  # noqa: S311
@@ -202,12 +202,12 @@ class TestInTheWay:
                     began = time.monotonic()
                     assert standings(history)
                     assert time.monotonic() - began < 20
-                    assert not stored(history)
+                    assert not stored_sums(history)
             assert standings(history)
-            assert stored(history)
+            assert stored_sums(history)
 
-    def test_sums_that_are_damaged_are_made_again(self, history):
-        """Bytes that hold no sums are no error and no number: the rows say what is true."""
+    def test_damaged_sums_are_recomputed(self, history):
+        """Damaged sums are neither an error nor a number: the rows are read again."""
         draw = Random(12)  # noqa: S311
         add(history, draw, 30)
         for body in (b"", b"nothing", b"x\x9c\x03\x00\x00\x00\x00\x01"):
@@ -220,8 +220,8 @@ class TestInTheWay:
             assert history.database.rows(damaged, {"body": body}) == []
             assert_same(history, ALWAYS, *windows(draw, 1))
 
-    def test_what_was_summed_in_vain_is_not_stored_later(self, history):
-        """Where whoever asked failed before the end, the same source stores nothing of it."""
+    def test_sums_of_a_failed_read_are_not_stored_later(self, history):
+        """Where the caller fails before the end, the same source stores nothing of it."""
         add(history, Random(7), 6)  # noqa: S311
         source = HistorySource(history)
 
@@ -235,29 +235,29 @@ class TestInTheWay:
         with source.moment():
             pass
 
-        assert not stored(history)
+        assert not stored_sums(history)
 
 
 class TestForgetting:
-    """What is cached of a forgotten session."""
+    """Cached sums of a forgotten session."""
 
-    def test_its_sums_go_with_it(self, history):
-        """No sum that it was in is left, in the transaction that forgets it."""
+    def test_sums_are_deleted_with_the_session(self, history):
+        """Every sum that includes it goes in the same transaction."""
         draw = Random(14)  # noqa: S311
         history.add([imported(draw, "s1", START)], "f", "d")
         add(history, draw, 5)
         assert_same(history)
         shard = history_bucket(history, "s1") % 16
-        cell = {row for row in stored(history) if row[1] == shard and row[0] == span_of(START)}
+        cell = {row for row in stored_sums(history) if row[1] == shard and row[0] == span_of(START)}
         assert cell
 
         history.forget("s1")
 
-        assert not cell & stored(history)
+        assert not cell & stored_sums(history)
         assert_same(history)
 
-    def test_one_forgotten_while_it_is_summed_is_not_stored(self, place):
-        """Sums of before are not stored where they would tell of it."""
+    def test_session_forgotten_while_being_summed_is_not_stored(self, place):
+        """Sums from before the deletion are not stored."""
         with History.open(place) as history, History.open(place) as other:
             [name] = add(history, Random(24), 1)  # noqa: S311
             source = HistorySource(history)
@@ -268,7 +268,7 @@ class TestForgetting:
             if history.journal == "truncate":
                 history.forget(name)
 
-            assert not stored(history)
+            assert not stored_sums(history)
             assert_same(history)
 
 
@@ -321,8 +321,8 @@ class TestFreshAudits:
     @pytest.mark.parametrize(
         "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))]
     )
-    def test_whatever_happens_between_two_audits(self, history, seed):
-        """One session more, a vote, one forgotten, another rule or setting change both alike."""
+    def test_audits_stay_equal_after_any_change(self, history, seed):
+        """A session, a vote, a deletion, another rule or setting change both alike."""
         draw = Random(seed)  # noqa: S311
         names = [f"q{number}" for number in range(30)]
         history.add([self.graded(draw, name) for name in names], "file", "digest")
@@ -344,8 +344,8 @@ def span_of(at):
     return (at - START.replace(year=1970, month=1, day=1)).days // 8
 
 
-def test_a_write_while_it_is_summed_is_in_the_next_sums(place):
-    """What was summed before it is not taken for what is true after it."""
+def test_concurrent_write_is_in_the_next_sums(place):
+    """Sums taken before the write are not used after it."""
     draw = Random(2)  # noqa: S311
     with History.open(place) as history, History.open(place) as other:
         add(history, draw, 5)

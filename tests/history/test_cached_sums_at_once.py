@@ -1,12 +1,12 @@
-"""Processes that cache sums, write and are killed."""
+"""Processes that cache sums and write at the same time, and are killed."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
-from crowd import ended, fork
-from drawn import KINDS, add, assert_same, cached, child, human, stored
+from crowd import exit_status, fork
+from drawn import KINDS, add, assert_same, cached_sums, child, human, stored_sums
 
 from witan.analytics.audits import audit
 from witan.analytics.sources import HistorySource
@@ -15,22 +15,22 @@ from witan.history import History
 from witan.history.database import lock_cached_sums
 
 
-def reads(place):
+def sum_repeatedly(place):
     """Sum everything again and again."""
     with History.open(place) as history:
         while True:
-            cached(history).tables(*KINDS)
+            cached_sums(history).tables(*KINDS)
             history.database.execute("DELETE FROM cached_sums WHERE shard % 3 = 0")
 
 
-class TestAtOnce:
-    """Processes that cache sums, write and are killed."""
+class TestConcurrency:
+    """Processes that cache sums and write at the same time, and are killed."""
 
     @pytest.mark.parametrize(
         "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
     )
-    def test_two_read_while_a_third_writes(self, place):
-        """No change is lost, whoever comes first."""
+    def test_two_readers_and_a_writer_lose_no_change(self, place):
+        """The sums are right in whatever order they finish."""
         with History.open(place) as history:
             names = add(history, Random(20), 30, days=40)  # noqa: S311
 
@@ -42,15 +42,15 @@ class TestAtOnce:
                     session = draw.choice(names)
                     history.vote(session, [human(history, draw, session)])
 
-        with child(lambda: reads(place)), child(lambda: reads(place)):
-            assert ended(fork(writes)) == 0
+        with child(lambda: sum_repeatedly(place)), child(lambda: sum_repeatedly(place)):
+            assert exit_status(fork(writes)) == 0
             with History.open(place) as history, history.database.snapshot():
                 assert_same(history)
         with History.open(place) as history:
             assert_same(history)
 
-    def test_forgetting_waits_for_whoever_stores_sums(self, postgresql_url):
-        """On a server neither waits for the other in a ring."""
+    def test_forgetting_and_storing_sums_do_not_deadlock(self, postgresql_url):
+        """On a server neither waits for the other in a circle."""
         with (
             ThreadPoolExecutor(1) as others,
             History.open(postgresql_url) as history,
@@ -73,21 +73,21 @@ class TestAtOnce:
     @pytest.mark.parametrize(
         "place", [pytest.param("sqlite", marks=pytest.mark.slow), "postgresql"], indirect=True
     )
-    def test_killed_in_the_middle(self, place):
-        """A reader that is killed at any moment leaves sums that are right."""
+    def test_killed_reader_leaves_correct_sums(self, place):
+        """The reader is killed at any moment."""
         draw = Random(22)  # noqa: S311
         with History.open(place) as history:
             add(history, draw, 60, days=90)
             for _ in range(6):
-                with child(lambda: reads(place)):
+                with child(lambda: sum_repeatedly(place)):
                     time.sleep(draw.uniform(0.05, 0.4))
                 add(history, draw, 2, days=90)
                 assert_same(history)
-            assert stored(history)
+            assert stored_sums(history)
 
 
-def test_what_is_counted_apart_holds_up_nobody(place):
-    """While one moment of it is counted, the same history is read and written by others."""
+def test_separate_counting_blocks_nobody(place):
+    """While one moment is counted, others read and write the same history."""
     with History.open(place) as history, ThreadPoolExecutor(1) as others:
         add(history, Random(21), 3)  # noqa: S311
         with HistorySource.on_own_connection(history) as source, source.moment():

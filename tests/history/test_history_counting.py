@@ -1,4 +1,4 @@
-"""Counting: under later rules, rejudged, retried, and by a jury."""
+"""Counting sessions: under later rules, rejudged, retried, and by a jury."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,10 +22,10 @@ from witan.history.schema import bucket_of
 
 
 class TestCountingLater:
-    """Sessions are counted under one more rule when somebody asks for it."""
+    """Sessions are counted under a further rule on the first request for it."""
 
     def test_every_session_is_counted_once(self, history):
-        """Its standings are what the rule says, and nothing is left to count."""
+        """Its standings are those of the rule, and nothing is left to count."""
         record_sessions(history, "s1", "s2", "s3")
 
         assert history.recount("schulze") == 3
@@ -36,7 +36,7 @@ class TestCountingLater:
                 f"test:{line.candidate}": pytest.approx(line.score) for line in expected
             }
 
-    def test_a_session_keeps_its_own_settings(self, history):
+    def test_session_keeps_its_own_settings(self, history):
         """An answer that failed the gate wins under no rule, however late it is counted."""
         gated = Session.of(failing("s1", "ada"))
         with history.recording() as recording:
@@ -52,16 +52,16 @@ class TestCountingLater:
         assert found == pytest.approx(expected)
         assert found["test:ada"] == min(found.values())
 
-    def test_an_imported_session_is_counted_too(self, history):
-        """By its ballots, under the settings that are usual."""
+    def test_imported_session_is_counted(self, history):
+        """Its ballots are counted under the default settings."""
         cast = tuple(ballots("a: b > c", "b: c > a", "c: b > a", session="s1"))
         history.add([SessionImport("s1", ASKED, ballots=cast)], "f", "d")
 
         assert history.recount("schulze") == 1
         assert set(scores(history, "s1", "schulze")) == {"a", "b", "c"}
 
-    def test_a_session_that_a_rule_cannot_count_is_asked_for_once(self, history):
-        """A rule that leaves no row for a session does not count it again and again."""
+    def test_uncountable_session_is_tried_once(self, history):
+        """A rule without a row for a session does not count it again and again."""
         cast = tuple(ballots("a: b > c", "b: c > a", session="s1"))
         history.add([SessionImport("s1", ASKED, ballots=cast)], "f", "d")
 
@@ -70,7 +70,7 @@ class TestCountingLater:
         assert history.recount("elo") == 0
 
     def test_simulated_sessions_are_not_counted(self, history):
-        """What plays a script is on no leaderboard, so nobody counts it again."""
+        """Scripted models are on no leaderboard."""
         record_sessions(history, "s1", simulated=True)
 
         assert history.recount("schulze") == 0
@@ -86,7 +86,7 @@ def scores(history, session, rule):
 
 
 def failing(name, seat):
-    """A session in which all put one seat first, whose answer failed the gate."""
+    """A session with a unanimous first choice that failed the gate."""
     events = []
     for event in told(name):
         if isinstance(event, BallotCast):
@@ -122,8 +122,8 @@ def rejudged(name: str, parent: str) -> list[e.Event]:
     return events
 
 
-def test_parent_and_relation_are_kept(history):
-    """They are there from the first event on, and still when the session is closed."""
+def test_parent_and_relation_are_stored(history):
+    """They are there from the first event on, and after closing."""
     events = rejudged("s2", "s1")
     with history.recording() as recording:
         for event in (*told("s1"), events[0]):
@@ -139,8 +139,8 @@ def test_parent_and_relation_are_kept(history):
     assert history.session("s2").opening.parent == "s1"
 
 
-def test_a_parent_need_not_be_in_the_history(history):
-    """The answers may come from a file: the name of its session is kept all the same."""
+def test_parent_may_be_missing_from_the_history(history):
+    """Answers may come from a file; its session's name is stored."""
     with history.recording() as recording:
         for event in rejudged("s2", "elsewhere"):
             recording(event)
@@ -148,8 +148,8 @@ def test_a_parent_need_not_be_in_the_history(history):
     assert history.summary("s2").parent == "elsewhere"
 
 
-def test_candidates_and_reviewers_are_named_by_who_they_are(history):
-    """The rows name those who answered as candidates, and the jurors as reviewers."""
+def test_rows_name_members_as_candidates_and_jurors_as_reviewers(history):
+    """The rows name the models by their role."""
     with history.recording() as recording:
         for event in rejudged("s2", "s1"):
             recording(event)
@@ -162,8 +162,8 @@ def test_candidates_and_reviewers_are_named_by_who_they_are(history):
     assert all("twin" not in name for (name,) in history.database.rows(sql, {}))
 
 
-def test_sessions_of_the_same_answers_are_one_group(history):
-    """A jury on a jury's session has the bucket of the session that gave the answers."""
+def test_sessions_of_the_same_answers_share_a_bucket(history):
+    """A rejudging of a rejudging has the bucket of the first session."""
     with history.recording() as recording:
         for event in (*told("s1"), *rejudged("s2", "s1")):
             recording(event)
@@ -178,8 +178,8 @@ def test_sessions_of_the_same_answers_are_one_group(history):
     ]
 
 
-def test_a_forgotten_jury_leaves_no_sum(history):
-    """Its cell of the cache is that of the first session, and is summed anew."""
+def test_forgotten_jury_leaves_no_sum(history):
+    """Its cell of the cache is that of the first session, and is summed again."""
     with history.recording() as recording:
         for event in (*told("s1"), *rejudged("s2", "s1")):
             recording(event)
@@ -190,8 +190,8 @@ def test_a_forgotten_jury_leaves_no_sum(history):
     assert WindowSums(CachedEngine(history.database)).table(PanelSums).sessions.sum() == 1
 
 
-def test_a_leaderboard_counts_answers_once(history):
-    """With every session judged twice more, scores and errors are those of the sessions alone."""
+def test_leaderboard_counts_answers_once(history):
+    """With each session judged twice more, scores and errors stay the same."""
 
     def board():
         return leaderboard(history, now=ASKED).lines
@@ -211,8 +211,8 @@ def test_a_leaderboard_counts_answers_once(history):
 
 
 @pytest.mark.parametrize("asking", ["lesson 0", "lesson 1", "lesson 2"])
-def test_nothing_is_learned_from_the_same_answers(history, asking):
-    """Whichever of three sessions on the same answers asks, the 100 others alone teach."""
+def test_session_does_not_learn_from_its_own_answers(history, asking):
+    """Three sessions share the answers; each learns from the 100 others alone."""
     history.add(lessons(103), "x", "x")
     for child, parent in (("lesson 1", "lesson 0"), ("lesson 2", "lesson 1")):
         with history.database.transaction():
@@ -225,7 +225,7 @@ def test_nothing_is_learned_from_the_same_answers(history, asking):
 
 
 def retried(name: str, parent: str, days: int = 1) -> list[e.Event]:
-    """The events of a session that retries another some days after it."""
+    """The events of a retry some days after its parent."""
     later = timedelta(days=days)
     opened, *rest = (replace(event, at=event.at + later) for event in told(name))
     return [replace(opened, parent=parent, relation="retried"), *rest]
@@ -239,7 +239,7 @@ def record(history, *sessions) -> None:
 
 
 def answers(history) -> int:
-    """How many answers count, by the rows and by the cache, which agree."""
+    """The number of counted answers, alike in the rows and in the cache."""
     by_rows = WindowSums(SqlEngine(history.database)).table(AnswerSums).answers.sum()
     by_sums = WindowSums(CachedEngine(history.database)).table(AnswerSums).answers.sum()
     assert by_rows == by_sums
@@ -248,13 +248,13 @@ def answers(history) -> int:
 
 @pytest.fixture
 def n(history) -> int:
-    """Answers of one session, which is in the history as s1; its sums are cached."""
+    """The answers of session s1, with its sums cached."""
     record(history, told("s1"))
     return answers(history)
 
 
-def test_it_takes_the_place_of_its_parent_when_it_is_closed(history, n):
-    """Until then the parent counts; what was cached of it by then is summed anew."""
+def test_closed_retry_replaces_its_parent(history, n):
+    """Until then the parent counts; its cached sums are recomputed."""
     *events, closed = retried("s2", "s1")
     with history.recording() as recording:
         for event in events:
@@ -271,8 +271,8 @@ def test_it_takes_the_place_of_its_parent_when_it_is_closed(history, n):
 
 
 @pytest.mark.parametrize("parents", [("s1", "s2", "s1"), ("s1", "s1", "s1"), ("s1", "s2", "s3")])
-def test_of_a_family_one_counts_whoever_is_forgotten(history, n, parents):
-    """Retried again and again, in a row or side by side; forgotten one by one."""
+def test_one_session_of_a_family_counts(history, n, parents):
+    """It holds for chains and siblings of retries, in any order of forgetting."""
     names = ["s2", "s3", "s4"]
     for day, (name, parent) in enumerate(zip(names, parents, strict=True), start=1):
         record(history, retried(name, parent, day))
@@ -283,8 +283,8 @@ def test_of_a_family_one_counts_whoever_is_forgotten(history, n, parents):
         assert answers(history) == n
 
 
-def test_imported_it_takes_the_place_of_its_parent_as_well(history, n):
-    """A record from elsewhere is of the family of the session that it names."""
+def test_imported_retry_replaces_its_parent(history, n):
+    """An imported record belongs to the family of the session that it names."""
     held = Session.of(retried("s2", "s1"))
     imported = SessionImport(held.id, ballots=held.ballots, session_record=held)
     history.add([imported], "s2.json", "a digest")
@@ -293,8 +293,8 @@ def test_imported_it_takes_the_place_of_its_parent_as_well(history, n):
     assert answers(history) == n
 
 
-def test_nothing_is_learned_from_it_twice(history, n):
-    """Whoever is to learn nothing from a session learns nothing from its family either."""
+def test_retries_teach_nothing_twice(history, n):
+    """Excluding a session from learning excludes its family."""
     from witan.history.reading import sessions_sharing_answers
 
     record(history, retried("s2", "s1"))
@@ -305,7 +305,7 @@ def test_nothing_is_learned_from_it_twice(history, n):
 
 
 def without(events, *, ballots: int = 0, **closed) -> list[e.Event]:
-    """A session in which so many fewer ballots were cast, and that ended otherwise."""
+    """A session with fewer ballots and another status."""
     left = [event for event in events if not isinstance(event, e.BallotCast)]
     cast = [event for event in events if isinstance(event, e.BallotCast)]
     at = events.index(cast[0])
@@ -317,8 +317,8 @@ def without(events, *, ballots: int = 0, **closed) -> list[e.Event]:
 
 
 @pytest.mark.parametrize("worse", [{"ballots": 2}, {"status": "failed"}])
-def test_one_that_came_out_worse_takes_no_place(history, n, worse):
-    """With fewer ballots, or none that count, its parent goes on counting."""
+def test_worse_retry_does_not_replace_its_parent(history, n, worse):
+    """With fewer ballots, or none that count, its parent still counts."""
     counting = [("s1",), ("s2",)]
     record(history, without(retried("s2", "s1"), **worse))
 
@@ -330,12 +330,12 @@ def test_one_that_came_out_worse_takes_no_place(history, n, worse):
 
 
 def superseded(history) -> list[tuple[str]]:
-    """The sessions that count for nothing."""
+    """The sessions that no longer count."""
     return sorted(history.database.rows(SUPERSEDED_SESSIONS))
 
 
 def with_jury(name: str) -> list[e.Event]:
-    """The events of a session whose ballots are cast by jurors."""
+    """The events of a session with a jury."""
     opened, *later = told(name)
     jury = tuple(
         replace(s, name=f"{s.name}'s twin", source=f"test:twin-{s.name}") for s in opened.seats
@@ -352,7 +352,7 @@ def with_jury(name: str) -> list[e.Event]:
 
 
 def test_jurors_are_reviewers_and_members_candidates(history):
-    """Nobody but members stands in the standings, nobody but jurors casts a ballot."""
+    """Only members have standings, and only jurors cast ballots."""
     with history.recording() as recording:
         for event in with_jury("s1"):
             recording(event)
@@ -367,8 +367,8 @@ def test_jurors_are_reviewers_and_members_candidates(history):
     assert all("twin" not in name for name in stood)
 
 
-def test_its_answers_count(history):
-    """It judges no other session's answers, as it would after a rejudging."""
+def test_answers_of_a_session_with_a_jury_count(history):
+    """Unlike a rejudging, it judges no other session's answers."""
     with history.recording() as recording:
         for event in with_jury("s1"):
             recording(event)

@@ -19,9 +19,9 @@ from witan.history.schema import bucket_of, code_of
 
 
 class TestRows:
-    """What stands in the tables."""
+    """The contents of the tables."""
 
-    def test_codes_buckets_and_times_are_integers_of_fixed_meaning(self, history):
+    def test_codes_buckets_and_times_are_stable_integers(self, history):
         """A name's code is 53 bits of its hash; buckets and days follow from name and time."""
         record_sessions(history, "s1")
 
@@ -31,8 +31,8 @@ class TestRows:
         assert row == (to_microseconds(ASKED), 20778, bucket_of("s1"), 0)
         assert names["test:ada"] == code_of("test:ada") < 2**53
 
-    def test_two_names_of_one_code_are_refused(self, history):
-        """A code that stands for another name already keeps the session out of the sums."""
+    def test_two_names_with_one_code_are_refused(self, history):
+        """The second name's session stays out of the sums."""
         row = (code_of("test:ada"), "somebody else")
         history.database.insert("names", ("code", "name"), [row])
 
@@ -58,8 +58,8 @@ class TestDatabase:
         assert np.isnan(found["b"][1])
         assert found["c"].tolist() == ["x", "y"]
 
-    def test_many_rows_come_back_as_inserted(self, history):
-        """However many rows there are, tabs, backslashes, nulls and numbers stay what they are."""
+    def test_many_rows_are_read_as_inserted(self, history):
+        """Tabs, backslashes, nulls and numbers are unchanged, however many rows there are."""
         database = history.database
         database.execute("CREATE TABLE t (a INTEGER, b DOUBLE PRECISION, c TEXT)")
         texts = ("", "\\N", "\\.", "a\tb\nc\rd", "é\"'\\\\", None)
@@ -68,8 +68,8 @@ class TestDatabase:
         assert database.insert("t", ("a", "b", "c"), rows) == len(rows)
         assert database.rows("SELECT a, b, c FROM t ORDER BY a") == rows
 
-    def test_one_row_that_is_refused_keeps_out_all(self, history):
-        """Of many rows, one of which is there already, none remains."""
+    def test_duplicate_row_rejects_the_whole_insert(self, history):
+        """Of many rows with one duplicate, none is stored."""
         database = history.database
         database.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
 
@@ -86,14 +86,14 @@ class TestDatabase:
 
         assert database.columns("SELECT SUM(a) AS total FROM t")["total"].tolist() == [2**40 + 1]
 
-    def test_nothing_found_is_empty_columns(self, history):
-        """Names are there, values are not."""
+    def test_empty_result_has_empty_columns(self, history):
+        """The names are there without values."""
         found = history.database.columns("SELECT session, at_us FROM sessions")
 
         assert {name: len(values) for name, values in found.items()} == {"session": 0, "at_us": 0}
 
-    def test_a_transaction_is_all_or_nothing(self, history):
-        """What fails in the middle leaves nothing, and one inside another joins it."""
+    def test_transaction_is_all_or_nothing(self, history):
+        """A failure in the middle stores nothing; a nested transaction joins the outer one."""
         database = history.database
 
         def fail():
@@ -107,13 +107,13 @@ class TestDatabase:
 
         assert database.rows("SELECT * FROM names") == []
 
-    def test_a_statement_that_is_wrong_is_our_error(self, history):
-        """The driver's words are kept, in an error of ours."""
+    def test_invalid_statement_is_our_error(self, history):
+        """The error has the driver's words."""
         with pytest.raises(HistoryError, match="nowhere"):
             history.database.rows("SELECT 1 FROM nowhere")
 
-    def test_the_percent_style_spares_texts_and_casts(self):
-        """Parameters are rewritten; quoted text, casts and percent signs mean what they did."""
+    def test_percent_style_spares_texts_and_casts(self):
+        """Parameters are rewritten; quoted text, casts and percent signs are not."""
         sql = "SELECT ':x', \"a:b\", y::text, 5 % 2 FROM t WHERE a = :a1 AND b LIKE 'x%'"
 
         assert percent_style(sql) == (
@@ -122,17 +122,17 @@ class TestDatabase:
 
 
 class TestNumbers:
-    """Lengths beyond what a column holds."""
+    """Lengths beyond the range of a column."""
 
-    def test_a_length_of_more_than_32_bits_is_kept(self, history):
-        """Every whole number that SQLite holds, PostgreSQL holds."""
+    def test_length_of_more_than_32_bits_is_stored(self, history):
+        """PostgreSQL stores every whole number that SQLite stores."""
         one = SessionImport("s1", ballots=(ballot("a: b > c"),), lengths={"b": 2**31})
         history.add([one], "f", "d")
 
         assert history.database.rows("SELECT chars FROM answers WHERE seat = 'b'") == [(2**31,)]
 
-    def test_a_length_that_no_column_holds_is_refused(self, history):
-        """A sentence, and nothing of the file stays."""
+    def test_length_beyond_64_bits_is_refused(self, history):
+        """The error is a sentence, and nothing of the file is stored."""
         one = SessionImport("s1", ballots=(ballot("a: b > c"),), lengths={"b": 10**20})
 
         with pytest.raises(HistoryError):
@@ -146,8 +146,8 @@ def connection() -> Iterator[sqlite3.Connection]:
         yield opened
 
 
-def test_a_history_has_what_an_audit_asks_for(tmp_path):
-    """Logarithm and root are there, whatever the library brings."""
+def test_history_has_the_functions_of_an_audit(tmp_path):
+    """Logarithm and root exist, whatever the library includes."""
     with History.open(tmp_path / "h.sqlite") as history:
         [found] = history.database.rows("SELECT LN(2.0), SQRT(2.0), LN(NULL), LN(0), SQRT(-1)")
 
@@ -155,23 +155,23 @@ def test_a_history_has_what_an_audit_asks_for(tmp_path):
     assert found[2:] == (None, None, None)
 
 
-def test_what_is_missing_is_lent(connection):
-    """A function of no build is there afterwards: NULL of NULL, and where it is not defined."""
+def test_missing_function_is_added(connection):
+    """It gives NULL for NULL, and where it is not defined."""
     add_missing_functions(connection, {"natural_log": log})
 
     sql = "SELECT natural_log(?), natural_log(NULL), natural_log(0), natural_log('a')"
     assert connection.execute(sql, (e,)).fetchall() == [(1.0, None, None, None)]
 
 
-def test_what_is_there_stays(connection):
-    """The library's own function is not replaced."""
+def test_existing_function_is_not_replaced(connection):
+    """The library's own function stays."""
     add_missing_functions(connection, {"ABS": lambda _: 42.0})
 
     assert connection.execute("SELECT ABS(-1)").fetchall() == [(1,)]
 
 
-def test_a_lent_function_may_stand_in_an_index(connection):
-    """It is known to give the same for the same."""
+def test_added_function_may_be_in_an_index(connection):
+    """It is declared as deterministic."""
     add_missing_functions(connection, {"natural_log": log})
     connection.execute("CREATE TABLE t (x REAL)")
 

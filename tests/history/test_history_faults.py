@@ -31,7 +31,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
 
 
 def crowd(*arguments: object) -> None:
-    """Run the crowd, and fail with what its processes say."""
+    """Run the crowd; fail with the output of its processes."""
     done = subprocess.run(  # noqa: S603 - our own interpreter on our own script
         [sys.executable, CROWD, *map(str, arguments)],
         env=ENVIRONMENT,
@@ -44,7 +44,7 @@ def crowd(*arguments: object) -> None:
 
 
 def acknowledged(folder: Path) -> dict[str, int]:
-    """Session to the last event of it that a writer was told is durable."""
+    """The last durable event of each session, as acknowledged to its writer."""
     last: dict[str, int] = {}
     for file in folder.glob("acks-*"):
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -54,7 +54,7 @@ def acknowledged(folder: Path) -> dict[str, int]:
 
 
 def losses(history: History, acks: dict[str, int]) -> Iterator[str]:
-    """What is not as it was acknowledged, or is there twice."""
+    """Acknowledged events that are missing, changed or doubled."""
     for name, last in acks.items():
         whole = told(name)
         held = history.session(name)
@@ -75,7 +75,7 @@ def losses(history: History, acks: dict[str, int]) -> Iterator[str]:
 
 
 class TestKilling:
-    """Writers are killed; nobody is asked to repair anything."""
+    """Killed writers need no repair."""
 
     @pytest.mark.slow
     def test_two_hundred_kills_lose_and_double_nothing(self, file, tmp_path):
@@ -93,7 +93,7 @@ class TestKilling:
 
     @pytest.mark.slow
     def test_killed_writers_lose_nothing_in_postgresql(self, postgresql_url, tmp_path):
-        """The same with 30 kills and a server."""
+        """The same holds with 30 kills and a server."""
         crowd("kill", postgresql_url, tmp_path, 30)
 
         with History.open(postgresql_url) as history:
@@ -101,8 +101,8 @@ class TestKilling:
             assert sum(acks.values()) > 30
             assert list(losses(history, acks)) == []
 
-    def test_what_was_acknowledged_survives_a_kill_right_after(self, file):
-        """A process that is killed the moment it says a stage is durable has not lied."""
+    def test_acknowledged_stage_survives_an_immediate_kill(self, file):
+        """The process is killed right after it reports the stage as durable."""
         for number in range(5):
             name = f"s{number}"
             code = (
@@ -129,11 +129,11 @@ class TestKilling:
 
 
 class TestOpeningAtOnce:
-    """A new history is made once, whoever comes."""
+    """Concurrent openings create a new history once."""
 
     @pytest.mark.slow
     def test_forty_processes_open_a_new_history(self, place):
-        """Forty processes that open a place where there is nothing yet all succeed."""
+        """All of them succeed where there is no history yet."""
         crowd("open", place, 40)
 
         with History.open(place) as history:
@@ -142,9 +142,9 @@ class TestOpeningAtOnce:
 
 
 class TestFullDisk:
-    """Where there is no room, that is said, and what was there stays."""
+    """A full disk is reported, and loses no stored session."""
 
-    def test_a_full_disk_is_said_and_undoes_only_what_was_being_written(self, file):
+    def test_full_disk_undoes_only_the_current_write(self, file):
         """Past the limit on a file's size a flush fails; the history opens again with the rest."""
         code = (
             "import resource, sys; from histories import told\n"
@@ -179,8 +179,8 @@ class TestFullDisk:
             ]
             assert f"s{number}" not in [found.session for found in history.find()]
 
-    def test_a_history_that_may_grow_no_more_goes_on_once_it_may(self, file):
-        """SQLite's own "disk is full" is a sentence, and the next session is kept."""
+    def test_history_continues_once_there_is_space(self, file):
+        """SQLite's own "disk is full" is a sentence, and the next session is stored."""
         with History.open(file) as history:
             [(pages,)] = history.database.rows("PRAGMA page_count")
             history.database.rows(f"PRAGMA max_page_count = {pages}")
@@ -195,10 +195,10 @@ class TestFullDisk:
 
 
 class TestLocked:
-    """Another process has the history for itself."""
+    """Another process holds the lock of the history."""
 
-    def test_a_recording_waits_while_the_file_is_locked(self, file):
-        """While another connection writes nothing fails; then all of it is kept."""
+    def test_recording_waits_while_the_file_is_locked(self, file):
+        """While another connection writes nothing fails; afterwards everything is stored."""
         with History.open(file) as history, SqliteDatabase(file, "other") as other:
             with history.recording() as recording:
                 with other.transaction():
@@ -209,8 +209,8 @@ class TestLocked:
 
             assert history.session("s1") == Session.of(told("s1"))
 
-    def test_a_lock_that_is_never_let_go_of_is_said(self, file):
-        """After its patience a statement says who is in the way, and the history stays usable."""
+    def test_permanent_lock_is_an_error(self, file):
+        """After the timeout the error names the holder, and the history stays usable."""
         with (
             History.open(file) as history,
             SqliteDatabase(file, "here", busy_seconds=0.1) as database,
@@ -227,10 +227,10 @@ class TestLocked:
 
 
 class TestServerAway:
-    """PostgreSQL comes and goes."""
+    """PostgreSQL stops and starts."""
 
-    def test_a_lost_connection_is_made_again(self, postgresql_url):
-        """A server that ended the connection is connected to again; the session is kept whole."""
+    def test_lost_connection_is_reopened(self, postgresql_url):
+        """The server ended the connection; the session is stored whole."""
         with History.open(postgresql_url) as history, history.recording() as recording:
             opened, *later = stages("s1")
             for event in opened:
@@ -270,7 +270,7 @@ SYNCS = ("fsync", "fdatasync")
 
 @pytest.fixture
 def calls(file):
-    """The system calls of a process that keeps a session: name, file descriptor, path."""
+    """The system calls of a process that records a session: name, file descriptor, path."""
     program = shutil.which("strace")
     if program is None:
         pytest.skip("there is no strace")
@@ -292,7 +292,7 @@ def calls(file):
     return [found.groups() for line in lines if (found := CALL.search(line))]
 
 
-def test_nothing_written_waits_to_be_synced_when_a_stage_is_acknowledged(file, calls):
+def test_acknowledged_stage_is_synced(file, calls):
     """Four stages, and at each "durable" every write to the file and its log has been synced.
 
     Nor is the file itself written while its log or journal waits: a cut would leave pages of which

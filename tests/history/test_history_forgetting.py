@@ -1,4 +1,4 @@
-"""What is forgotten is gone: from every table, and from the file."""
+"""Forgotten sessions are deleted from every table, and from the file."""
 
 import time
 from datetime import timedelta
@@ -20,7 +20,7 @@ LATER = ASKED + timedelta(days=400)
 
 
 class Later:
-    """A clock that stands still, long after the sessions."""
+    """A stopped clock, long after the sessions."""
 
     def now(self):
         return LATER
@@ -39,8 +39,8 @@ def sizes(history, tables=TABLES):
 class TestForgetting:
     """One session."""
 
-    def test_it_leaves_every_table(self, history):
-        """Nothing of it is left, and the other session stands as it did."""
+    def test_session_is_deleted_from_every_table(self, history):
+        """No row of it is left, and the other session is unchanged."""
         record_sessions(history, "s1")
         before = sizes(history)
         record_sessions(history, "s2")
@@ -52,7 +52,7 @@ class TestForgetting:
         assert [found.session for found in history.find()] == ["s1"]
 
     @pytest.mark.parametrize("journal", ["as it is", "wal"])
-    def test_no_byte_of_it_is_left_in_the_file(self, file, journal):
+    def test_no_byte_is_left_in_the_file(self, file, journal):
         """Neither the file nor its log holds the question, an answer or the name of a voter."""
         plans = "the plan for the island"
         with History.open(file) as history:
@@ -70,8 +70,8 @@ class TestForgetting:
                 for text in (plans, plans.upper(), "Evangeline", "ada says s2"):
                     assert text.encode() not in held, (path.name, text)
 
-    def test_a_person_who_voted_elsewhere_keeps_the_name(self, history):
-        """Only who voted in no other session is named no more."""
+    def test_name_of_a_voter_elsewhere_stays(self, history):
+        """Only people without a vote in another session lose their names."""
         for name in ("s1", "s2"):
             record_sessions(history, name)
             history.vote(name, [ballot("eve: ada > bo", kind="human")])
@@ -81,8 +81,8 @@ class TestForgetting:
         history.forget("s2")
         assert ("eve",) not in history.database.rows("SELECT name FROM names")
 
-    def test_a_file_of_which_nothing_is_left_may_come_again(self, history):
-        """After its last session was forgotten, an import is as if it had never been."""
+    def test_file_can_be_imported_again_once_forgotten(self, history):
+        """After its last session is forgotten, the import counts as new."""
         brought = [SessionImport(n, ASKED, ballots=(ballot("a: b > c"),)) for n in ("s1", "s2")]
         history.add(brought, "f", "d")
         history.forget("s1")
@@ -91,7 +91,7 @@ class TestForgetting:
 
         assert history.add(brought, "f", "d").sessions == 2
 
-    def test_what_came_of_it_names_it_no_more(self, history):
+    def test_rejudging_no_longer_names_the_forgotten_session(self, history):
         """A second jury's session outlives the first, without its name."""
         record_sessions(history, "s1")
         record_sessions(history, "s2")
@@ -103,10 +103,10 @@ class TestForgetting:
 
 
 class TestForgettingFiles:
-    """A file whose sessions were forgotten."""
+    """A file with forgotten sessions."""
 
-    def test_a_session_that_two_files_brought_comes_of_either_again(self, history):
-        """Neither file holds the other to have it in still."""
+    def test_session_of_two_files_can_be_imported_from_either(self, history):
+        """Neither file still counts as imported."""
         brought = [SessionImport("q1", ASKED, ballots=(ballot("a: b > c"),))]
         history.add(brought, "a.jsonl", "d1")
         history.add(brought, "b.jsonl", "d2")
@@ -116,7 +116,7 @@ class TestForgettingFiles:
         assert history.add(brought, "b.jsonl", "d2").sessions == 1
 
     def test_two_contents_of_one_path_are_two_files(self, history):
-        """The first comes in again, though the second, of the same path, is still there."""
+        """The first can be imported again while the second, of the same path, is there."""
         first = [SessionImport("p1", ASKED, ballots=(ballot("a: b > c"),))]
         history.add(first, "a.jsonl", "d1")
         history.add([SessionImport("p2", ASKED, ballots=(ballot("a: b > c"),))], "a.jsonl", "d2")
@@ -130,16 +130,16 @@ class TestForgettingFiles:
 class TestSeveral:
     """Many sessions at once."""
 
-    def test_an_unknown_one_among_them_leaves_all(self, history):
-        """All go, or none."""
+    def test_unknown_session_among_them_deletes_none(self, history):
+        """All are forgotten, or none."""
         record_sessions(history, "s1")
 
         with pytest.raises(UnknownName, match="s9"):
             history.forget("s1", "s9")
         assert [found.session for found in history.find()] == ["s1"]
 
-    def test_all_go_though_somebody_reads(self, file):
-        """A reader of the log holds nobody up: the sessions are gone, and what is left is noted."""
+    def test_reader_does_not_prevent_forgetting(self, file):
+        """The sessions are deleted, and a note says what remains in the log."""
         with History.open(file) as history, History.open(file) as other:
             history.database.rows("PRAGMA journal_mode = wal")
             for name in ("s1", "s2", "s3"):
@@ -158,18 +158,18 @@ class TestSeveral:
 
 
 class TestRetention:
-    """By age."""
+    """Deletion by age."""
 
-    def test_what_is_older_goes_and_the_rest_stays(self, history):
-        """The time itself is kept; how many went is said."""
+    def test_older_sessions_are_forgotten(self, history):
+        """A session of that very time stays; the number forgotten is reported."""
         for hour in range(4):
             record_sessions(history, f"s{hour}", at=ASKED + timedelta(hours=hour))
 
         assert history.forget_before(ASKED + timedelta(hours=2)).n_sessions == 2
         assert [found.session for found in history.find()] == ["s3", "s2"]
 
-    def test_more_than_one_block_goes(self, history):
-        """Five hundred sessions of an import go at once."""
+    def test_more_than_one_block_is_forgotten(self, history):
+        """Five hundred sessions of an import are forgotten in one call."""
         brought = [
             SessionImport(f"s{k}", ASKED, ballots=(ballot("a: b > c"),), question="?")
             for k in range(500)
@@ -185,8 +185,8 @@ class TestRetention:
         """An empty history has nothing to forget."""
         assert history.forget_before(ASKED).n_sessions == 0
 
-    def test_what_came_in_lately_stays_however_old_it_is(self, place):
-        """What is kept for a time is kept from the day on which it came in."""
+    def test_age_of_an_import_counts_from_its_import(self, place):
+        """Old sessions imported lately stay."""
         with History.open(place, clock=Later()) as history:
             record_sessions(history, "s1")
             history.add([SessionImport("old", ASKED, ballots=(ballot("a: b > c"),))], "f", "d")

@@ -1,4 +1,4 @@
-"""Imports: files that come in whole, once, and never over other ballots."""
+"""Imports: files are stored whole, once, and never over other ballots."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -32,8 +32,8 @@ def everything(history):
 class TestAdding:
     """A file of ballots."""
 
-    def test_it_comes_in_with_its_standings(self, history):
-        """Sessions, ballots, answers and standings are there, and listed with their file."""
+    def test_import_has_standings(self, history):
+        """Sessions, ballots, answers and standings are stored, and listed with their file."""
         one = session("s1", answers={"b": "B!"}, lengths={"c": 7}, category="coding")
 
         assert history.add([one], "votes.csv", "d1") == ImportCounts(1, 0, 3)
@@ -46,8 +46,8 @@ class TestAdding:
         assert ("b", 2) in lengths
         assert ("c", 7) in lengths
 
-    def test_the_same_file_twice_changes_nothing(self, history):
-        """By its digest a file is known, and is not even read."""
+    def test_importing_a_file_twice_changes_nothing(self, history):
+        """A file known by its digest is not read."""
         history.add([session("s1"), session("s2")], "votes.csv", "d1")
         before = everything(history)
 
@@ -58,15 +58,15 @@ class TestAdding:
         assert history.add(unread(), "again.csv", "d1") == ImportCounts(0, 2, 0)
         assert everything(history) == before
 
-    def test_a_session_that_is_there_with_the_same_ballots_is_left_alone(self, history):
-        """Another file with an old session and a new one brings the new one."""
+    def test_session_with_the_same_ballots_stays(self, history):
+        """Another file with an old session and a new one adds the new one."""
         history.add([session("s1")], "old.csv", "d1")
 
         assert history.add([session("s1"), session("s2")], "new.csv", "d2") == ImportCounts(1, 1, 3)
         assert len(history.ballots("s1")) == 3
 
-    def test_other_ballots_for_a_session_that_is_there_are_refused(self, history):
-        """Two ballot sets are never merged: the session is named, and nothing of the file stays."""
+    def test_other_ballots_for_a_stored_session_are_refused(self, history):
+        """The error names the session, and nothing of the file is stored."""
         history.add([session("s1")], "old.csv", "d1")
         before = everything(history)
 
@@ -74,13 +74,13 @@ class TestAdding:
             history.add([session("s0"), session("s1", "a: c > b")], "new.csv", "d2")
         assert everything(history) == before
 
-    def test_a_session_comes_once_in_a_file(self, history):
-        """A session that a file brings twice is refused, or known where its ballots agree."""
+    def test_duplicate_session_in_a_file_is_refused(self, history):
+        """Where its ballots agree, it is counted as known instead."""
         assert history.add([session("s1"), session("s1")], "f", "d1") == ImportCounts(1, 1, 3)
         with pytest.raises(HistoryError, match="other ballots"):
             history.add([session("s2"), session("s2", "a: c > b")], "f", "d2")
 
-    def test_an_import_that_stops_half_way_leaves_nothing(self, history):
+    def test_interrupted_import_stores_nothing(self, history):
         """A reader that fails after a thousand sessions leaves no row of them."""
         before = everything(history)
 
@@ -94,8 +94,8 @@ class TestAdding:
         assert everything(history) == before
         assert history.database.rows("SELECT * FROM names") == []
 
-    def test_a_file_without_times_is_dated_by_the_clock(self, place):
-        """Where a file does not say when, it was now."""
+    def test_file_without_times_is_dated_by_the_clock(self, place):
+        """Sessions without a time get the time of the import."""
 
         class Clock:
             def now(self):
@@ -110,7 +110,7 @@ class TestAdding:
             assert history.find()[0].at == datetime(2026, 1, 1, tzinfo=UTC)
 
     def test_every_list_is_json(self, history):
-        """Truths, gaps, and what is not finite, in any company."""
+        """Booleans, nulls and non-finite numbers, in any mixture."""
         lists = ((True, 2.0), (False, 1e-9), (True, True), (nan, None))
         entry = SessionEntry("s1", ASKED, None)
         rows = Rows()
@@ -123,7 +123,7 @@ class TestAdding:
         [found] = history.database.rows("SELECT wins, losses, ties, p_beats FROM matchups")
         assert list(map(json.loads, found)) == [[1, 2.0], [0, 1e-9], [1, 1], [None, None]]
 
-    def test_people_and_models_stand_apart(self, history):
+    def test_people_and_models_have_separate_standings(self, history):
         """Ballots of people have standings of their own."""
         cast = (ballot("a: b > c"), ballot("eve: c > b", kind="human"))
         history.add([SessionImport("s1", ASKED, ballots=cast)], "f", "d")
@@ -132,8 +132,8 @@ class TestAdding:
 
         assert kinds == [(0,), (1,)]
 
-    def test_a_vote_on_an_imported_session_is_counted(self, history):
-        """A person votes on it, and the file may still come again."""
+    def test_vote_on_an_imported_session_is_counted(self, history):
+        """A person votes on it, and the file can still be imported again."""
         history.add([session("s1", answers={"b": "B!"})], "f", "d1")
 
         history.vote("s1", [ballot("eve: a > b", kind="human")])
@@ -142,15 +142,15 @@ class TestAdding:
         assert [b.reviewer for b in history.ballots("s1")] == ["a", "b", "c", "eve"]
         assert history.answers("s1") == {"b": "B!"}
 
-    def test_it_cannot_be_taken_up(self, history):
-        """Ballots without events are no session to go on with."""
+    def test_imported_ballots_cannot_be_resumed(self, history):
+        """Ballots without events are no session to resume."""
         history.add([session("s1")], "votes.csv", "d1")
 
         with pytest.raises(HistoryError, match=r"as ballots, from votes\.csv"):
             history.claim("s1")
 
-    def test_every_field_of_a_ballot_comes_back(self, history):
-        """Grades by criterion, positions, authors, weights and notes are kept as they were."""
+    def test_every_field_of_a_ballot_is_stored(self, history):
+        """Grades by criterion, positions, authors, weights and notes are unchanged."""
         full = Ballot(
             "r",
             (("x",), ("y", "z")),
@@ -171,10 +171,10 @@ class TestAdding:
 
 
 class TestWholeSessions:
-    """Council sessions that come in from a file."""
+    """Council sessions from a file."""
 
-    def test_it_comes_in_with_its_events(self, history):
-        """A record is read back whole, with entries as if it had been held here."""
+    def test_record_is_imported_with_its_events(self, history):
+        """It is read back whole, with the entries of a session recorded here."""
         record = Session.of(told("s1"))
 
         history.add([SessionImport("s1", session_record=record)], "s.jsonl", "d1")
@@ -184,8 +184,8 @@ class TestWholeSessions:
         assert len(history.ballots("s1")) == 5
         assert history.database.rows("SELECT COUNT(*) FROM standings") == [(5,)]
 
-    def test_it_is_known_again_and_another_run_of_it_is_refused(self, history):
-        """The same record changes nothing; one that went on otherwise is refused."""
+    def test_different_run_of_a_known_record_is_refused(self, history):
+        """The same record changes nothing; one that continues differently is refused."""
         for digest in ("d1", "d2"):
             history.add([SessionImport("s1", session_record=Session.of(told("s1")))], "f", digest)
 
@@ -194,8 +194,8 @@ class TestWholeSessions:
             history.add([SessionImport("s1", session_record=other)], "f", "d3")
         assert history.session("s1") == Session.of(told("s1"))
 
-    def test_an_interrupted_one_can_be_taken_up(self, history):
-        """A record that breaks off comes in as it is, and is gone on with here."""
+    def test_interrupted_record_can_be_resumed(self, history):
+        """An incomplete record is stored as it is, and is resumed here."""
         broken = Session.of(told("s1")[:6])
         history.add([SessionImport("s1", session_record=broken)], "f", "d1")
 

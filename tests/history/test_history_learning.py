@@ -1,4 +1,4 @@
-"""What a council learns from a history: how much it takes, what teaches, and what never does."""
+"""What a council learns from a history, and from which sessions."""
 
 import time
 from dataclasses import replace
@@ -23,8 +23,8 @@ from witan.history import History
 class TestPrior:
     """Noise and quality from fifty sessions on."""
 
-    def test_fifty_sessions_teach_and_forty_nine_do_not(self, history):
-        """The prior names how many sessions it was learned from, and in which unit."""
+    def test_prior_needs_fifty_sessions(self, history):
+        """The prior names the number of sessions behind it, and its unit."""
         history.add(lessons(49), "49", "49")
         assert history.learn().priors == ()
 
@@ -37,7 +37,7 @@ class TestPrior:
         assert history.learn().prior("ranks") is None
 
     def test_simulated_sessions_teach_nothing(self, history):
-        """Scripts are no reviewers, however many sessions they held."""
+        """Scripts are no reviewers, however many sessions there are."""
         history.add(lessons(60, people=60, simulated=True), "x", "x")
 
         learned = history.learn(MODELS)
@@ -45,7 +45,7 @@ class TestPrior:
         assert (learned.priors, learned.rho, learned.reliability) == ((), None, {})
         assert learned.calibration is None
 
-    def test_the_session_to_be_decided_is_left_out(self, history):
+    def test_current_session_is_left_out(self, history):
         """Of fifty sessions, forty-nine are left to learn from."""
         history.add(lessons(50), "x", "x")
 
@@ -53,13 +53,13 @@ class TestPrior:
 
 
 class TestRenamed:
-    """A model that changed its name is one reviewer, with the record of both names."""
+    """A renamed model is one reviewer, with the record of both names."""
 
     ALIASES = MappingProxyType({"test:ada": "test:ada-2"})
 
     @pytest.mark.parametrize("people", [0, 40])
-    def test_the_record_of_the_old_name_counts(self, history, people):
-        """Asked for by its new name, it weighs what it would by its old one, among the same."""
+    def test_record_of_the_old_name_counts(self, history, people):
+        """Its weight under the new name is that under the old one."""
         history.add(lessons(40, people=people), "x", "x")
         now = ["test:ada-2", *MODELS[1:]]
 
@@ -70,8 +70,8 @@ class TestRenamed:
         assert after["test:ada-2"] == pytest.approx(before["test:ada"])
         assert len(set(before.values())) > 1
 
-    def test_both_names_at_one_table_weigh_alike(self, history):
-        """A seat that is still called by the old name is the same model."""
+    def test_both_names_have_the_same_weight(self, history):
+        """A seat under the old name is the same model."""
         history.add(lessons(40, people=40), "x", "x")
 
         history.aliases = self.ALIASES
@@ -79,8 +79,8 @@ class TestRenamed:
 
         assert weights["test:ada"] == weights["test:ada-2"]
 
-    def test_without_aliases_it_is_a_stranger(self, history):
-        """The new name alone has no record."""
+    def test_without_aliases_the_new_name_has_no_record(self, history):
+        """The new name alone is unknown."""
         history.add(lessons(40, people=40), "x", "x")
 
         assert history.learn(["test:ada-2", *MODELS[1:]]).reliability["test:ada-2"] == 1
@@ -89,7 +89,7 @@ class TestRenamed:
 class TestHalves:
     """Each half of a history can be weighed by the other."""
 
-    def test_the_halves_are_the_whole(self, history):
+    def test_halves_partition_the_history(self, history):
         """No session is in both, and none in neither."""
         history.add(lessons(160), "x", "x")
 
@@ -100,8 +100,8 @@ class TestHalves:
     @pytest.mark.parametrize(
         "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
     )
-    def test_a_leaderboard_weighs_reviewers(self, history):
-        """Under weighted_borda it differs from borda, and stays as it is when asked again."""
+    def test_leaderboard_weighs_reviewers(self, history):
+        """weighted_borda differs from borda, and is the same on a second call."""
         history.add(lessons(80, people=80), "x", "x")
         weighed = leaderboard(history, Terms(rule="weighted_borda"))
         plain = leaderboard(history, Terms(rule="borda"))
@@ -114,8 +114,8 @@ class TestHalves:
         assert scores[0] == pytest.approx(scores[1], abs=0.05)
 
     @pytest.mark.slow
-    def test_a_leaderboard_weighs_who_was_renamed_by_both_names(self, tmp_path):
-        """Aliases that are handed over do what those of an open history do."""
+    def test_leaderboard_accepts_aliases(self, tmp_path):
+        """Aliases as a parameter have the same effect as those of an open history."""
         with History.open(tmp_path / "a.sqlite") as one, History.open(tmp_path / "b.sqlite") as two:
             for history in (one, two):
                 history.add(lessons(40, people=40), "x", "x")
@@ -152,8 +152,8 @@ class TestPeople:
         history.add(lessons(40, people=30), "x", "x")
         return history
 
-    def test_they_are_what_the_reductions_say(self, judged):
-        """The narrow way gives what an engine sums: counts alike, numbers to the last digits."""
+    def test_learned_values_equal_the_reductions(self, judged):
+        """A direct query gives the engine's sums: counts alike, numbers to the last digits."""
         asked = WindowSums(SqlEngine(judged.database))
         expected = calibrate(asked.table(CalibrationSums), with_bands=False)
         weights = learn_reliability_from_people(asked.table(HumanSums), asked.names())
@@ -172,7 +172,7 @@ class TestPeople:
         for name in MODELS:
             assert abs(learned.reliability[name] - weights[name]) < 0.1
 
-    def test_fewer_than_fifty_pairs_say_nothing(self, history):
+    def test_fewer_than_fifty_pairs_teach_nothing(self, history):
         """Four sessions of ten pairs each leave everything unknown."""
         history.add(lessons(40, people=4), "x", "x")
 
@@ -181,8 +181,8 @@ class TestPeople:
         assert learned.rho is None
         assert not learned.calibration.is_known
 
-    def test_a_vote_teaches_once_it_is_cast(self, judged):
-        """A person's ballot that is added later counts for the next session."""
+    def test_new_vote_counts_for_the_next_session(self, judged):
+        """A person's ballot added later counts."""
         before = judged.learn().calibration.pairs
         order = tuple((model,) for model in MODELS)
 
@@ -194,8 +194,8 @@ class TestPeople:
 class TestOrder:
     """Reliability by order-consistency."""
 
-    def test_who_flips_weighs_less(self, history):
-        """Pairs in both orders, none of them decided by people, tell reviewers apart."""
+    def test_inconsistent_reviewer_weighs_less(self, history):
+        """Pairs in both orders distinguish reviewers, without any votes by people."""
         history.add(map(turned, lessons(20)), "x", "x")
 
         weights = history.learn(MODELS[:3]).reliability
@@ -203,7 +203,7 @@ class TestOrder:
         assert weights[MODELS[0]] < weights[MODELS[1]] == weights[MODELS[2]]
         assert set(weights) == set(MODELS[:3])
 
-    def test_nobody_is_asked_for_unless_named(self, history):
+    def test_weights_are_learned_only_for_rules_that_use_them(self, history):
         """A council whose rule does not weigh reviewers learns no weights."""
         history.add(map(turned, lessons(20)), "x", "x")
 
@@ -234,7 +234,7 @@ def turned(lesson):
 
 
 @pytest.mark.slow
-def test_it_reads_few_sessions_of_many(tmp_path):
+def test_time_is_bounded_in_a_long_history(tmp_path):
     """Sessions with people's votes beyond the newest add nothing to the time it takes."""
     with History.open(tmp_path / "h.sqlite") as history:
         history.add(lessons(250, people=250), "x", "x")
@@ -244,8 +244,8 @@ def test_it_reads_few_sessions_of_many(tmp_path):
         assert fastest(history) < 3 * few
 
 
-def test_sessions_that_teach_nothing_add_nothing(tmp_path):
-    """Among many sessions the few that people voted on, and those with noise, are found at once."""
+def test_sessions_without_votes_cost_no_time(tmp_path):
+    """Few sessions with votes, and those with noise, are found at once among many."""
     with History.open(tmp_path / "h.sqlite") as history:
         history.add(lessons(60, people=10), "x", "x")
         few = fastest(history, ())

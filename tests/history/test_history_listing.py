@@ -1,4 +1,4 @@
-"""The list of sessions: searches, pages, names, and odd characters in them."""
+"""The list of sessions: searches, pages, names, and unusual characters."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,15 +15,15 @@ from witan.history import History, Search, SessionImport
 class TestFinding:
     """A list of sessions."""
 
-    def test_the_latest_comes_first_and_one_time_goes_by_name(self, history):
-        """Sessions are listed by time, backwards; of the same time by name."""
+    def test_newest_session_comes_first(self, history):
+        """Sessions of the same time are in order of name."""
         record_sessions(history, "b", "a")
         record_sessions(history, "later", at=ASKED + timedelta(hours=1))
 
         assert [found.session for found in history.find()] == ["later", "a", "b"]
 
-    def test_what_came_in_as_ballots_stands_by_its_time_like_all_others(self, history):
-        """In a list of all of them and in the beginning of one."""
+    def test_imported_ballots_are_listed_by_their_time(self, history):
+        """They are in order in the whole list and on its first page."""
         record_sessions(history, "s1")
         ballots = (Ballot("ada", (("x",), ("y",))),)
         later = [
@@ -37,8 +37,8 @@ class TestFinding:
         assert [found.has_events for found in history.find()] == [False, False, True, False]
         assert [found.imported for found in history.find()] == [True, True, False, True]
 
-    def test_a_record_that_came_in_from_a_file_was_held_all_the_same(self, history):
-        """It has a record, and still says that it was imported."""
+    def test_imported_record_is_a_recorded_session(self, history):
+        """It has a record, and is still marked as imported."""
         record = Session.of(told("s1"))
         later = SessionImport(
             "b", ASKED + timedelta(days=1), ballots=(Ballot("ada", (("x",), ("y",))),)
@@ -51,8 +51,8 @@ class TestFinding:
             ("s1", True, True),
         ]
 
-    def test_page_after_page_each_session_stands_once(self, history):
-        """In the order of the list, however many are of one time."""
+    def test_pages_list_each_session_once(self, history):
+        """Pages keep the order of the list, however many sessions share a time."""
         record_sessions(history, "c", "a", "b")
         cast = (Ballot("ada", (("x",), ("y",))),)
         brought = [SessionImport(f"m{n}", ASKED, ballots=cast) for n in range(7)]
@@ -72,8 +72,8 @@ class TestFinding:
             assert seen == whole
         assert len(whole) == 11
 
-    def test_a_line_says_what_there_is_of_a_session(self, history):
-        """Time, status, question, rule, leader and cost stand in its line."""
+    def test_line_describes_the_session(self, history):
+        """It has time, status, question, rule, leader and cost."""
         record_sessions(history, "s1", category="coding")
 
         [found] = history.find()
@@ -85,8 +85,8 @@ class TestFinding:
         leaders = [line.candidate for line in outcome.standings if line.rank == 1]
         assert found.leader == (f"test:{leaders[0]}" if len(leaders) == 1 else None)
 
-    def test_it_is_searched_by_words(self, history):
-        """Every word stands in the question or the final answer, in any case, literally."""
+    def test_search_by_words(self, history):
+        """Every word occurs in the question or the final answer, in any case, literally."""
         record_sessions(history, "s1", question="Who ate the éclair?")
         record_sessions(history, "s2", question="Are you sure?", closing="It's 100% sure.")
 
@@ -103,8 +103,8 @@ class TestFinding:
             None: ["s1", "s2"],
         }
 
-    def test_it_is_narrowed_by_time_category_and_status(self, history):
-        """Since is inclusive, until exclusive; the limit counts from the latest."""
+    def test_filter_by_time_category_and_status(self, history):
+        """Since is inclusive, until exclusive; the limit counts from the newest."""
         for hour in range(4):
             at = ASKED + timedelta(hours=hour)
             record_sessions(history, f"s{hour}", at=at, category="even" if hour % 2 == 0 else "odd")
@@ -145,7 +145,7 @@ def in_file(file):
         ({"text": 5}, "text cannot be 5; expected a text"),
     ],
 )
-def test_what_cannot_be_searched_by_is_said(in_file, asked, expected):
+def test_invalid_search_is_refused(in_file, asked, expected):
     """The error names the value and what was expected."""
     with pytest.raises(InvalidParameter) as refused:
         in_file.find(**asked)
@@ -155,8 +155,8 @@ def test_what_cannot_be_searched_by_is_said(in_file, asked, expected):
 
 @pytest.mark.parametrize("at", ["x", NAIVE, None, 5])
 @pytest.mark.parametrize("forget", ["forget_before", "forget_added_before"])
-def test_what_is_no_time_forgets_nothing(in_file, forget, at):
-    """Only a time with its zone is one to forget before."""
+def test_invalid_time_forgets_nothing(in_file, forget, at):
+    """Only a time with its zone is accepted."""
     with pytest.raises(InvalidParameter, match="a datetime with its zone"):
         getattr(in_file, forget)(at)
 
@@ -165,14 +165,14 @@ def test_what_is_no_time_forgets_nothing(in_file, forget, at):
     "ask", ["session", "resolve_name", "ballots", "summary", "forget", "export"]
 )
 @pytest.mark.parametrize("name", [5, None])
-def test_what_is_no_name_is_said(in_file, ask, name):
-    """A session goes by a text."""
+def test_invalid_name_is_refused(in_file, ask, name):
+    """The name of a session is a text."""
     with pytest.raises(InvalidParameter, match="the name of a session"):
         getattr(in_file, ask)(name)
 
 
-def test_a_history_that_was_closed_says_so(place):
-    """It is not opened again behind the caller's back, on a server neither."""
+def test_closed_history_is_an_error(place):
+    """It is not reopened implicitly, on a server neither."""
     history = History.open(place)
     history.close()
     history.close()
@@ -182,8 +182,8 @@ def test_a_history_that_was_closed_says_so(place):
             ask()
 
 
-def test_letters_of_any_case_are_found_alike(history):
-    """Words that differ by case alone are the same word, on each database."""
+def test_search_ignores_case(history):
+    """Words that differ by case alone match, on each database."""
     question = "Welche Größe hat İstanbul, Σίσυφος?"
     with history.recording() as recording:
         for event in told("s1", question=question, at=datetime(2026, 11, 21, tzinfo=UTC)):
@@ -209,8 +209,8 @@ def stored_sessions(tmp_path):
         yield history
 
 
-class TestNamed:
-    """A beginning stands for the only session that it begins."""
+class TestPrefixes:
+    """A prefix stands for its only session."""
 
     @pytest.mark.parametrize(
         ("given", "meant"),
@@ -221,35 +221,35 @@ class TestNamed:
             ("q10", "q10"),
         ],
     )
-    def test_it_is_found(self, stored_sessions, given, meant):
-        """A whole name is itself, even where it begins another."""
+    def test_full_name_or_prefix_is_resolved(self, stored_sessions, given, meant):
+        """A full name is itself, even where it begins another."""
         assert stored_sessions.resolve_name(given) == meant
 
-    def test_several_are_refused(self, stored_sessions):
-        """The names that share the beginning are told."""
+    def test_ambiguous_prefix_is_refused(self, stored_sessions):
+        """The error lists the names with that prefix."""
         with pytest.raises(HistoryError, match="begins the names of 3 sessions"):
             stored_sessions.resolve_name("2026")
 
     @pytest.mark.parametrize("name", ["", "q2", "%", "_1", "Q1"])
-    def test_what_begins_none_is_unknown(self, stored_sessions, name):
-        """Signs that mean something in SQL mean themselves."""
+    def test_unknown_prefix_is_refused(self, stored_sessions, name):
+        """Special characters of SQL are literal."""
         with pytest.raises(UnknownName):
             stored_sessions.resolve_name(name)
 
-    def test_the_last_of_none_is_an_error(self, tmp_path):
+    def test_last_session_of_an_empty_history_is_an_error(self, tmp_path):
         """An empty stored_sessions has no last session."""
         with History.open(tmp_path / "empty.sqlite") as empty, pytest.raises(HistoryError):
             empty.resolve_name("last")
 
-    def test_a_short_name_leads_back(self, stored_sessions):
-        """What a list shows is a beginning that no other session has."""
+    def test_short_name_resolves_to_its_session(self, stored_sessions):
+        """The list shows a prefix that no other session has."""
         short = stored_sessions.short_names(LONG)
 
         assert [stored_sessions.resolve_name(short[name]) for name in LONG] == list(LONG)
         assert short["20261121-193246-77"] == "20261121-193246"
 
 
-def test_a_history_is_described(stored_sessions):
+def test_description_of_a_history(stored_sessions):
     """Sessions are counted, and the size is that of the file."""
     held = stored_sessions.describe()
 
@@ -262,7 +262,7 @@ def test_a_history_is_described(stored_sessions):
     assert held.n_bytes > 0
 
 
-def test_simulated_sessions_can_be_listed_apart(stored_sessions):
+def test_simulated_sessions_can_be_listed_separately(stored_sessions):
     """`find` leaves them out, or lists them alone."""
     with stored_sessions.recording() as recording:
         for stage in stages("played", simulated=True):
@@ -279,9 +279,9 @@ STRANGE = ["\udcff", "a\0b"]
 
 @pytest.mark.parametrize("text", STRANGE)
 class TestSearching:
-    """Words and names that stand nowhere."""
+    """Words and names that no column can hold."""
 
-    def test_a_search_finds_what_was_stored_of_them(self, history, text):
+    def test_search_matches_the_stored_text(self, history, text):
         """A question is searched as it could be stored, and no statement fails."""
         record_sessions(history, "s1", question=f"What is {text}?")
         record_sessions(history, "s2", question="Plain.")
@@ -289,7 +289,7 @@ class TestSearching:
         assert [found.session for found in history.find(text)] == ["s1"]
         assert history.find(category=text) == []
 
-    def test_no_session_has_such_a_name(self, history, text):
+    def test_unstorable_name_is_unknown(self, history, text):
         """It is unknown, as any other name would be."""
         record_sessions(history, "?")
 
@@ -299,8 +299,8 @@ class TestSearching:
                 getattr(history, method)(text, *more)
         assert not history.has_record(text)
 
-    def test_no_session_comes_in_under_it(self, history, text):
-        """An import with such a name is refused, and leaves nothing."""
+    def test_import_with_an_unstorable_name_is_refused(self, history, text):
+        """The import stores nothing."""
         brought = SessionImport(f"q{text}", ballots=(ballot("a: b > c"),))
 
         with pytest.raises(HistoryError, match="the name of a session"):
@@ -313,15 +313,15 @@ class TestFolding:
 
     QUESTION = "Was kostet Öl in der École an der STRASSE?"
 
-    def test_letters_beyond_ascii_are_found(self, history):
+    def test_letters_beyond_ascii_match_in_any_case(self, history):
         """SQLite and PostgreSQL fold them alike."""
         record_sessions(history, "s1", question=self.QUESTION)
 
         for word in ("Öl", "öl", "ÖL", "école", "Straße"):
             assert [found.session for found in history.find(word)] == ["s1"], word
 
-    def test_they_are_found_on_a_server_that_knows_ascii_alone(self, postgresql_url):
-        """A database whose LC_CTYPE is C folds no such letter itself."""
+    def test_letters_match_on_a_server_with_ascii_only(self, postgresql_url):
+        """A database whose LC_CTYPE is C does not fold such letters itself."""
         base, _, name = postgresql_url.rpartition("/")
         with History.open(postgresql_url) as history:
             history.database.execute(

@@ -1,4 +1,4 @@
-"""Locks: processes that wait for each other, and for no longer than they should."""
+"""Locks: processes wait for each other, within the time limit."""
 
 import sqlite3
 import time
@@ -40,13 +40,13 @@ def made(file):
 
 
 def end(process):
-    """End a process that keeps a lock."""
+    """End a process that holds a lock."""
     process.kill()
     process.wait()
 
 
-def test_a_locked_file_is_given_up_once_the_time_is_over(made, running):
-    """All waits of an opening together are as long as is said, and told of once."""
+def test_waiting_for_a_locked_file_times_out(made, running):
+    """All waits of an opening share one limit, and are reported once."""
     running(HOLDS, made)
     told, began = [], time.monotonic()
 
@@ -60,8 +60,8 @@ def test_a_locked_file_is_given_up_once_the_time_is_over(made, running):
 
 
 @pytest.mark.slow
-def test_whoever_will_write_waits_for_who_writes(made, running):
-    """A reader comes in beside a writer; who is to record waits as long as an opening."""
+def test_second_writer_waits(made, running):
+    """A reader opens beside a writer; a recording waits as long as an opening."""
     running(WRITES, made)
     told = []
     lock_wait = LockWait(told.append, seconds=2.5)
@@ -76,8 +76,8 @@ def test_whoever_will_write_waits_for_who_writes(made, running):
     assert len(told) == 1
 
 
-def test_a_lock_that_is_let_go_of_in_time_is_no_matter(made):
-    """What is free again within the time opens, and a short wait is not spoken of."""
+def test_short_lock_is_not_reported(made):
+    """A lock released within the limit lets the history open without a message."""
     told = []
     holder = sqlite3.connect(made, isolation_level=None, check_same_thread=False)
     holder.execute("BEGIN IMMEDIATE")
@@ -92,8 +92,8 @@ def test_a_lock_that_is_let_go_of_in_time_is_no_matter(made):
 
 
 @pytest.mark.slow
-def test_another_opener_is_waited_for_no_longer(file):
-    """The lock of whoever makes a history is waited for as long, and named."""
+def test_waiting_for_another_opener_times_out(file):
+    """The lock of a process that creates a history has the same limit, and is named."""
     told = []
     lock = lock_file(file.with_name(f"{file.name}.lock"), 1)
     with lock, pytest.raises(HistoryError, match="is locked"):
@@ -103,10 +103,10 @@ def test_another_opener_is_waited_for_no_longer(file):
 
 
 class TestWhileSessionsRun:
-    """What is told while another process writes waits for it, and nobody waits for long."""
+    """Events wait while another process writes, within the limit."""
 
-    def test_who_waits_for_a_recording_is_told_once_and_let_go(self, made, running):
-        """All of its sessions are given up when the time is over, and are not written later."""
+    def test_recording_is_abandoned_after_the_limit(self, made, running):
+        """All of its sessions are abandoned with one error, and are not written later."""
         told_of = []
         with History.open(made) as history:
             recording = history.recording()
@@ -126,8 +126,8 @@ class TestWhileSessionsRun:
         [sentence] = told_of
         assert f"another process has locked {made}" in sentence
 
-    def test_what_nobody_waits_for_is_kept_once_it_can_be(self, made, running):
-        """A lock that is let go of costs nothing that was told meanwhile."""
+    def test_events_are_stored_once_the_lock_is_released(self, made, running):
+        """A released lock loses no event of the meantime."""
         with History.open(made) as history, history.recording() as recording:
             holder = running(WRITES, made)
             send(recording, told("s1"))
@@ -139,8 +139,8 @@ class TestWhileSessionsRun:
             assert sorted(found.session for found in history.find()) == ["s1", "s2"]
 
     @pytest.mark.slow
-    def test_a_table_that_is_locked_on_a_server_is_waited_for_no_longer(self, postgresql_url):
-        """PostgreSQL is waited for as a file is."""
+    def test_waiting_for_a_locked_table_times_out(self, postgresql_url):
+        """PostgreSQL has the same limit as a file."""
         told_of = []
         with History.open(postgresql_url) as history, History.open(postgresql_url) as other:
             recording = history.recording()
@@ -155,8 +155,8 @@ class TestWhileSessionsRun:
         assert len(told_of) == 1
 
     @pytest.mark.slow
-    def test_a_closing_waits_no_longer(self, made, running):
-        """Who closes a history that is locked comes back, as from an opening of it."""
+    def test_closing_a_locked_history_times_out(self, made, running):
+        """Closing has the same limit as opening."""
         began = time.monotonic()
         with History.open(made) as history:
             running(WRITES, made)

@@ -1,4 +1,4 @@
-"""Opening: locations, migrations, damage, and files that may only be read."""
+"""Opening: locations, migrations, damage, and read-only files."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ NOON = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC)
 
 
 class Noon:
-    """A clock that stands still."""
+    """A stopped clock."""
 
     def now(self):
         return NOON
@@ -41,7 +41,7 @@ class Noon:
 
 
 def raw(file, *statements):
-    """Speak to a closed file behind the history's back."""
+    """Open a closed file directly with SQLite."""
     connection = sqlite3.connect(file)
     with connection:
         for statement in statements:
@@ -55,11 +55,11 @@ def refusal(place, **options):
     return str(refused.value)
 
 
-class TestMaking:
-    """Where there is nothing, there is a history afterwards."""
+class TestCreation:
+    """A history is created where there is none."""
 
-    def test_it_is_made_and_opened_again(self, place):
-        """A new place holds an empty history of this version, the second time as well."""
+    def test_history_is_created_and_reopened(self, place):
+        """A new location holds an empty history of this version, the second time as well."""
         for _ in range(2):
             with History.open(place, clock=Noon()) as history:
                 assert history.find() == []
@@ -68,8 +68,8 @@ class TestMaking:
                 versions = range(1, len(MIGRATIONS) + 1)
                 assert rows == [(version, 1795264205000000) for version in versions]
 
-    def test_only_its_owner_may_read_it(self, tmp_path):
-        """The file has mode 0600, and a folder that is made for it 0700."""
+    def test_only_the_owner_may_read_it(self, tmp_path):
+        """The file has mode 0600, and a new folder for it 0700."""
         file = tmp_path / "made" / "history.sqlite"
         with History.open(file) as history, history.recording() as recording:
             recording(told("s1")[0])
@@ -79,14 +79,14 @@ class TestMaking:
         assert set(modes.values()) == {0o600}
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
-    def test_an_empty_file_is_a_place(self, file):
+    def test_empty_file_becomes_a_history(self, file):
         """A file without a byte becomes a history."""
         file.touch()
 
         with History.open(file) as history:
             assert history.version == len(MIGRATIONS)
 
-    def test_the_journal_is_the_one_the_library_is_safe_with(self, file):
+    def test_journal_mode_is_safe_with_the_library(self, file):
         """A write-ahead log from SQLite 3.51.3 on, a rollback journal before."""
         new = tuple(map(int, library_version().split("."))) >= (3, 51, 3)
 
@@ -95,8 +95,8 @@ class TestMaking:
             assert history.database.rows("PRAGMA synchronous") == [(2,)]
             assert history.database.rows("PRAGMA secure_delete") == [(1,)]
 
-    def test_a_library_that_is_too_old_is_refused_by_its_version(self):
-        """From SQLite 3.35 on: an older one does not know what an audit asks."""
+    def test_old_library_is_refused_by_its_version(self):
+        """SQLite before 3.35 lacks functions of an audit."""
         for version in ("3.35.0", "3.100.1", library_version()):
             check_library("h.sqlite", version)
 
@@ -106,7 +106,7 @@ class TestMaking:
             assert fact in str(error.value)
 
     @pytest.mark.parametrize("mode", ["wal", "delete"])
-    def test_a_file_in_another_journal_is_put_into_the_safe_one(self, file, mode):
+    def test_unsafe_journal_mode_is_changed(self, file, mode):
         """A history that another library left in another mode is changed when it is opened."""
         with History.open(file):
             pass
@@ -115,14 +115,14 @@ class TestMaking:
         with History.open(file) as history:
             assert history.journal == safe_journal()
 
-    def test_the_default_place_is_the_platform_s(self):
+    def test_default_location_is_that_of_the_platform(self):
         """It is a file called history.sqlite in a folder called witan."""
         assert default_location().name == "history.sqlite"
         assert default_location().parent.name == "witan"
 
 
-class TestPlaces:
-    """How a place is written."""
+class TestLocations:
+    """Forms of a location."""
 
     @pytest.mark.parametrize(
         ("written", "meant"),
@@ -135,12 +135,12 @@ class TestPlaces:
             ("postgres://x/y", "postgresql://x/y"),
         ],
     )
-    def test_it_is_read(self, written, meant):
-        """A path, a URL of either kind."""
+    def test_location_is_parsed(self, written, meant):
+        """A path, or a URL of either kind."""
         assert parse_location(written) == meant
 
     @pytest.mark.parametrize("written", ["mysql://u:secret@h/d", "sqlite://", "sqlite:///", ""])
-    def test_what_is_no_place_is_refused(self, written):
+    def test_invalid_location_is_refused(self, written):
         """Another scheme, or none named: a sentence, without the password."""
         said = refusal(written)
 
@@ -160,10 +160,8 @@ class TestPlaces:
             ("password = secret", "write it as a URL, postgresql://"),
         ],
     )
-    def test_what_is_meant_for_another_program_is_refused(
-        self, tmp_path, monkeypatch, written, words
-    ):
-        """No file is called so; the right form is said, and no password shown."""
+    def test_location_of_another_program_is_refused(self, tmp_path, monkeypatch, written, words):
+        """The error gives the right form, and no password; no file is created."""
         monkeypatch.chdir(tmp_path)
 
         said = refusal(written)
@@ -172,8 +170,8 @@ class TestPlaces:
         assert "secret" not in said
         assert list(tmp_path.iterdir()) == []
 
-    def test_three_slashes_that_were_meant_for_four_are_refused(self, tmp_path, monkeypatch):
-        """A path from a folder that is at the root alone: both forms are said."""
+    def test_three_slashes_for_four_are_refused(self, tmp_path, monkeypatch):
+        """A relative path to a folder at the root is refused with both forms."""
         monkeypatch.chdir(tmp_path)
         meant = tmp_path / "h.sqlite"
 
@@ -182,34 +180,34 @@ class TestPlaces:
         assert f"write sqlite:///{meant}" in said
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_name_with_an_equals_sign_is_a_name(self, tmp_path):
-        """Only the keywords of a connection are taken for one."""
+    def test_name_with_an_equals_sign_is_a_file(self, tmp_path):
+        """Only the keywords of a connection are parsed as one."""
         assert parse_location("cost=1.sqlite", tmp_path) == tmp_path / "cost=1.sqlite"
 
     @pytest.mark.parametrize("written", [5, None, True, b"h.sqlite"])
-    def test_what_is_neither_text_nor_path_is_refused(self, written):
-        """The sentence says what was expected."""
+    def test_location_of_another_type_is_refused(self, written):
+        """The error says what was expected."""
         with pytest.raises(InvalidParameter, match="path, a URL"):
             History.open(written)
 
-    def test_a_device_is_no_history(self):
-        """What is there and no file is refused, and nothing is laid beside it."""
+    def test_device_is_refused(self):
+        """It is no regular file, and no file is created beside it."""
         said = refusal("/dev/null")
 
         assert "but a device" in said
         assert not Path("/dev/null.lock").exists()
 
-    def test_the_url_of_a_file_names_it(self, file):
+    def test_url_of_an_open_history_names_its_file(self, file):
         """An open history says where it is."""
         with History.open(file) as history:
             assert history.url == f"sqlite:///{file}"
 
 
 class TestRefusing:
-    """What cannot be a history is left as it is."""
+    """A file that is no history is left unchanged."""
 
-    def test_a_later_version_is_refused_and_untouched(self, file):
-        """A history of a later Witan is named with both versions; not a byte of it changes."""
+    def test_later_version_is_refused_and_untouched(self, file):
+        """The error names both versions; not a byte of the file changes."""
         with History.open(file):
             pass
         raw(file, "INSERT INTO migrations VALUES (99, 0, '9.9')")
@@ -222,15 +220,15 @@ class TestRefusing:
         assert file.read_bytes() == before
         assert {p.name for p in file.parent.iterdir()} <= {file.name, f"{file.name}.lock"}
 
-    def test_a_later_version_in_postgresql_is_refused(self, postgresql_url):
-        """The same on a server."""
+    def test_later_version_in_postgresql_is_refused(self, postgresql_url):
+        """The same holds on a server."""
         with History.open(postgresql_url) as history:
             history.database.execute("INSERT INTO migrations VALUES (99, 0, '9.9')")
 
         assert "is of version 99" in refusal(postgresql_url)
 
     def test_tables_of_another_program_are_left_alone(self, file):
-        """A database with a table that a history would make is not taken for one."""
+        """A database with a table of the same name is refused."""
         raw(file, "CREATE TABLE sessions (id INTEGER)")
 
         assert "tables of another program" in refusal(file)
@@ -245,7 +243,7 @@ class TestRefusing:
         ],
     )
     def test_any_file_of_another_program_is_left_alone(self, file, made):
-        """Whatever its tables are called, no table of ours comes beside them."""
+        """No table of ours is added, whatever its tables are called."""
         raw(file, made)
         before = file.read_bytes()
 
@@ -253,38 +251,38 @@ class TestRefusing:
         assert file.read_bytes() == before
 
     def test_migrations_of_another_program_on_a_server_are_left_alone(self, postgresql_url):
-        """A server may hold other tables; not one that has the name of ours."""
+        """A server may have other tables, but none with the name of ours."""
         with PostgresDatabase(postgresql_url) as database:
             database.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY)")
 
         assert "another program" in refusal(postgresql_url)
 
-    def test_other_tables_on_a_server_stand_beside_a_history(self, postgresql_url):
-        """A team's database may hold more than one thing."""
+    def test_history_shares_a_server_with_other_tables(self, postgresql_url):
+        """A team's database may hold more than one application."""
         with PostgresDatabase(postgresql_url) as database:
             database.execute("CREATE TABLE customers (id INTEGER)")
 
         with History.open(postgresql_url) as history:
             assert history.find() == []
 
-    def test_a_history_that_lacks_a_table_is_said(self, file):
-        """What was taken out of a history is no history any more."""
+    def test_missing_table_is_an_error(self, file):
+        """A history without one of its tables is refused."""
         with History.open(file):
             pass
         raw(file, "DROP TABLE standings")
 
         assert "standings" in refusal(file)
 
-    def test_a_file_that_is_no_database_is_refused(self, file):
-        """Text is not SQLite; it stays as it is, and no copy is made."""
+    def test_file_that_is_no_database_is_refused(self, file):
+        """A text file is unchanged, and is not copied."""
         file.write_text("These are my notes.\n" * 100, encoding="utf-8")
 
         assert "is no SQLite file" in refusal(file)
         assert file.read_text(encoding="utf-8").startswith("These are my notes.")
         assert [p for p in file.parent.iterdir() if "corrupt" in p.name] == []
 
-    def test_a_damaged_file_is_named_and_copied_aside(self, file):
-        """Its copy has its bytes, the file stays, and a second opening makes no second copy."""
+    def test_damaged_file_is_named_and_copied(self, file):
+        """The copy has its bytes, the file stays, and a second opening makes no second copy."""
         fill(file)
         spoil(file)
         before = file.read_bytes()
@@ -301,8 +299,8 @@ class TestRefusing:
         assert len(list(file.parent.glob("*.corrupt-*"))) == 1
 
     @pytest.mark.parametrize("n_bytes", [100, 4096])
-    def test_a_file_whose_beginning_is_lost_is_copied_aside(self, file, n_bytes):
-        """Zeros where its header was: it was a history once, and is not given up without a copy."""
+    def test_file_with_a_lost_header_is_copied(self, file, n_bytes):
+        """Zeros in place of the header: it was a history, so it is copied."""
         fill(file)
         before = bytes(n_bytes) + file.read_bytes()[n_bytes:]
         file.write_bytes(before)
@@ -314,8 +312,8 @@ class TestRefusing:
         assert str(copy) in said
         assert file.read_bytes() == copy.read_bytes() == before
 
-    def test_a_file_that_was_emptied_beside_its_log_is_no_new_history(self, file):
-        """Without a byte, but with a log: both are copied aside, and nothing is begun."""
+    def test_emptied_file_beside_its_log_is_refused(self, file):
+        """Both are copied, and no new history is created."""
         file.touch()
         log = file.with_name(f"{file.name}-wal")
         log.write_bytes(b"x" * 100)
@@ -327,8 +325,8 @@ class TestRefusing:
         assert copy.with_name(f"{copy.name}-wal").read_bytes() == log.read_bytes() == b"x" * 100
         assert file.stat().st_size == 0
 
-    def test_damage_deeper_inside_is_found_by_a_check(self, file):
-        """A page in the middle that a reader does not need: the check names and copies the file."""
+    def test_check_finds_deeper_damage(self, file):
+        """The check names and copies a file with a damaged page that a reader does not need."""
         fill(file)
         whole = file.read_bytes()
         middle = len(whole) // 4096 * 3 // 4 * 4096
@@ -344,8 +342,8 @@ class TestRefusing:
         assert "\n" not in str(found.value)
         assert file.with_name("history.sqlite.corrupt-20261121-123005").exists()
 
-    def test_a_copy_that_cannot_be_made_is_said(self, file):
-        """Past the limit on a file's size: one sentence, and no half of a copy."""
+    def test_failed_copy_is_an_error(self, file):
+        """Past the limit on a file's size there is one sentence, and no partial copy."""
         fill(file)
         spoil(file)
         code = (
@@ -363,8 +361,8 @@ class TestRefusing:
         assert "File too large" in done.stdout
         assert [p for p in file.parent.iterdir() if "corrupt" in p.name] == []
 
-    def test_a_copy_has_the_journal_that_the_file_needs(self, file):
-        """Without its journal a file that was cut off in a transaction is another."""
+    def test_copy_includes_the_journal(self, file):
+        """Without its journal a file cut off in a transaction has other contents."""
         fill(file)
         spoil(file)
         journal = file.with_name(f"{file.name}-journal")
@@ -375,25 +373,25 @@ class TestRefusing:
         assert copy.with_name(f"{copy.name}-journal").read_bytes() == b"x" * 100
         assert copy_aside(file, NOON.replace(hour=13)) == copy
 
-    def test_a_sound_history_passes_its_check(self, history):
-        """Nothing is said of a history that is sound."""
+    def test_sound_history_passes_its_check(self, history):
+        """The check reports nothing."""
         history.check()
 
     @pytest.mark.parametrize("where", ["/dev/null/history.sqlite", "/proc/history.sqlite"])
-    def test_a_folder_that_cannot_be_written_is_said(self, where):
+    def test_unwritable_folder_is_an_error(self, where):
         """The sentence names the file, and asks for another folder."""
         said = refusal(where)
 
         assert said.startswith(where)
         assert "that you may write" in said
 
-    def test_a_folder_is_no_history(self, tmp_path):
-        """A folder is refused as one."""
+    def test_folder_is_no_history(self, tmp_path):
+        """A path that is a folder is refused."""
         assert "is a folder" in refusal(tmp_path)
         assert "name a file in it" in refusal(".")
 
-    def test_a_detour_is_not_shown(self, tmp_path):
-        """A place is named as it is, unless the way leads through a link to somewhere else."""
+    def test_location_is_shown_without_detours(self, tmp_path):
+        """The path is simplified, except through a symbolic link."""
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / "b").mkdir()
         (tmp_path / "link").symlink_to(tmp_path / "a" / "b")
@@ -402,8 +400,8 @@ class TestRefusing:
         through = tmp_path / "link" / ".." / "h.sqlite"
         assert parse_location(through) == through
 
-    def test_a_folder_that_only_others_may_write_is_said(self):
-        """Somebody without the right to write is told so."""
+    def test_folder_writable_by_others_only_is_an_error(self):
+        """The error tells a user about the missing right."""
         if os.geteuid() != 0:
             pytest.skip("only root can become somebody who may not write here")
         code = (
@@ -426,18 +424,18 @@ class TestRefusing:
 
 
 class TestServers:
-    """PostgreSQL that cannot be reached."""
+    """PostgreSQL cannot be reached."""
 
-    def test_a_server_that_is_away_is_said(self):
-        """Nobody listens there: a sentence, without the password."""
+    def test_unreachable_server_is_an_error(self):
+        """The error is a sentence, without the password."""
         said = refusal("postgresql://user:secret@127.0.0.1:1/witan")
 
         assert said.startswith("postgresql://user@127.0.0.1:1/witan: no connection")
         assert "see that the server runs" in said
         assert "secret" not in said
 
-    def test_a_wrong_password_is_said_and_never_shown(self, postgresql_url):
-        """The server's refusal is said, and how to give the right one."""
+    def test_wrong_password_is_an_error_and_never_shown(self, postgresql_url):
+        """The error has the server's refusal, and how to give the right password."""
         guarded = postgresql_url.replace("postgres@", f"{GUARDED}:wr%6Fng@")
 
         said = refusal(guarded)
@@ -446,8 +444,8 @@ class TestServers:
         assert "wrong" not in said
         assert "wr%6Fng" not in said
 
-    def test_a_password_is_not_part_of_what_is_shown(self, postgresql_url):
-        """Neither the URL of an open history nor what errors call it holds the password."""
+    def test_password_is_never_shown(self, postgresql_url):
+        """Neither the URL of an open history nor its name in errors holds the password."""
         parts = urlsplit(postgresql_url)
         guarded = f"postgresql://{GUARDED}:right@{parts.netloc.split('@')[1]}{parts.path}"
         with History.open(postgresql_url) as history:
@@ -457,14 +455,14 @@ class TestServers:
             assert history.url == guarded.replace(":right", "")
             assert history.journal == "postgresql"
 
-    def test_a_user_without_rights_is_said(self, postgresql_url):
-        """Who may not make tables is told what the server says."""
+    def test_user_without_rights_is_an_error(self, postgresql_url):
+        """The error has the server's words on creating tables."""
         guarded = postgresql_url.replace("postgres@", f"{GUARDED}:right@")
 
         assert "permission denied" in refusal(guarded)
 
-    def test_an_encoding_that_does_not_hold_every_text_is_refused(self, postgresql_url):
-        """A database in LATIN1 is refused before anything is made in it."""
+    def test_incomplete_encoding_is_refused(self, postgresql_url):
+        """A database in LATIN1 is refused before any table is created."""
         latin = f"{postgresql_url}_latin"
         with PostgresDatabase(postgresql_url) as database:
             name = latin.rpartition("/")[2]
@@ -483,15 +481,15 @@ class TestServers:
         assert "LATIN1" in said
         assert "CREATE DATABASE … ENCODING 'UTF8'" in said
 
-    def test_a_url_that_cannot_be_read_is_said_without_it(self):
-        """A malformed URL is not printed: a password may stand anywhere in it."""
+    def test_malformed_url_is_not_shown(self):
+        """A password may be anywhere in it."""
         said = refusal("postgresql://user:sec ret@[half/x?nonsense=1")
 
         assert "sec" not in said
         assert "postgresql://user@host:5432/database" in said
 
-    def test_without_psycopg_the_extra_is_named(self):
-        """Where psycopg is not installed, the sentence says how to install it."""
+    def test_missing_psycopg_names_the_extra(self):
+        """The error says how to install it."""
         code = (
             "import sys; sys.modules['psycopg'] = None\n"
             "from witan.history import History\n"
@@ -546,7 +544,7 @@ WRITES = READS.replace(", reading=True", "")
 
 @pytest.fixture
 def folder():
-    """A folder that everybody may look into."""
+    """A folder that everybody may read."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name)
         path.chmod(0o755)
@@ -576,11 +574,11 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-class TestRights:
-    """What the file and its folder allow."""
+class TestPermissions:
+    """Permissions of the file and its folder."""
 
-    def test_a_folder_that_refuses_writing(self, folder):
-        """A file in it is read as it is, and the folder stays as it is."""
+    def test_history_in_a_read_only_folder_is_read(self, folder):
+        """The folder is unchanged."""
         file = folder / "history.sqlite"
         store_one(file)
         file.chmod(0o644)
@@ -590,8 +588,8 @@ class TestRights:
         assert said_by(READS, file) == "['s1'] True"
         assert names(folder) == ["history.sqlite"]
 
-    def test_a_file_that_nobody_may_write(self, folder):
-        """A backup is read in a folder that may be written; nothing is laid beside it."""
+    def test_read_only_file_is_read(self, folder):
+        """A backup is read in a writable folder; no file is created beside it."""
         store_one(folder / "history.sqlite")
         copy = folder / "backups" / "monday.sqlite"
         copy.parent.mkdir()
@@ -602,8 +600,8 @@ class TestRights:
         assert said_by(READS, copy) == "['s1'] True"
         assert names(copy.parent) == ["monday.sqlite"]
 
-    def test_what_stands_in_its_log_alone_is_not_passed_over(self, folder):
-        """Without the right to work the log in, the file is refused: it would say something old."""
+    def test_unmergeable_log_is_refused(self, folder):
+        """Without the right to merge the log, the file would show an old state."""
         file = folder / "history.sqlite"
         with History.open(file) as history, history.recording() as recording:
             if history.journal != "wal":
@@ -625,7 +623,7 @@ class TestRights:
         assert said.startswith("HistoryError")
         assert "folder that you may write" in said
 
-    def test_who_wants_to_write_is_told(self, folder):
+    def test_writing_a_read_only_history_is_refused(self, folder):
         """To record in it is refused with a sentence."""
         file = folder / "history.sqlite"
         store_one(file)
@@ -637,8 +635,8 @@ class TestRights:
         assert said.startswith("HistoryError")
         assert "cannot be written" in said
 
-    def test_an_earlier_version_is_not_migrated(self, folder):
-        """It is said what to do with a history that would have to be migrated first."""
+    def test_earlier_version_is_not_migrated(self, folder):
+        """The error says how to migrate a read-only history."""
         file = folder / "history.sqlite"
         store_one(file)
         with History.open(file) as history:
@@ -649,8 +647,8 @@ class TestRights:
         assert "place that you may write" in said_by(READS, file)
 
 
-def test_a_file_system_that_refuses_writing(folder):
-    """On a disk that is mounted to be read only, even root reads it, and only reads."""
+def test_read_only_file_system_is_read(folder):
+    """Even root can only read on a disk mounted read-only."""
     script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
     bind = ["unshare", "-m", "sh", "-c", script, "sh", str(folder)]
     if shutil.which("unshare") is None:
@@ -675,8 +673,8 @@ shift && exec "$@"
 
 
 @pytest.mark.slow
-def test_a_full_disk(folder):
-    """What a file says by itself is read where nothing more fits; a log beside it needs room."""
+def test_history_on_a_full_disk_is_read(folder):
+    """The file alone can be read on a full disk; a log beside it needs space."""
     if shutil.which("unshare") is None:
         pytest.skip("there is no unshare here")
     (folder / "full").mkdir()
@@ -708,17 +706,17 @@ def test_a_full_disk(folder):
 
 
 class TestReadingOnly:
-    """Who only reads makes nothing."""
+    """Reading creates no file."""
 
-    def test_what_is_not_there_is_not_made(self, file):
+    def test_missing_history_is_not_created(self, file):
         """A place without a history stays one."""
         with pytest.raises(HistoryError, match="there is no history yet"):
             History.open(file, reading=True)
 
         assert not file.parent.exists() or names(file.parent) == []
 
-    def test_an_empty_file_stays_empty(self, file):
-        """A file without a byte holds no history yet, and is not made one by a reader."""
+    def test_empty_file_stays_empty(self, file):
+        """A reader does not turn an empty file into a history."""
         file.touch()
 
         with pytest.raises(HistoryError, match="no history yet"):
@@ -726,8 +724,8 @@ class TestReadingOnly:
 
         assert file.stat().st_size == 0
 
-    def test_what_can_be_written_is_opened_as_ever(self, file):
-        """The history of a reader that may write can be written, and caches sums."""
+    def test_writable_history_is_writable_for_a_reader(self, file):
+        """A reader with the permission can write, and caches sums."""
         store_one(file)
 
         with History.open(file, reading=True) as history:
@@ -736,7 +734,7 @@ class TestReadingOnly:
 
 
 @pytest.mark.parametrize("place", ["~nosuch-user/x", "x" * 300, "a\0b", "x" * 300 + "/h.sqlite"])
-def test_a_place_that_cannot_be_is_said(place):
-    """An unknown user's home, a name that is too long, a byte that no path has."""
+def test_impossible_location_is_an_error(place):
+    """An unknown user's home, a name that is too long, a byte that no path may have."""
     with pytest.raises(HistoryError):
         History.open(place)

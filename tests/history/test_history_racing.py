@@ -1,4 +1,4 @@
-"""Two at one session at once: neither half of what either does is left."""
+"""Concurrent changes to one session leave no half-finished state."""
 
 import threading
 
@@ -12,8 +12,8 @@ from witan.history import History, SessionImport
 TABLES = ("sessions", "events", "ballots", "answers", "standings", "matchups", "counted")
 
 
-def left(history):
-    """Table to how many rows it has."""
+def row_counts(history):
+    """The number of rows of each table."""
     return {
         table: history.database.rows(f"SELECT COUNT(*) FROM {table}")[0][0]  # noqa: S608
         for table in TABLES
@@ -22,7 +22,7 @@ def left(history):
 
 @pytest.fixture
 def slow(postgresql_url):
-    """A second history on the server, whose deleting waits where a test says."""
+    """A second history on the server, which can pause while deleting."""
     with History.open(postgresql_url) as history:
         history.database.execute(
             "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS"
@@ -32,7 +32,7 @@ def slow(postgresql_url):
 
 
 def waits_after(history, table):
-    """From now on, whoever deletes rows of a table waits before going on."""
+    """Make deletions from a table pause before continuing."""
     history.database.execute(
         f"CREATE TRIGGER waits AFTER DELETE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION wait()"
     )
@@ -49,11 +49,11 @@ def deleting(history):
 
 
 class TestForgetting:
-    """A session that is forgotten while something is written to it."""
+    """Writes to a session while it is being forgotten."""
 
     @pytest.mark.parametrize("table", ["ballots", "events", "sessions"])
-    def test_what_is_told_meanwhile_leaves_nothing(self, slow, postgresql_url, table):
-        """Whatever has been deleted when a recording goes on, the recording is refused."""
+    def test_recording_during_deletion_is_refused(self, slow, postgresql_url, table):
+        """However far the deletion is, the recording stores nothing."""
         opened, answers, *later = stages("s1")
         with History.open(postgresql_url) as history:
             recording = history.recording()
@@ -72,10 +72,10 @@ class TestForgetting:
                 recording.flush()
             forgetting.join()
 
-            assert set(left(history).values()) == {0}
+            assert set(row_counts(history).values()) == {0}
 
-    def test_what_a_file_brings_meanwhile_is_new(self, slow, postgresql_url):
-        """A session that goes while its file is read again is taken in again, and not for known."""
+    def test_import_during_deletion_is_new(self, slow, postgresql_url):
+        """A session deleted while its file is read again is imported again."""
         brought = [SessionImport("s1", ballots=(ballot("a: b > c"),))]
         with History.open(postgresql_url) as history:
             history.add(brought, "f", "d1")
@@ -91,10 +91,10 @@ class TestForgetting:
 
 
 class TestCountingLater:
-    """A session that changes while it is counted under one more rule."""
+    """Changes to a session while it is counted under a further rule."""
 
-    def test_a_vote_meanwhile_is_counted_too(self, history):
-        """What was counted without the vote is not kept: the session is counted again."""
+    def test_vote_during_counting_is_counted(self, history):
+        """Standings without the vote are discarded: the session is counted again."""
         record_sessions(history, "s1")
         votes = [ballot("eve: bo > ada", kind="human")]
 
@@ -108,8 +108,8 @@ class TestCountingLater:
         sql = "SELECT DISTINCT human FROM standings WHERE rule = 'schulze' ORDER BY human"
         assert history.database.rows(sql) == [(0,), (1,)]
 
-    def test_a_session_forgotten_meanwhile_leaves_nothing(self, history):
-        """Its standings have no session to belong to, and are not written."""
+    def test_session_forgotten_during_counting_leaves_nothing(self, history):
+        """Its standings are not written."""
         record_sessions(history, "s1")
 
         def weigh(casts):
@@ -117,10 +117,10 @@ class TestCountingLater:
             return {}
 
         assert history.recount("schulze", weigh) == 0
-        assert set(left(history).values()) == {0}
+        assert set(row_counts(history).values()) == {0}
 
-    def test_a_session_being_forgotten_is_waited_for(self, slow, postgresql_url):
-        """Its row is locked: standings are never added behind whoever deletes them."""
+    def test_counting_waits_for_a_deletion(self, slow, postgresql_url):
+        """The session's row is locked: standings are never added behind a deletion."""
         with History.open(postgresql_url) as history:
             record_sessions(history, "s1")
             waits_after(slow, "sessions")
@@ -133,10 +133,10 @@ class TestCountingLater:
 
             assert history.recount("schulze", weigh) == 0
             forgetting.join()
-            assert set(left(history).values()) == {0}
+            assert set(row_counts(history).values()) == {0}
 
-    def test_counting_within_counting_doubles_nothing(self, place, history):
-        """Of two that count the same sessions at once, one adds them."""
+    def test_concurrent_counting_doubles_nothing(self, place, history):
+        """Of two counts of the same sessions, one adds them."""
         record_sessions(history, "s1")
         counted = []
 
@@ -152,8 +152,8 @@ class TestCountingLater:
         assert history.database.rows(sql) == [(5,)]
 
 
-class TestTakingUp:
-    """A session that another process is still at."""
+class TestClaiming:
+    """A session that another process still holds."""
 
     HOLDER = (
         "import sys; from histories import stages; from witan.history import *\n"
@@ -167,16 +167,16 @@ class TestTakingUp:
         """A process that holds the session s1."""
         return running(self.HOLDER, place)
 
-    def test_it_is_refused_while_that_process_lives(self, history, holder):
-        """The process is named; nothing of its hold is changed."""
+    def test_claim_is_refused_while_the_holder_lives(self, history, holder):
+        """The error names the process; its hold stays."""
         with pytest.raises(HistoryError, match=f"process {holder.pid}") as refused:
             history.claim("s1")
 
         assert "take_over" in str(refused.value)
 
     @pytest.mark.usefixtures("holder")
-    def test_it_is_taken_over_all_the_same_where_that_is_meant(self, history):
-        """Whoever says so holds it from then on."""
+    def test_forced_claim_succeeds(self, history):
+        """The caller holds the session from then on."""
         history.claim("s1", by_force=True)
 
         with history.recording() as recording:
@@ -184,8 +184,8 @@ class TestTakingUp:
                 recording(event)
         assert history.session("s1").status == "complete"
 
-    def test_it_is_taken_up_once_that_process_is_gone(self, history, holder):
-        """A process that was killed holds nothing, and so does another of its number."""
+    def test_claim_succeeds_once_the_holder_is_gone(self, history, holder):
+        """A killed process holds nothing, and neither does another with its number."""
         holder.kill()
         holder.wait()
 

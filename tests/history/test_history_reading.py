@@ -1,4 +1,4 @@
-"""Sessions read back as they were stored, and exported as they were imported."""
+"""Sessions are read as stored, and exported as imported."""
 
 import pytest
 
@@ -13,11 +13,11 @@ from witan.files.imports import read_imports
 from witan.history import SessionImport
 
 
-class TestReadingBack:
+class TestReading:
     """One session."""
 
-    def test_ballots_and_answers_are_as_they_were(self, history):
-        """They are what the session's events say, closed or not."""
+    def test_ballots_and_answers_are_unchanged(self, history):
+        """They are those of the session's events, closed or not."""
         record_sessions(history, "s1")
         with history.recording() as recording:
             for event in told("s2")[:-1]:
@@ -28,21 +28,21 @@ class TestReadingBack:
             assert history.answers(name)["ada"] == f"ada says {name}."
 
     @pytest.mark.parametrize("method", ["session", "ballots", "answers", "claim", "forget"])
-    def test_an_unknown_session_is_named_with_the_nearest(self, history, method):
-        """A misspelt name is answered with the one that was meant."""
+    def test_unknown_session_suggests_the_nearest(self, history, method):
+        """The error on a misspelt name has the right one."""
         record_sessions(history, "session-one")
 
         with pytest.raises(UnknownName, match="did you mean 'session-one'"):
             getattr(history, method)("sesion-one")
 
-    def test_all_council_sessions_are_read_a_few_at_a_time(self, history):
-        """They come by name, whatever the size of a block."""
+    def test_all_council_sessions_are_read_in_blocks(self, history):
+        """They are in order of name, whatever the size of a block."""
         record_sessions(history, "c", "a", "b")
 
         assert [session.id for session in history.sessions(size=2)] == ["a", "b", "c"]
 
-    def test_text_that_no_column_can_hold_is_kept_in_the_events(self, history):
-        """NUL and half a surrogate pair come back from the events, and spoil no list."""
+    def test_unstorable_text_is_in_the_events(self, history):
+        """NUL and lone surrogates are in the events, and break no list."""
         record_sessions(history, "s1", question="What \0 and \ud83d?")
 
         assert history.session("s1").question == "What \0 and \ud83d?"
@@ -50,10 +50,10 @@ class TestReadingBack:
 
 
 class TestBodies:
-    """How an event is stored."""
+    """The stored form of an event."""
 
     @pytest.mark.parametrize("question", ["Which?", "A\u2028B \x85 \ud83d \0 é"])
-    def test_it_is_the_line_that_a_record_has(self, history, question):
+    def test_stored_event_is_the_line_of_a_record(self, history, question):
         """Each event is stored as the very line that a record has of it."""
         record_sessions(history, "s1", question=question)
 
@@ -62,8 +62,8 @@ class TestBodies:
         assert [body for (body,) in stored] == lines
 
 
-def test_what_is_behind_the_seats_comes_back(history, tmp_path):
-    """Models, order-consistency, repairs and costs survive export, and import elsewhere."""
+def test_facts_of_the_seats_are_exported(history, tmp_path):
+    """Models, order-consistency, repairs and costs survive export and import."""
     took = tuple(
         AnswerEntry(seat, f"lab:{seat}", len(seat), 1.0, 0.5, 5) for seat in ("ada", "bo", "cy")
     )

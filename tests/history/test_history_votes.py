@@ -1,4 +1,4 @@
-"""Votes by people: added, taken back, brought by a file, and given away with the session."""
+"""Votes by people: cast, replaced, imported, and exported with the session."""
 
 from dataclasses import replace
 
@@ -32,10 +32,10 @@ def people(history):
     return [one for one in history.ballots("s1") if one.kind == "human"]
 
 
-class TestTakingBack:
+class TestReplacing:
     """A second ballot of the same person."""
 
-    def test_it_takes_the_place_of_the_first(self, history):
+    def test_new_vote_replaces_the_first(self, history):
         """One ballot is left, and the standings are those of the last one."""
         history.add([imported()], "f", "d")
         other = ballot("jo: a > b > c", session="s1", kind="human")
@@ -47,7 +47,7 @@ class TestTakingBack:
         sql = "SELECT DISTINCT score FROM standings WHERE human = 1 AND rule = 'borda'"
         assert history.database.rows(sql) == [(0.5,)]
 
-    def test_without_being_asked_to_it_is_refused(self, history):
+    def test_second_vote_is_refused_by_default(self, history):
         """A person votes once."""
         history.add([imported()], "f", "d")
         history.vote("s1", [VOTE])
@@ -55,15 +55,15 @@ class TestTakingBack:
         with pytest.raises(InvalidBallot, match="votes once"):
             history.vote("s1", [VOTE])
 
-    def test_a_candidate_s_name_is_refused(self, history):
-        """Whoever has it would be recused from the answer of that name."""
+    def test_name_of_a_candidate_is_refused(self, history):
+        """A voter of that name would be recused from that answer."""
         history.add([imported()], "f", "d")
 
         with pytest.raises(InvalidBallot, match="name of a candidate"):
             history.vote("s1", [replace(VOTE, reviewer="a")])
 
-    def test_an_answer_that_nobody_ranked_can_be_voted_on(self, history):
-        """Where all reviewers abstained, people may still vote on what was answered."""
+    def test_unranked_answers_can_be_voted_on(self, history):
+        """Where all reviewers abstained, people may still vote."""
         silent = Ballot("r", abstained=True, session="s1")
         history.add([imported(ballots=(silent,))], "f", "d")
         history.vote("s1", [ballot("ines: a > b", session="s1", kind="human")])
@@ -72,10 +72,10 @@ class TestTakingBack:
 
 
 class TestFiles:
-    """What a file brings of votes, and a history gives away."""
+    """Votes in imported and exported files."""
 
-    def test_a_vote_on_a_session_that_is_there_is_added(self, history):
-        """Once; the session itself is left alone."""
+    def test_vote_on_a_stored_session_is_added(self, history):
+        """It is added once; the session is unchanged."""
         vote = Ballot("ines", tuple((name,) for name in MODELS), session="s1", kind="human")
         history.add([council()], "f", "d1")
 
@@ -92,16 +92,16 @@ class TestFiles:
             (Ballot("ines", (("bo",),), session="s1", kind="human", weight=-1), "weight"),
         ],
     )
-    def test_a_vote_that_does_not_belong_refuses_its_session(self, history, vote, problem):
-        """A whole session comes in with votes that could be cast here, or not at all."""
+    def test_invalid_vote_refuses_its_session(self, history, vote, problem):
+        """A session is imported only with votes that could be cast here."""
         with pytest.raises(HistoryError, match=problem) as refused:
             history.add([council(vote)], "f", "d")
 
         assert "the session s1" in str(refused.value)
         assert history.find() == []
 
-    def test_a_vote_on_a_session_that_broke_off_is_refused(self, history):
-        """Nobody votes on what is not closed."""
+    def test_vote_on_an_interrupted_session_is_refused(self, history):
+        """Only a closed session takes votes."""
         broken = Session.of(told("s1")[:6])
         vote = Ballot("ines", (("ada",), ("bo",)), session="s1", kind="human")
 
@@ -110,8 +110,8 @@ class TestFiles:
                 [SessionImport("s1", ASKED, ballots=(vote,), session_record=broken)], "f", "d"
             )
 
-    def test_an_earlier_state_of_a_session_brings_nothing(self, history):
-        """A record that breaks off where the history's goes on is there already."""
+    def test_earlier_state_of_a_session_adds_nothing(self, history):
+        """A shorter record of a stored session counts as known."""
         history.add([council()], "f", "d1")
         broken = Session.of(told("s1")[:4])
 
@@ -120,14 +120,14 @@ class TestFiles:
         ) == ImportCounts(0, 1, 0)
         assert history.session("s1").status == "complete"
 
-    def test_an_imported_session_comes_out_as_it_came_in(self, history):
+    def test_imported_session_is_exported_unchanged(self, history):
         """Question, category, time, ballots, texts, lengths and final answer."""
         one = imported(VOTE)
         history.add([one], "f", "d")
 
         assert history.export("s1") == one
 
-    def test_a_council_s_session_comes_out_with_its_votes(self, history):
+    def test_council_session_is_exported_with_its_votes(self, history):
         """Its events are those of the record, and people's ballots follow its own."""
         vote = Ballot("ines", (("ada",), ("bo",)), session="s1", kind="human")
         history.add([council(vote)], "f", "d")
@@ -136,19 +136,19 @@ class TestFiles:
         assert out.session_record == Session.of(told("s1"))
         assert out.ballots == (*out.session_record.ballots, vote)
 
-    def test_a_closing_text_that_was_imported_is_searched(self, history):
-        """It is found by a word of it."""
+    def test_imported_final_answer_is_searched(self, history):
+        """A word of it finds the session."""
         history.add([imported(closing="A needle.")], "f", "d")
 
         assert [found.session for found in history.find("needle")] == ["s1"]
 
-    def test_a_session_that_is_not_there(self, history):
+    def test_missing_session_is_named(self, history):
         """It is named."""
         with pytest.raises(UnknownName, match="s9"):
             history.export("s9")
 
-    def test_a_digest_is_known_once_its_file_came_in(self, history):
-        """How many sessions it held; None before."""
+    def test_digest_is_known_after_the_import(self, history):
+        """It gives the number of sessions; None before."""
         assert history.find_import("d") is None
         history.add([imported()], "f", "d")
         assert history.find_import("d") == 1

@@ -1,4 +1,4 @@
-"""The writer: sessions recorded as they run, also over a restart of the server."""
+"""The writer: sessions recorded while they run, also over a restart of the server."""
 
 import threading
 from dataclasses import replace
@@ -17,7 +17,7 @@ from witan.history import History, LockWait
 
 
 def record(history, events):
-    """Tell one recording all of these, and wait until they are durable."""
+    """Record all of these events, and wait until they are durable."""
     with history.recording() as recording:
         send(recording, events)
 
@@ -28,18 +28,18 @@ def count(history, table, session):
     return found
 
 
-class TestKeeping:
-    """What was told is there."""
+class TestRecording:
+    """Recorded events are stored."""
 
-    def test_a_closed_session_comes_back_as_it_was(self, history):
-        """Every event but the deltas is read back as the value that it was."""
+    def test_closed_session_is_read_as_it_was(self, history):
+        """Every event but the deltas is read back with its value."""
         with history.recording() as recording:
             send(recording, told("s1"))
 
         assert history.session("s1") == Session.of(told("s1"))
 
-    def test_a_flush_makes_a_stage_durable(self, place, history):
-        """After a flush, another connection reads what was told before it."""
+    def test_flush_makes_a_stage_durable(self, place, history):
+        """After a flush, another connection reads the events before it."""
         opened, answers, *_ = stages("s1")
         with history.recording() as recording:
             send(recording, opened + answers)
@@ -48,7 +48,7 @@ class TestKeeping:
             with History.open(place) as other:
                 assert other.session("s1").events == tuple(opened + answers)
 
-    def test_deltas_are_not_kept(self, history):
+    def test_deltas_are_not_stored(self, history):
         """A piece of an answer is shown and not stored."""
         events = told("s1")
         delta = AnswerDelta(seq=events[0].seq, at=events[0].at, seat="ada", text="ada")
@@ -57,7 +57,7 @@ class TestKeeping:
 
         assert count(history, "events", "s1") == len(events)
 
-    def test_the_closing_event_comes_with_its_entries(self, history):
+    def test_closing_event_stores_the_entries(self, history):
         """A closed session has a ballot per reviewer, an answer per seat, and standings."""
         with history.recording() as recording:
             send(recording, told("s1"))
@@ -67,8 +67,8 @@ class TestKeeping:
         assert count(history, "standings", "s1") == len(MODELS)
         assert count(history, "matchups", "s1") == 1
 
-    def test_an_open_session_has_no_entries(self, history):
-        """Before it is closed a session counts for nothing."""
+    def test_open_session_has_no_entries(self, history):
+        """A session counts once it is closed."""
         opened, answers, ballots, _ = stages("s1")
         with history.recording() as recording:
             send(recording, opened + answers + ballots)
@@ -76,7 +76,7 @@ class TestKeeping:
         assert count(history, "standings", "s1") == 0
         assert history.find()[0].status == "interrupted"
 
-    def test_the_models_are_those_behind_the_seats(self, history):
+    def test_standings_name_models_rather_than_seats(self, history):
         """Standings name the model of a seat, not the seat."""
         with history.recording() as recording:
             send(recording, told("s1"))
@@ -87,8 +87,8 @@ class TestKeeping:
 
         assert sorted(rows) == [(f"test:{name}",) for name in MODELS]
 
-    def test_many_recordings_at_once_do_not_mix(self, history):
-        """Eight threads tell a session each; each comes back as it was."""
+    def test_concurrent_recordings_do_not_mix(self, history):
+        """Eight threads record a session each; each is read as it was."""
         names = [f"s{k}" for k in range(8)]
 
         def run(name):
@@ -105,8 +105,8 @@ class TestKeeping:
 
         assert [history.session(name) for name in names] == [Session.of(told(n)) for n in names]
 
-    def test_a_clock_that_goes_back_changes_no_order(self, history):
-        """Events keep the order of their numbers, whatever their times say."""
+    def test_clock_going_back_changes_no_order(self, history):
+        """Events are in order of their numbers, whatever their times."""
         events = told("s1")
         times = [event.at for event in reversed(events)]
         turned = [replace(event, at=at) for event, at in zip(events, times, strict=True)]
@@ -115,15 +115,15 @@ class TestKeeping:
 
         assert list(history.session("s1").events) == turned
 
-    def test_a_session_without_its_opening_is_refused(self, history):
+    def test_session_without_its_opening_is_refused(self, history):
         """A recording refuses events of a session without its opening."""
         recording = history.recording()
 
         with pytest.raises(HistoryError, match="from its first event"):
             recording(told("s1")[1])
 
-    def test_a_closed_history_keeps_nothing_more(self, place):
-        """What is told after closing is refused, not lost in silence."""
+    def test_closed_history_refuses_events(self, place):
+        """Events after closing are refused, not lost silently."""
         history = History.open(place)
         recording = history.recording()
         history.close()
@@ -131,16 +131,16 @@ class TestKeeping:
         with pytest.raises(HistoryError, match="is closed"):
             recording(told("s1")[0])
 
-    def test_closing_keeps_what_was_told(self, place):
-        """Closing the history writes what recordings were told, flushed or not."""
+    def test_closing_writes_pending_events(self, place):
+        """Closing the history writes the events of its recordings, flushed or not."""
         with History.open(place) as history:
             send(history.recording(), told("s1"))
 
         with History.open(place) as again:
             assert again.session("s1") == Session.of(told("s1"))
 
-    def test_closing_lets_go_of_whoever_waits(self, tmp_path):
-        """Threads that flush while the history closes all come back."""
+    def test_closing_releases_waiting_threads(self, tmp_path):
+        """Threads that flush while the history closes all return."""
         for number in range(20):
             history = History.open(tmp_path / f"{number}.sqlite")
             recording = history.recording()
@@ -159,8 +159,8 @@ class TestKeeping:
 
             assert not any(thread.is_alive() for thread in threads)
 
-    def test_a_flush_after_closing_returns(self, place):
-        """Everything was dealt with when the history was closed."""
+    def test_flush_after_closing_returns(self, place):
+        """Closing leaves nothing to flush."""
         history = History.open(place)
         recording = history.recording()
         send(recording, told("s1"))
@@ -170,7 +170,7 @@ class TestKeeping:
 
 
 class TestFailing:
-    """What is not kept of one session says nothing of the next."""
+    """A failure of one session does not affect the next."""
 
     @pytest.fixture
     def refused(self, place, history):
@@ -184,8 +184,8 @@ class TestFailing:
         send(recording, answers)
         return recording
 
-    def test_the_next_session_is_durable_without_a_word(self, refused):
-        """Once the failure of the first was raised, a flush speaks of the second."""
+    def test_next_session_is_durable_after_a_failure(self, refused):
+        """Once the first failure was raised, a flush concerns the second session."""
         with pytest.raises(HistoryError, match="the session a"):
             refused.flush()
         send(refused, told("b"))
@@ -193,25 +193,25 @@ class TestFailing:
         refused.flush()
         assert refused.failure is None
 
-    def test_a_failure_is_raised_once_though_another_session_began(self, refused):
-        """A failure that nobody was told of is not lost behind a session that is kept."""
+    def test_failure_is_raised_though_another_session_began(self, refused):
+        """An unreported failure is not lost behind a stored session."""
         send(refused, told("b"))
 
         with pytest.raises(HistoryError, match="the session a"):
             refused.flush()
 
-    def test_it_is_raised_again_until_another_begins(self, refused):
-        """Asking twice is answered twice."""
+    def test_failure_is_raised_until_another_session_begins(self, refused):
+        """Two flushes raise it twice."""
         for _ in range(2):
             with pytest.raises(HistoryError, match="the session a"):
                 refused.flush()
 
 
-class TestHolding:
+class TestClaiming:
     """A session has one writer."""
 
-    def test_what_is_told_again_is_not_doubled(self, history):
-        """A resumed listener is told of everything before; all is there once."""
+    def test_repeated_events_are_not_doubled(self, history):
+        """A resumed session repeats its events; each is stored once."""
         opened, answers, ballots, closing = stages("s1")
         with history.recording() as recording:
             send(recording, opened + answers)
@@ -221,8 +221,8 @@ class TestHolding:
 
         assert history.session("s1") == Session.of(told("s1"))
 
-    def test_a_whole_session_told_twice_changes_nothing(self, history):
-        """Telling a closed session again is no error, and doubles nothing."""
+    def test_repeated_session_changes_nothing(self, history):
+        """Recording a closed session again is no error, and doubles nothing."""
         for _ in range(2):
             with history.recording() as recording:
                 send(recording, told("s1"))
@@ -230,8 +230,8 @@ class TestHolding:
         assert count(history, "events", "s1") == len(told("s1"))
         assert count(history, "ballots", "s1") == len(MODELS)
 
-    def test_the_earlier_writer_is_refused(self, place, history):
-        """Once a session was taken up, its first writer adds nothing, and is told so."""
+    def test_earlier_writer_is_refused(self, place, history):
+        """Once a session is claimed, its first writer gets an error and adds nothing."""
         mine, yours = list(stages("s1")), list(stages("s1", taste="other"))
         first = history.recording()
         send(first, mine[0] + mine[1])
@@ -249,8 +249,8 @@ class TestHolding:
         assert first.failure is not None
         assert history.session("s1") == Session.of(told("s1", taste="other"))
 
-    def test_a_session_that_was_not_taken_up_is_not_gone_on_with(self, place, history):
-        """A second process that merely tells more of a session is refused."""
+    def test_unclaimed_session_is_not_continued(self, place, history):
+        """A second process that records more of a session is refused."""
         opened, answers, ballots, _ = stages("s1")
         with history.recording() as recording:
             send(recording, opened + answers)
@@ -260,7 +260,7 @@ class TestHolding:
         assert history.session("s1").events == tuple(opened + answers)
 
     def test_two_runs_are_never_merged(self, place, history):
-        """A run that differs in what is there already is refused, though it was taken up."""
+        """A run that differs from the stored one is refused, even after a claim."""
         mine, yours = list(stages("s1")), list(stages("s1", taste="other"))
         with history.recording() as recording:
             send(recording, mine[0] + mine[1] + mine[BALLOTS_IN])
@@ -271,8 +271,8 @@ class TestHolding:
                 record(other, [event for stage in yours for event in stage])
         assert history.ballots("s1") == list(Session.of(told("s1")).ballots)
 
-    def test_a_run_that_starts_behind_what_is_there_is_refused(self, place, history):
-        """Events that are older than the last one there, and not there, are refused."""
+    def test_event_before_the_last_one_is_refused(self, place, history):
+        """Events older than the last stored one, and not stored, are refused."""
         opened, answers, *_ = stages("s1")
         record(history, [*opened, answers[0], answers[2]])
 
@@ -281,8 +281,8 @@ class TestHolding:
             with pytest.raises(HistoryError, match="never merged"):
                 record(other, [*opened, answers[0], answers[1], answers[2]])
 
-    def test_one_refused_session_does_not_disturb_another(self, place, history):
-        """In one commit a refused session and a good one: the good one is kept."""
+    def test_refused_session_does_not_affect_another(self, place, history):
+        """Of a refused and a good session in one commit, the good one is stored."""
         opened, answers, ballots, _ = stages("s1")
         first, good = history.recording(), history.recording()
         send(first, opened)
@@ -297,8 +297,8 @@ class TestHolding:
         assert history.session("s2") == Session.of(told("s2"))
         assert history.session("s1").events == tuple(opened)
 
-    def test_a_forgotten_session_is_not_written_on(self, history):
-        """What is told of a session after it was forgotten is refused."""
+    def test_forgotten_session_takes_no_events(self, history):
+        """Events of a session after it was forgotten are refused."""
         opened, answers, *_ = stages("s1")
         recording = history.recording()
         send(recording, opened)
@@ -311,8 +311,8 @@ class TestHolding:
             recording.flush()
         assert history.find() == []
 
-    def test_a_closed_session_is_taken_up_as_it_is(self, history):
-        """Taking up a closed session returns it and changes nothing."""
+    def test_claiming_a_closed_session_changes_nothing(self, history):
+        """The claim returns the session."""
         with history.recording() as recording:
             send(recording, told("s1"))
 
@@ -323,7 +323,7 @@ class TestHolding:
 class TestVoting:
     """People vote on a closed session."""
 
-    def test_a_vote_is_kept_and_counted_apart(self, history):
+    def test_vote_is_stored_and_counted_separately(self, history):
         """A person's ballot joins the session, with standings of its own kind."""
         with history.recording() as recording:
             send(recording, told("s1"))
@@ -343,7 +343,7 @@ class TestVoting:
             (ballot("eve: bo > ada", kind="human", session="s2"), "of the session s2"),
         ],
     )
-    def test_a_vote_that_does_not_belong_is_refused(self, history, vote, problem):
+    def test_invalid_vote_is_refused(self, history, vote, problem):
         """A model's ballot, a strange name or another session: a sentence, and no change."""
         with history.recording() as recording:
             send(recording, told("s1"))
@@ -352,7 +352,7 @@ class TestVoting:
             history.vote("s1", [vote])
         assert len(history.ballots("s1")) == len(MODELS)
 
-    def test_a_person_votes_once(self, history):
+    def test_person_votes_once(self, history):
         """The second ballot of a person in a session is refused."""
         with history.recording() as recording:
             send(recording, told("s1"))
@@ -361,8 +361,8 @@ class TestVoting:
         with pytest.raises(ValueError, match="a person votes once"):
             history.vote("s1", [ballot("eve: ada > bo", kind="human")])
 
-    def test_nobody_votes_on_an_open_session(self, history):
-        """A session that is not closed takes no vote."""
+    def test_open_session_takes_no_vote(self, history):
+        """Only a closed session takes votes."""
         with history.recording() as recording:
             send(recording, told("s1")[:3])
 
@@ -371,8 +371,8 @@ class TestVoting:
 
 
 @pytest.fixture
-def restarting():
-    """Restart the server meanwhile; it is back when the test ends."""
+def restart_server():
+    """Restart the server in the background; it is back when the test ends."""
     threads = []
 
     def begin(seconds):
@@ -386,13 +386,13 @@ def restarting():
         thread.join()
 
 
-def test_a_session_goes_on_over_a_restart(postgresql_url, restarting):
-    """Half of it is told before, half while the server is away: all of it is kept."""
+def test_session_continues_over_a_restart(postgresql_url, restart_server):
+    """Half of it is recorded before, half while the server is away: all is stored."""
     events = told("s1")
     with History.open(postgresql_url) as history, history.recording() as recording:
         send(recording, events[:6])
         recording.flush()
-        thread = restarting(1.0)
+        thread = restart_server(1.0)
         send(recording, events[6:9])
         assert anyio.run(recording.commit, LockWait()) == events[8].seq
         thread.join()
@@ -404,17 +404,17 @@ def test_a_session_goes_on_over_a_restart(postgresql_url, restarting):
 
 
 @pytest.mark.slow
-def test_what_is_read_is_read_once_the_server_is_back(postgresql_url, restarting):
-    """A reader waits for the connection to be made again, and is told of nothing."""
+def test_reading_waits_for_the_server(postgresql_url, restart_server):
+    """A reader waits for the new connection, without an error."""
     with History.open(postgresql_url) as history:
         with history.recording() as recording:
             send(recording, told("s1"))
-        restarting(1.0).join(0.5)
+        restart_server(1.0).join(0.5)
 
         assert [found.session for found in history.find()] == ["s1"]
 
 
-def test_a_server_that_is_not_there_at_all_is_refused_at_once():
-    """Whoever opens a history at a wrong address waits for nothing."""
+def test_missing_server_is_refused_at_once():
+    """Opening a history at a wrong address does not wait."""
     with pytest.raises(HistoryError, match="no connection"):
         History.open("postgresql://postgres@127.0.0.1:1/witan")

@@ -1,4 +1,4 @@
-"""Agreement of ballots: τ, W, shared error, of one session and of many."""
+"""Agreement of ballots: τ, W and shared error, of one session and of many."""
 
 import numpy as np
 import pytest
@@ -15,10 +15,10 @@ from witan.core.tally import tally
 
 
 class TestKendallTaus:
-    """Many ballots against one ranking, as one ballot after another."""
+    """Many ballots against one ranking equal ballot-by-ballot τ."""
 
-    def test_each_is_the_tau_b_of_what_its_ballot_ranks(self):
-        """Unranked candidates are left out, and ties are allowed for."""
+    def test_each_tau_is_the_tau_b_of_its_ballot(self):
+        """Unranked candidates are left out, and ties are corrected for."""
         rng = np.random.default_rng(5)
         cast = rng.integers(1, 4, (40, 6)).astype(float)
         cast[rng.random(cast.shape) < 0.2] = np.nan
@@ -35,12 +35,12 @@ class TestKendallTaus:
             assert kendall_tau(row, ranking) == (None if np.isnan(tau) else tau)
 
     @pytest.mark.parametrize("ballot", [[2.0, 2.0, 2.0], [1.0, np.nan, np.nan], [np.nan] * 3])
-    def test_a_ballot_that_orders_nobody_has_none(self, ballot):
-        """A flat, a single or an empty ballot agrees with nothing."""
+    def test_a_ballot_without_an_order_has_no_tau(self, ballot):
+        """A flat, a single or an empty ballot has no correlation."""
         assert kendall_tau(np.array(ballot), np.array([1.0, 2.0, 3.0])) is None
 
-    def test_no_ballot_has_none(self):
-        """Nothing cast, nothing said."""
+    def test_no_ballots_have_no_tau(self):
+        """An empty profile gives an empty result."""
         assert kendall_taus(np.empty((0, 3, 1)), np.ones((3, 1))).shape == (0, 1)
 
 
@@ -49,8 +49,8 @@ class TestKendallTaus:
     [([(0, 1), (1, 2), (0, 2)], ()), ([(0, 1), (1, 2), (2, 0)], ((0, 1, 2),))],
     ids=["a line", "a ring"],
 )
-def test_only_a_ring_is_a_cycle(ahead, rings):
-    """Who beats whom in a line makes no group."""
+def test_only_a_ring_of_wins_is_a_cycle(ahead, rings):
+    """Candidates in a line of wins form no cycle."""
     margins = np.zeros((3, 3))
     for winner, loser in ahead:
         margins[winner, loser], margins[loser, winner] = 1, -1
@@ -59,7 +59,7 @@ def test_only_a_ring_is_a_cycle(ahead, rings):
 
 
 def test_candidates_known_to_be_equal_share_the_first_place():
-    """A prior without any spread of quality makes all draws ties, which favour nobody."""
+    """A prior with zero spread of quality makes all draws ties, which favour no candidate."""
     cast = ballots("x: a > b > c", "y: a > c > b", "z: b > a > c")
     prior = Prior(0.5, 10.0, 0.0, "ranks", 50)
 
@@ -69,11 +69,11 @@ def test_candidates_known_to_be_equal_share_the_first_place():
 
 
 class TestConcordance:
-    """The same as session by session."""
+    """Batched concordance equals concordance per session."""
 
     @given(seed=st.integers(0, 10_000), gaps=st.booleans())
-    def test_it_is_that_of_each_session(self, seed, gaps):
-        """With ties and gaps, and candidates that nobody ranks."""
+    def test_concordance_equals_that_of_each_session(self, seed, gaps):
+        """Ties, gaps and unranked candidates are included."""
         rng = np.random.default_rng(seed)
         shape = (int(rng.integers(1, 6)), int(rng.integers(1, 6)), 7)
         keys = rng.integers(0, 4, shape).astype(float)
@@ -83,9 +83,9 @@ class TestConcordance:
         ranks = mean_ranks(keys)
         profile = Profile.from_ranks(ranks)
 
-        found = kendall_ws(profile)
+        result = kendall_ws(profile)
 
         for session in range(shape[2]):
-            held = ranks[:, :, session]
-            expected = kendall_w(held[:, ~np.isnan(held).all(axis=0)])
-            assert found[session] == (None if expected is None else pytest.approx(expected))
+            session_ranks = ranks[:, :, session]
+            expected = kendall_w(session_ranks[:, ~np.isnan(session_ranks).all(axis=0)])
+            assert result[session] == (None if expected is None else pytest.approx(expected))

@@ -1,4 +1,4 @@
-"""Which means differ beyond noise: equal models are seldom told apart, however few sessions."""
+"""Which means differ beyond noise: equal models are seldom separated."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from witan.core.stats.leaderboard_builder import leaderboard
 ALL = Terms(min_sessions=1)
 
 
-def told_apart(sessions):
-    """Whether the two models of these sessions are told apart."""
+def separated(sessions):
+    """Whether the two models of these sessions are separated."""
     return (
         not leaderboard(standing_sums(sessions), None, None, NAMES, terms=ALL)
         .lines[0]
@@ -20,7 +20,7 @@ def told_apart(sessions):
 
 
 def history(rng, n, few, shared, draw):
-    """Sessions of "a", and as many as `few` of "b", in the same sessions or in others."""
+    """Sessions of "a", and `few` sessions of "b", in the same sessions or in others."""
     sessions = [{"a": float(draw())} for _ in range(n)]
     if shared:
         for session in sessions[:few]:
@@ -35,22 +35,22 @@ def history(rng, n, few, shared, draw):
 
 
 class TestUnequalNumbers:
-    """A model seen in few sessions against one seen in many."""
+    """A model with few sessions against one with many."""
 
     @pytest.mark.parametrize("few", [1, 2, 4])
     @pytest.mark.parametrize("shared", [True, False])
-    def test_under_five_groups_of_sessions_nothing_is_told_apart(self, few, shared):
-        """Four sessions say too little of how a model's scores vary to rank it by them."""
+    def test_under_five_groups_of_sessions_no_models_are_separated(self, few, shared):
+        """Four sessions show too little of the variance of a model's scores."""
         rng = np.random.default_rng(few)
 
-        found = [
-            told_apart(history(rng, 200, few, shared, lambda: rng.normal(0.5, 0.25)))
+        result = [
+            separated(history(rng, 200, few, shared, lambda: rng.normal(0.5, 0.25)))
             for _ in range(50)
         ]
 
-        assert not any(found)
+        assert not any(result)
 
-    def test_one_session_takes_nobodys_rank(self):
+    def test_a_model_with_one_session_leaves_other_ranks_open(self):
         """A line without an error may have either rank, and so may the line above it."""
         rng = np.random.default_rng(5)
         sessions = [{"a": x} for x in rng.normal(0.55, 0.2, 200).tolist()]
@@ -65,15 +65,15 @@ class TestUnequalNumbers:
     @pytest.mark.slow
     @pytest.mark.parametrize("few", [5, 10, 30])
     @pytest.mark.parametrize("shared", [True, False])
-    def test_equal_models_are_seldom_told_apart(self, few, shared):
-        """Equal in truth, 200 sessions against few: at most 7 of 100 at nominal 5.
+    def test_equal_models_are_seldom_separated(self, few, shared):
+        """Truly equal, 200 sessions against few: at most 7 of 100 at nominal 5.
 
         1,000 histories bound the Monte-Carlo error by 0.7 points.
         """
         rng = np.random.default_rng(10 * few + shared)
 
         wrong = [
-            told_apart(history(rng, 200, few, shared, lambda: rng.normal(0.5, 0.25)))
+            separated(history(rng, 200, few, shared, lambda: rng.normal(0.5, 0.25)))
             for _ in range(1_000)
         ]
 
@@ -81,12 +81,12 @@ class TestUnequalNumbers:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("few", [5, 8, 15])
-    def test_a_model_that_always_scores_the_same_is_not_taken_for_certain(self, few):
-        """Nine wins in ten: some few sessions are all won, which says nothing of the next one."""
+    def test_a_model_without_spread_is_not_certain(self, few):
+        """Nine wins in ten: some sets of few sessions are all wins, by chance."""
         rng = np.random.default_rng(few)
 
         wrong = [
-            told_apart(history(rng, n, few, shared, lambda: rng.random() < 0.9))
+            separated(history(rng, n, few, shared, lambda: rng.random() < 0.9))
             for n, shared in ((200, True), (200, False), (800, True))
             for _ in range(300)
         ]
@@ -96,19 +96,19 @@ class TestUnequalNumbers:
     def test_a_difference_beyond_noise_is_found_in_few_sessions(self):
         """Ten sessions show a gap of two deviations nearly always."""
         rng = np.random.default_rng(6)
-        found = []
+        result = []
         for _ in range(200):
             sessions = history(rng, 200, 10, False, lambda: rng.normal(0.5, 0.2))
-            found.append(
-                told_apart([{m: x - 0.4 * (m == "b") for m, x in s.items()} for s in sessions])
+            result.append(
+                separated([{m: x - 0.4 * (m == "b") for m, x in s.items()} for s in sessions])
             )
 
-        assert np.mean(found) > 0.95
+        assert np.mean(result) > 0.95
 
-    def test_signs_count_only_where_both_stood(self):
-        """Two that never met and never varied: nothing says that the gap is more than company."""
+    def test_signs_count_only_in_common_sessions(self):
+        """Without a common session and without variance, other opponents may explain the gap."""
         apart = [{"a": 1.0}] * 20 + [{"b": 0.0}] * 20
         together = [{"a": 1.0, "b": 0.0}] * 20
 
-        assert not told_apart(apart)
-        assert told_apart(together)
+        assert not separated(apart)
+        assert separated(together)

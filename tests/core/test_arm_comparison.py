@@ -1,4 +1,4 @@
-"""Arms: differences paired by question, at their level, and no best member by luck."""
+"""Arms: paired differences by question hold their level, and luck chooses no best member."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ CALLS = {COUNCIL: 11, BEST: 1, SELF: 10}
 
 
 def answers(*arms, cost=0.01):
-    """An answer of each arm, at so much a call."""
+    """One answer per arm, at this price per call."""
     return {
         arm: ArmAnswer("s", None if arm == COUNCIL else "ada", f"by {arm}", calls, cost * calls)
         for arm, calls in CALLS.items()
@@ -34,16 +34,16 @@ def answers(*arms, cost=0.01):
 
 
 def question(grades, category=None, **more):
-    """A question whose jurors give these grades, by arm, each its own."""
+    """A question with these grades of its jurors, by arm."""
     ballots = [
-        Ballot(f"juror {number}", grades=dict(zip(grades, given, strict=True)))
-        for number, given in enumerate(zip(*grades.values(), strict=True))
+        Ballot(f"juror {number}", grades=dict(zip(grades, question_grades, strict=True)))
+        for number, question_grades in enumerate(zip(*grades.values(), strict=True))
     ]
     return ArmQuestion(answers(*grades), ballots=tuple(ballots), category=category, **more)
 
 
 def batch(rng, difference, n=12, category=None):
-    """Questions of which the council's answers are so much better, give or take a point."""
+    """Questions on which the council is better by this much, give or take a point."""
     return [
         question(
             {
@@ -56,18 +56,18 @@ def batch(rng, difference, n=12, category=None):
     ]
 
 
-def overall(found, pair=(COUNCIL, BEST), category=None):
+def difference_of(result, pair=(COUNCIL, BEST), category=None):
     """The difference of a pair."""
-    [line] = [e for e in found.differences if (e.first, e.second, e.category) == (*pair, category)]
+    [line] = [e for e in result.differences if (e.first, e.second, e.category) == (*pair, category)]
     return line
 
 
 class TestDifferences:
-    """A difference has an interval over questions, a price, and a sentence."""
+    """A difference has an interval over questions, a price and a sentence."""
 
     def test_a_better_council_is_ahead(self):
-        """By how much, and at what price, is said."""
-        line = overall(compare_arms(batch(np.random.default_rng(1), 1.5, 20)))
+        """The sentence states the difference and its price."""
+        line = difference_of(compare_arms(batch(np.random.default_rng(1), 1.5, 20)))
 
         assert line.conclusion == "ahead"
         assert measure_of(line.mean).interval.low > 0
@@ -75,60 +75,60 @@ class TestDifferences:
         assert line.sentence.startswith("the council beats its best member by 1.")
         assert line.sentence.endswith(" at 11 × the cost")
 
-    def test_a_worse_one_is_behind(self):
-        """As a council can be."""
-        line = overall(compare_arms(batch(np.random.default_rng(1), -1.5, 20)))
+    def test_a_worse_council_is_behind(self):
+        """A negative difference beyond its interval is stated as such."""
+        line = difference_of(compare_arms(batch(np.random.default_rng(1), -1.5, 20)))
 
         assert line.conclusion == "behind"
         assert "the council falls short of its best member by 1." in line.sentence
 
-    def test_only_a_narrow_interval_says_no_difference(self):
-        """A wide one around 0 is too close to call."""
+    def test_only_a_narrow_interval_means_no_difference(self):
+        """A wide interval around 0 is too close to call."""
         rng = np.random.default_rng(3)
-        few, many = (overall(compare_arms(batch(rng, 0.0, n))) for n in (6, 200))
+        few, many = (difference_of(compare_arms(batch(rng, 0.0, n))) for n in (6, 200))
 
         assert (few.conclusion, many.conclusion) == ("too close to call", "no difference")
         assert "too close to call at 6 questions" in few.sentence
         assert "within ±0.5" in many.sentence
 
-    def test_the_margin_is_the_callers(self):
-        """What is no difference to one is too close to call to another."""
+    def test_the_margin_decides_what_no_difference_is(self):
+        """A smaller margin makes the same interval too close to call."""
         rows = batch(np.random.default_rng(3), 0.0, 200)
 
-        assert overall(compare_arms(rows, margin=0.01)).conclusion == "too close to call"
+        assert difference_of(compare_arms(rows, margin=0.01)).conclusion == "too close to call"
         with pytest.raises(InvalidParameter):
             compare_arms(rows, margin=0)
 
     def test_few_questions_have_no_interval(self):
-        """Four say too little of how much questions differ."""
-        line = overall(compare_arms(batch(np.random.default_rng(1), 3.0, 4)))
+        """Four questions show too little of the variance between questions."""
+        line = difference_of(compare_arms(batch(np.random.default_rng(1), 3.0, 4)))
 
         assert line.conclusion == "unknown"
         assert "4 questions are too few" in line.sentence
 
-    def test_one_question_is_judged_over_reviewers(self):
-        """Jurors of one mind put the council ahead there."""
+    def test_one_question_has_an_interval_over_reviewers(self):
+        """Jurors who agree put the council ahead."""
         jurors = {COUNCIL: [9, 9, 8, 9, 9, 8, 9], BEST: [4, 5, 4, 4, 4, 5, 4]}
-        found = compare_arms([question(jurors)])
+        result = compare_arms([question(jurors)])
 
-        assert found.basis == "reviewers"
-        assert overall(found).conclusion == "ahead"
+        assert result.basis == "reviewers"
+        assert difference_of(result).conclusion == "ahead"
 
-    def test_equal_texts_differ_by_nothing(self):
-        """They are no reason to call anybody."""
+    def test_equal_texts_have_no_difference(self):
+        """No juror is called for them."""
         same = frozenset({(COUNCIL, BEST)})
-        alike = [ArmQuestion(answers(COUNCIL, BEST), same) for _ in range(6)]
-        mixed = [*alike, *batch(np.random.default_rng(1), 1.0, 6)]
+        questions = [ArmQuestion(answers(COUNCIL, BEST), same) for _ in range(6)]
+        mixed = [*questions, *batch(np.random.default_rng(1), 1.0, 6)]
 
-        assert overall(compare_arms(alike)).conclusion == "same answers"
-        line = overall(compare_arms(mixed))
+        assert difference_of(compare_arms(questions)).conclusion == "same answers"
+        line = difference_of(compare_arms(mixed))
         assert (line.questions, line.same) == (12, 6)
         assert measure_of(line.mean).value == pytest.approx(
-            measure_of(overall(compare_arms(mixed[6:])).mean).value / 2
+            measure_of(difference_of(compare_arms(mixed[6:])).mean).value / 2
         )
 
-    def test_rankings_are_shares_of_votes(self):
-        """Where nobody grades, a vote counts 1, 0 or −1."""
+    def test_rankings_give_shares_of_votes(self):
+        """Without grades a vote counts 1, 0 or −1."""
         rows = [
             ArmQuestion(
                 answers(COUNCIL, BEST),
@@ -139,13 +139,15 @@ class TestDifferences:
             )
             for n in (3, 2, 3, 1, 2, 3)
         ]
-        found = compare_arms(rows)
+        result = compare_arms(rows)
 
-        assert found.unit == "difference of shares"
-        assert measure_of(overall(found).mean).value == pytest.approx((3 * 1 + 2 / 3 - 1 / 3) / 6)
+        assert result.unit == "difference of shares"
+        assert measure_of(difference_of(result).mean).value == pytest.approx(
+            (3 * 1 + 2 / 3 - 1 / 3) / 6
+        )
 
-    def test_an_unknown_price_is_none(self):
-        """The calls are said in its place."""
+    def test_an_unknown_price_is_missing(self):
+        """The number of calls is stated in its place."""
         rows = batch(np.random.default_rng(1), 1.5, 20)
         free = [
             ArmQuestion(
@@ -157,64 +159,64 @@ class TestDifferences:
             )
             for q in rows
         ]
-        line = overall(compare_arms(free))
+        line = difference_of(compare_arms(free))
 
         assert line.cost_ratio is None
         assert line.sentence.endswith(" at 11 × the calls")
 
-    def test_a_price_rests_on_what_is_known(self):
-        """A call that was cut off on one question hides no other's cost."""
+    def test_a_price_is_the_mean_of_known_costs(self):
+        """A cancelled call on one question does not hide the cost of others."""
         rows = batch(np.random.default_rng(1), 1.5, 20)
         council = replace(rows[3].answers[COUNCIL], cost_usd=None)
         rows[3] = replace(rows[3], answers={**rows[3].answers, COUNCIL: council})
-        found = compare_arms(rows)
+        result = compare_arms(rows)
 
-        assert overall(found).cost_ratio == pytest.approx(11)
-        assert [(each.arm, each.priced) for each in found.arms] == [(COUNCIL, 19), (BEST, 20)]
+        assert difference_of(result).cost_ratio == pytest.approx(11)
+        assert [(each.arm, each.priced) for each in result.arms] == [(COUNCIL, 19), (BEST, 20)]
 
     @pytest.mark.parametrize("ballots", [(), (Ballot("xan", abstained=True, reason="timed out"),)])
-    def test_nothing_judged_is_said(self, ballots):
-        """There is no comparison of nothing, nor where every judge abstains."""
+    def test_a_batch_without_judgements_is_refused(self, ballots):
+        """There is no comparison without ballots, nor where every judge abstains."""
         with pytest.raises(NothingToCount):
             compare_arms([ArmQuestion(answers(COUNCIL, BEST), ballots=ballots)])
 
 
 class TestLevels:
-    """What is said at 95 % holds so often, by simulation."""
+    """Statements at 95 % hold that often, by simulation."""
 
     def test_intervals_cover_the_difference(self):
-        """Over small batches of questions like these."""
+        """Batches are small."""
         rng = np.random.default_rng(7)
         truth, hits = 0.3, 0
         for _ in range(200):
-            interval = measure_of(overall(compare_arms(batch(rng, truth, 8))).mean).interval
+            interval = measure_of(difference_of(compare_arms(batch(rng, truth, 8))).mean).interval
             hits += interval.low <= truth <= interval.high
 
         assert 0.92 <= hits / 200 <= 0.985
 
-    def test_equal_arms_are_rarely_told_apart_in_any_category(self):
-        """Categories hold together: five looks find no more than one would."""
+    def test_equal_arms_are_rarely_separated_in_any_category(self):
+        """Correction over five categories keeps the error rate of one."""
         rng = np.random.default_rng(8)
-        found = 0
+        false_alarms = 0
         for _ in range(80):
             rows = [row for name in "abcde" for row in batch(rng, 0.0, 5, name)]
             lines = compare_arms(rows).differences
-            found += any(e.conclusion in ("ahead", "behind") for e in lines if e.category)
+            false_alarms += any(e.conclusion in ("ahead", "behind") for e in lines if e.category)
 
-        assert found / 80 <= 0.09
+        assert false_alarms / 80 <= 0.09
 
-    def test_a_difference_of_the_margin_rarely_passes_for_none(self):
-        """Equivalence is a claim, too."""
+    def test_a_difference_of_the_margin_is_rarely_called_none(self):
+        """Equivalence is a claim with an error rate of its own."""
         rng = np.random.default_rng(9)
         wrong = sum(
-            overall(compare_arms(batch(rng, GRADE_MARGIN, 40))).conclusion == "no difference"
+            difference_of(compare_arms(batch(rng, GRADE_MARGIN, 40))).conclusion == "no difference"
             for _ in range(60)
         )
 
         assert wrong / 60 <= 0.06
 
-    def test_reviewers_of_one_question_share_errors(self):
-        """Intervals of one question hold though jurors err alike."""
+    def test_intervals_of_one_question_hold_under_shared_error(self):
+        """Jurors of one question err alike."""
         rng = np.random.default_rng(10)
         rho, spread = PUBLIC_RHO["grades"], 2 * 1.1
         hits = 0
@@ -230,10 +232,10 @@ class TestLevels:
 
 
 class TestBest:
-    """The best member is chosen without the question that it is measured on."""
+    """The best member is chosen without the question that measures it."""
 
-    def test_luck_does_not_choose(self):
-        """Equal members gain nothing by being chosen; chosen on the question they would."""
+    def test_equal_members_gain_nothing_by_selection(self):
+        """Chosen on the same question they would."""
         rng = np.random.default_rng(11)
         shares = rng.random((4_000, 10, 5))
         at = np.arange(10)
@@ -243,8 +245,8 @@ class TestBest:
         assert others == pytest.approx(0.5, abs=0.005)
         assert own > 0.58
 
-    def test_a_better_member_is_found(self):
-        """And stands for the best on every question."""
+    def test_a_better_member_is_selected(self):
+        """It is the best on every question."""
         shares = np.array([[0.0, 1.0, 0.5], [0.0, 1.0, 0.5], [1.0, 0.5, 0.0], [np.nan] * 3])
 
         assert choose_best(shares).tolist() == [1, 1, 1, 1]
@@ -255,7 +257,7 @@ class TestPeople:
 
     @staticmethod
     def rows(n_people):
-        """Jurors put the council a vote ahead on all of 60; people, who judge some, do not."""
+        """Jurors put the council a vote ahead on all of 60 questions; people disagree on some."""
         rng = np.random.default_rng(12)
         rows = []
         for number in range(60):
@@ -269,32 +271,32 @@ class TestPeople:
             rows.append(ArmQuestion(answers(COUNCIL, BEST), ballots=tuple(ballots)))
         return rows
 
-    def test_they_decide_where_they_are_enough(self):
-        """The jury alone is ahead; corrected it is too close to call."""
-        found = compare_arms(self.rows(30))
-        line = overall(found)
+    def test_enough_people_correct_the_jury(self):
+        """The jury alone puts the council ahead; corrected it is too close to call."""
+        result = compare_arms(self.rows(30))
+        line = difference_of(result)
 
-        assert found.people_questions == 30
+        assert result.people_questions == 30
         assert line.mean.jury.interval.low > 0
         assert line.conclusion == "too close to call"
 
-    def test_too_few_change_nothing(self):
-        """Four questions of theirs correct nobody, and grades stay grades."""
+    def test_too_few_people_correct_nothing(self):
+        """Four questions are too few, and grades stay grades."""
         rows = batch(np.random.default_rng(1), 1.5, 20)
         vote = Ballot("ann", ((BEST,), (COUNCIL,)), kind="human")
         rows[0] = ArmQuestion(rows[0].answers, ballots=(*rows[0].ballots, vote))
-        found = compare_arms(rows)
+        result = compare_arms(rows)
 
-        assert (found.unit, found.people_questions) == ("grade points", 1)
-        assert overall(found).conclusion == "ahead"
+        assert (result.unit, result.people_questions) == ("grade points", 1)
+        assert difference_of(result).conclusion == "ahead"
 
-    def test_questions_that_nobody_could_judge_count_as_equal(self):
-        """People see no texts that are the same, and their mean takes these in."""
+    def test_identical_texts_count_as_equal_for_people(self):
+        """People see no identical texts, and their mean includes these as ties."""
         rows = self.rows(30)
         same = frozenset({(COUNCIL, BEST)})
-        alike = [ArmQuestion(answers(COUNCIL, BEST), same) for _ in range(60)]
+        questions = [ArmQuestion(answers(COUNCIL, BEST), same) for _ in range(60)]
         alone, diluted = (
-            overall(compare_arms(each)).mean.corrected for each in (rows, [*rows, *alike])
+            difference_of(compare_arms(each)).mean.corrected for each in (rows, [*rows, *questions])
         )
 
         assert diluted.value == pytest.approx(alone.value / 2)
@@ -302,7 +304,7 @@ class TestPeople:
 
 
 def test_a_frame_has_a_row_per_difference():
-    """With its ends."""
+    """Each row has the ends of the interval."""
     rows = [*compare_arms(batch(np.random.default_rng(1), 1.5, 20), Settings()).rows()]
 
     assert [(row["first"], row["second"]) for row in rows] == [(COUNCIL, BEST)]

@@ -1,4 +1,4 @@
-"""An audit of reviewers, and the concerns it raises."""
+"""An audit of reviewers, and the concerns it reports."""
 
 import numpy as np
 import pytest
@@ -12,18 +12,18 @@ from witan.errors import InvalidParameter
 OF = {check.measure: check for check in CHECKS}
 
 
-def repeated(n, *ballots, **rest):
-    """The same ballots in so many sessions of different names."""
+def repeat_session(n, *ballots, **rest):
+    """The same ballots in this many sessions of different names."""
     return [session(f"question {k}", *ballots, **rest) for k in range(n)]
 
 
 class TestSelfPreference:
-    """Own votes beside the mean of what each of the others gives."""
+    """Own votes beside the mean vote of each other reviewer."""
 
-    def test_by_hand(self):
+    def test_self_preference_by_hand(self):
         """1 by itself; .5 and 0 by the two others, a mean of .25; a preference of .75."""
         audit = audit_of(
-            repeated(
+            repeat_session(
                 30,
                 ballot("a", {"a": 1.0, "b": 0.5, "c": 0.0, "d": 1.0}),
                 ballot("b", {"a": 0.5, "c": 1.0, "d": 0.0}),
@@ -35,9 +35,11 @@ class TestSelfPreference:
         assert measure.value == pytest.approx(0.75)
         assert (measure.n, measure.of) == (30, "votes on its own answers")
 
-    def test_the_others_weigh_alike(self):
-        """A reviewer with ten times the votes of another weighs no more in the mean."""
-        few = repeated(30, ballot("a", {"a": 1.0, "b": 0.0}), ballot("b", {"a": 0.0, "c": 1.0}))
+    def test_other_reviewers_have_equal_weight(self):
+        """A reviewer with ten times the votes of another has the same weight in the mean."""
+        few = repeat_session(
+            30, ballot("a", {"a": 1.0, "b": 0.0}), ballot("b", {"a": 0.0, "c": 1.0})
+        )
         many = [
             session(f"more {k}", ballot("c", {"a": 0.5, "b": 1.0}), ballot("a", {"a": 1.0}))
             for k in range(300)
@@ -47,18 +49,20 @@ class TestSelfPreference:
 
         assert measure.value == pytest.approx(1 - (0.0 + 0.5) / 2)
 
-    def test_where_no_own_vote_was_asked_there_is_none(self):
-        """Recused reviewers have no self-preference, and the measure says what it lacks."""
-        measure = audit_of(repeated(30, ballot("a", {"b": 1.0, "c": 0.0})))["a"].self_preference
+    def test_recused_reviewers_have_no_self_preference(self):
+        """The measure says what it lacks."""
+        measure = audit_of(repeat_session(30, ballot("a", {"b": 1.0, "c": 0.0})))[
+            "a"
+        ].self_preference
 
         assert measure.value is None
         assert not measure.enough
         assert all(fact in measure.why for fact in ("0 votes", "30 needed"))
 
-    def test_votes_that_never_vary_do_not_say_how_much_they_vary(self):
-        """The same ballots in every session: a value, no interval, and hence no mark."""
+    def test_constant_votes_have_no_interval(self):
+        """The same ballots in every session give a value, no interval and no concern."""
         line = audit_of(
-            repeated(
+            repeat_session(
                 30,
                 ballot("a", {"a": 1.0, "b": 0.5, "c": 0.0}),
                 ballot("b", {"a": 0.5, "c": 1.0, "d": 0.0}),
@@ -71,13 +75,13 @@ class TestSelfPreference:
         assert "error unknown" in line.self_preference.why
         assert "self_preference" not in [concern.measure for concern in concerns(line)]
 
-    def test_others_in_under_five_groups_of_sessions_are_not_counted(self):
-        """Ten votes of three sessions are too like each other to be a measure."""
+    def test_others_in_under_five_groups_of_sessions_do_not_count(self):
+        """Ten votes of three sessions are too similar to be a measure."""
         few = [
             session(f"few {k}", *[ballot("b", {"a": 0.0, "d": 1.0}, paired=True)] * 4)
             for k in range(3)
         ]
-        usual = repeated(
+        usual = repeat_session(
             30,
             ballot("a", {"a": 1.0, "c": 0.0}),
             ballot("c", {"a": 0.5, "d": 1.0}),
@@ -87,23 +91,23 @@ class TestSelfPreference:
         assert audit_of([*few, *usual])["a"].self_preference.value == pytest.approx(0.5)
 
     def test_one_other_reviewer_is_not_enough(self):
-        """Against a single other reviewer a difference may be as much that one's."""
+        """A difference from a single other reviewer may be that reviewer's own bias."""
         audit = audit_of(
-            repeated(40, ballot("a", {"a": 1.0, "b": 0.0}), ballot("b", {"a": 0.5, "c": 1.0}))
+            repeat_session(40, ballot("a", {"a": 1.0, "b": 0.0}), ballot("b", {"a": 0.5, "c": 1.0}))
         )
 
         assert audit["a"].self_preference.value is None
         assert "1 other reviewer with" in audit["a"].self_preference.why
 
-    def test_nobody_is_compared_with_whoever_ties_all(self):
-        """What a gives its own, b and c give it; that d ties all makes it no preference."""
+    def test_a_reviewer_that_ties_all_is_no_reference(self):
+        """Reviewer d ties all and does not count; b and c give a its own share."""
         panel = (
             ballot("a", {"a": 1.0, "b": 0.0}),
             ballot("b", {"a": 1.0, "c": 0.0}),
             ballot("c", {"a": 1.0, "d": 0.0}),
             ballot("d", {"a": 0.5, "d": 0.5}),
         )
-        audit = audit_of(repeated(30, *panel))
+        audit = audit_of(repeat_session(30, *panel))
 
         assert audit["a"].self_preference.value == pytest.approx(0.0)
         assert audit["d"].self_preference.value is None
@@ -113,10 +117,10 @@ class TestSelfPreference:
 class TestFamilyPreference:
     """Votes on relatives beside those of outsiders."""
 
-    def test_by_hand(self):
+    def test_family_preference_by_hand(self):
         """Excess .3 over each of two strangers, none over itself: a mean of .2 over three."""
         audit = audit_of(
-            repeated(
+            repeat_session(
                 30,
                 ballot("a", {"b": 0.8, "x": 0.35, "y": 0.35}),
                 ballot("x", {"a": 0.5, "b": 0.65, "y": 0.5}),
@@ -133,10 +137,10 @@ class TestFamilyPreference:
 class TestPosition:
     """Places on the sheet."""
 
-    def test_by_hand(self):
+    def test_position_effect_by_hand(self):
         """Excess +.5 at the first place and −.5 at the last of three: an effect of 1."""
         audit = audit_of(
-            repeated(
+            repeat_session(
                 30,
                 ballot("a", {"x": 1.0, "y": 0.5, "z": 0.0}, positions=(1, 2, 3)),
                 ballot("b", {"x": 0.5, "y": 1.0, "z": 0.5}, positions=(3, 2, 1)),
@@ -146,11 +150,11 @@ class TestPosition:
         assert audit["a"].position_effect.value == pytest.approx(1.0)
         assert audit["a"].position_effect.n == 30
 
-    def test_excess_over_a_tie_is_none(self):
-        """Whoever ties all is no yardstick: a and b agree, so neither prefers the first place."""
+    def test_there_is_no_excess_over_a_reviewer_that_ties_all(self):
+        """Reviewers a and b agree, so neither prefers the first place."""
         places = {"positions": (1, 2, 3)}
         audit = audit_of(
-            repeated(
+            repeat_session(
                 30,
                 ballot("a", {"x": 1.0, "y": 0.5, "z": 0.0}, **places),
                 ballot("b", {"x": 1.0, "y": 0.5, "z": 0.0}, **places),
@@ -162,15 +166,15 @@ class TestPosition:
         assert audit["tie"].position_effect.value is None
         assert "no preference can be measured" in audit["tie"].position_effect.why
 
-    def test_the_first_shown_of_two(self):
-        """Three wins and a tie of four comparisons are 7/8, ties half."""
-        shown = [(1.0, 0.0)] * 3 + [(0.5, 0.5)]
+    def test_rate_of_picking_the_first_shown(self):
+        """Three wins and a tie of four comparisons are 7/8, with the tie as half."""
+        shares = [(1.0, 0.0)] * 3 + [(0.5, 0.5)]
         audit = audit_of(
             [
                 session(
                     f"question {k}", ballot("a", {"x": x, "y": y}, positions=(1, 2), paired=True)
                 )
-                for k, (x, y) in enumerate(shown * 10)
+                for k, (x, y) in enumerate(shares * 10)
             ]
         )
 
@@ -178,18 +182,18 @@ class TestPosition:
         assert audit["a"].first_shown.n == 40
         assert audit["a"].first_shown.interval.high <= 1
 
-    def test_whoever_always_picks_the_first_shown_is_not_known_exactly(self):
-        """Forty of forty: the next may be another, so that the interval is not of zero width."""
+    def test_always_picking_the_first_shown_has_an_interval(self):
+        """Forty of forty: the next pick may differ, so the interval has a width."""
         pick = ballot("a", {"x": 1.0, "y": 0.0}, positions=(1, 2), paired=True)
 
-        measure = audit_of(repeated(40, pick))["a"].first_shown
+        measure = audit_of(repeat_session(40, pick))["a"].first_shown
 
         assert (measure.value, measure.interval.high) == (1.0, 1.0)
         assert 0.85 < measure.interval.low < 0.98
 
     def test_unknown_places_are_in_no_measure(self):
         """A ballot without places on the sheet has no position effect."""
-        audit = audit_of(repeated(40, ballot("a", {"x": 1.0, "y": 0.0})))
+        audit = audit_of(repeat_session(40, ballot("a", {"x": 1.0, "y": 0.0})))
 
         assert audit["a"].position_effect.n == 0
         assert audit["a"].first_shown.n == 0
@@ -198,13 +202,13 @@ class TestPosition:
 class TestGrades:
     """Severity, discrimination and spread."""
 
-    def test_by_hand(self):
+    def test_grade_measures_by_hand(self):
         """Grades 3 and 5 beside 6 and 7: 2.5 severe; spread 1 over a mean of .75.
 
         The slopes on each other are 2 and ½; within both together Σxy/Σyy = (1 + 1)/(½ + 2) = .8.
         """
         audit = audit_of(
-            repeated(
+            repeat_session(
                 30,
                 ballot("a", {"x": 0.0, "y": 1.0}, grades={"x": 3, "y": 5}),
                 ballot("b", {"x": 0.0, "y": 1.0}, grades={"x": 6, "y": 7}),
@@ -218,10 +222,10 @@ class TestGrades:
         assert audit["a"].spread.value == pytest.approx(1 / 0.75)
         assert audit["a"].grade_agreement.value == pytest.approx(1.0)
 
-    def test_a_reviewer_that_always_says_the_same_tells_nothing(self):
-        """Equal grades throughout have slope 0, and no correlation at all."""
+    def test_constant_grades_have_slope_zero(self):
+        """Equal grades throughout have slope 0 and no correlation."""
         audit = audit_of(
-            repeated(
+            repeat_session(
                 30,
                 ballot("a", {"x": 0.5, "y": 0.5}, grades={"x": 8, "y": 8}),
                 ballot("b", {"x": 0.0, "y": 1.0}, grades={"x": 6, "y": 7}),
@@ -234,10 +238,10 @@ class TestGrades:
         assert audit["a"].grade_agreement.enough
         assert audit["a"].grade_agreement.why.startswith("undefined")
 
-    def test_beside_one_that_always_says_the_same_there_is_no_slope(self):
-        """Where the panel spreads nothing, nobody can be said to spread as it does."""
+    def test_beside_constant_grades_there_is_no_slope(self):
+        """Against a panel without spread there is nothing to compare with."""
         audit = audit_of(
-            repeated(
+            repeat_session(
                 30,
                 ballot("a", {"x": 0.5, "y": 0.5}, grades={"x": 8, "y": 8}),
                 ballot("b", {"x": 0.0, "y": 1.0}, grades={"x": 6, "y": 7}),
@@ -250,7 +254,7 @@ class TestGrades:
 class TestRates:
     """Abstentions, repairs, flat ballots, order-consistency."""
 
-    def test_by_hand(self):
+    def test_rates_by_hand(self):
         """Of 40 ballots 10 abstain and 4 are repaired; of the other 30, 6 are flat."""
         cast = [ballot("a", {}, abstained=True)] * 10
         cast += [ballot("a", {"x": 0.5, "y": 0.5})] * 6
@@ -264,16 +268,16 @@ class TestRates:
         assert line.order_consistency.value == pytest.approx(12 / 40)
         assert (line.ballots, line.abstentions, line.flags) == (40, 10, ())
 
-    def test_a_rate_of_none_is_not_known_exactly(self):
-        """No abstention in forty sessions is no proof that there never is one."""
-        rate = audit_of(repeated(40, ballot("a", {"x": 1.0, "y": 0.0})))["a"].abstention_rate
+    def test_a_rate_of_zero_has_an_interval(self):
+        """Forty sessions without abstention do not exclude one."""
+        rate = audit_of(repeat_session(40, ballot("a", {"x": 1.0, "y": 0.0})))["a"].abstention_rate
 
         assert rate.value == 0
         assert rate.interval.low == 0
         assert 0.05 < rate.interval.high < 0.15
 
     def test_dead_and_constant_reviewers_are_flagged(self):
-        """Three ballots and never a vote is dead; nine of ten ballots flat is constant."""
+        """Three ballots without a vote are dead; nine of ten ballots flat are constant."""
         flat = [ballot("c", {"x": 0.5, "y": 0.5})] * 9 + [ballot("c", {"x": 1.0, "y": 0.0})]
         cast = [
             *flat,
@@ -290,8 +294,8 @@ class TestRates:
 class TestLength:
     """Votes beside the length of answers."""
 
-    def test_by_hand(self):
-        """The longer wins 3 of 4 decided pairs; equal lengths, or a tie, decide nothing."""
+    def test_length_preference_by_hand(self):
+        """The longer wins 3 of 4 decided pairs; equal lengths and ties decide nothing."""
         longer = ballot("a", {"x": 1.0, "y": 0.0}, chars={"x": 200, "y": 100})
         shorter = ballot("a", {"x": 0.0, "y": 1.0}, chars={"x": 200, "y": 100})
         level = ballot("a", {"x": 1.0, "y": 0.0}, chars={"x": 100, "y": 100})
@@ -304,11 +308,11 @@ class TestLength:
         # Σlx = 20·(½ ln 2) of Σll = 50·(½ ln² 2) and Σxx = 50·½.
         assert line.length.shares.value == pytest.approx(20 / 50)
 
-    def test_people_are_the_baseline(self):
-        """A reviewer is measured against people's own liking for length; people are not."""
+    def test_people_are_the_baseline_for_length(self):
+        """Reviewers are measured against people's own preference for length; people are not."""
         chars = {"x": 200, "y": 100}
         audit = audit_of(
-            repeated(
+            repeat_session(
                 40,
                 ballot("a", {"x": 1.0, "y": 0.0}, chars=chars),
                 ballot("ann", {"x": 1.0, "y": 0.0}, chars=chars, kind="human"),
@@ -321,9 +325,9 @@ class TestLength:
 
 
 class TestPeople:
-    """People are lines of their own, and one line together."""
+    """People have a line each, and one line together."""
 
-    def test_models_are_measured_by_people(self):
+    def test_models_are_measured_against_people(self):
         """Right on two of four decided pairs and tied on one: 5/8."""
         sides = [(1.0, 0.0), (1.0, 0.0), (0.5, 0.5), (0.0, 1.0)]
         audit = audit_of(
@@ -343,9 +347,11 @@ class TestPeople:
         assert audit.people.ballots == 40
         assert audit.people.self_preference.why == "people write no answers"
 
-    def test_without_people_there_is_no_line_of_them(self):
-        """Nobody voted: no line, and nothing is measured beyond people."""
-        audit = audit_of(repeated(40, ballot("a", {"x": 1.0, "y": 0.0}, chars={"x": 2, "y": 3})))
+    def test_without_people_there_is_no_human_line(self):
+        """No measure against people exists either."""
+        audit = audit_of(
+            repeat_session(40, ballot("a", {"x": 1.0, "y": 0.0}, chars={"x": 2, "y": 3}))
+        )
 
         assert audit.people is None
         assert audit["a"].length.longer_wins_beyond_people.value is None
@@ -353,10 +359,10 @@ class TestPeople:
 
 
 class TestLimits:
-    """What an audit refuses, and what it leaves open."""
+    """Invalid options, and data too small to measure."""
 
     def test_an_empty_history_measures_nothing(self):
-        """No session: no line, and every measure of the panel says what it lacks."""
+        """Without sessions there is no line, and every measure of the panel says what it lacks."""
         audit = audit_of([])
 
         assert audit.reviewers == ()
@@ -366,12 +372,12 @@ class TestLimits:
 
     def test_simulated_sessions_count_nowhere(self):
         """Sessions of scripted members are in no table."""
-        audit = audit_of(repeated(40, ballot("a", {"x": 1.0, "y": 0.0}), simulated=True))
+        audit = audit_of(repeat_session(40, ballot("a", {"x": 1.0, "y": 0.0}), simulated=True))
 
         assert audit.reviewers == ()
 
     def test_few_buckets_give_a_value_without_an_interval(self):
-        """All ballots in three sessions: the rate is known, how it varies is not."""
+        """All ballots are in three sessions: the rate is known, its variance is not."""
         cast = [ballot("a", {"x": 1.0, "y": 0.0})] * 10
         line = audit_of([session(f"question {k}", *cast) for k in range(3)])["a"]
 
@@ -385,7 +391,7 @@ class TestLimits:
             audit_of([], level=level)
 
     def test_the_order_of_rows_does_not_matter(self):
-        """Sessions read in another order give the same audit."""
+        """Sessions in another order give the same audit."""
         rng = np.random.default_rng(0)
         entries = [
             session(
@@ -428,23 +434,23 @@ def measure(low: float, high: float) -> Measure:
         ("abstention_rate", 0.05, 0.30, False),
     ],
 )
-def test_the_interval_decides(name, low, high, stands_out):
-    """A measure stands out where its whole interval is where one would not have it."""
+def test_the_interval_decides_a_concern(name, low, high, stands_out):
+    """A measure is a concern where its whole interval is on the bad side."""
     sentence = concern_of(OF[name], measure(low, high))
 
     assert (sentence is not None) == stands_out
     assert sentence != ""
 
 
-def test_without_an_interval_nothing_stands_out():
-    """A value alone says nothing of its noise."""
+def test_without_an_interval_there_is_no_concern():
+    """A value alone does not show its noise."""
     bare = Measure(0.9, None, 100, "votes", 30, "share")
 
     assert [concern_of(check, bare) for check in CHECKS] == [None] * len(CHECKS)
 
 
-def test_both_sides_have_their_own_words():
-    """Too much and too little are not the same concern."""
+def test_high_and_low_values_have_different_concerns():
+    """Too much and too little are different concerns."""
     check = OF["position_effect"]
 
     assert "first on the sheet" in concern_of(check, measure(0.1, 0.2))

@@ -1,4 +1,4 @@
-"""How each reviewer grades on each criterion: by hand, and on councils whose habits are known."""
+"""Grading by reviewer and criterion: by hand, and on councils with known habits."""
 
 from dataclasses import dataclass, field
 
@@ -17,12 +17,12 @@ CRITERIA = ("accuracy", "clarity", "depth")
 
 def by_criterion(line):
     """The criteria of a line, by name."""
-    return {found.criterion: found for found in line.criteria}
+    return {result.criterion: result for result in line.criteria}
 
 
 @dataclass(frozen=True)
 class Habits:
-    """How reviewers grade, by name: each answer has a worth on each criterion, plus noise.
+    """How reviewers grade, by name: each answer has a quality per criterion, plus noise.
 
     `severity`, `itself` and `first` add to the grades on accuracy; whoever is in `one_impression`
     gives its grade on accuracy on every criterion, and whoever is in `careless` grades clarity 7.
@@ -36,17 +36,21 @@ class Habits:
     own_shown: bool = False
 
 
-def graded(habits, rng, name):
+def grade_session(habits, rng, name):
     """One session in which four models grade each other."""
-    whole = rng.normal(0, 0.8, len(MODELS))
-    worth = {criterion: whole + rng.normal(0, 1, len(MODELS)) for criterion in CRITERIA}
+    quality = rng.normal(0, 0.8, len(MODELS))
+    worth = {criterion: quality + rng.normal(0, 1, len(MODELS)) for criterion in CRITERIA}
     logs = rng.normal(7, 0.5, len(MODELS))
     ballots = []
     for reviewer in MODELS:
-        shown = [at for at, model in enumerate(MODELS) if habits.own_shown or model != reviewer]
-        places = (rng.permutation(len(shown)) + 1).tolist()
-        grades = {c: 6 + worth[c][shown] + rng.normal(0, 0.7, len(shown)) for c in CRITERIA}
-        own = np.array([MODELS[at] == reviewer for at in shown])
+        candidates = [
+            at for at, model in enumerate(MODELS) if habits.own_shown or model != reviewer
+        ]
+        places = (rng.permutation(len(candidates)) + 1).tolist()
+        grades = {
+            c: 6 + worth[c][candidates] + rng.normal(0, 0.7, len(candidates)) for c in CRITERIA
+        }
+        own = np.array([MODELS[at] == reviewer for at in candidates])
         grades["accuracy"] += (
             habits.severity.get(reviewer, 0.0)
             + habits.itself.get(reviewer, 0.0) * own
@@ -55,12 +59,12 @@ def graded(habits, rng, name):
         if reviewer in habits.one_impression:
             grades = dict.fromkeys(CRITERIA, grades["accuracy"])
         if reviewer in habits.careless:
-            grades["clarity"] = np.full(len(shown), 7.0)
+            grades["clarity"] = np.full(len(candidates), 7.0)
         ballots.append(
             ballot(
                 reviewer,
-                {MODELS[at]: None for at in shown},
-                chars={MODELS[at]: int(np.exp(logs[at])) for at in shown},
+                {MODELS[at]: None for at in candidates},
+                chars={MODELS[at]: int(np.exp(logs[at])) for at in candidates},
                 positions=places,
                 criteria=CRITERIA,
                 criterion_grades=tuple(tuple(grades[c].tolist()) for c in CRITERIA),
@@ -70,17 +74,17 @@ def graded(habits, rng, name):
 
 
 def council(habits, seed, n=200):
-    """The audit of so many sessions."""
+    """The audit of this many sessions."""
     rng = np.random.default_rng(seed)
-    return audit_of([graded(habits, rng, f"question {seed} {k}") for k in range(n)])
+    return audit_of([grade_session(habits, rng, f"question {seed} {k}") for k in range(n)])
 
 
-def holds(measure, truth):
+def covers(measure, truth):
     return measure.interval.low < truth < measure.interval.high
 
 
 class TestByHand:
-    """Two reviewers, two answers, two criteria, forty times over."""
+    """Two reviewers, two answers, two criteria, forty sessions."""
 
     @pytest.fixture
     def lines(self):
@@ -98,8 +102,8 @@ class TestByHand:
             )
             for k in range(40)
         ]
-        found = audit_of(sessions)
-        return {line.reviewer: by_criterion(line) for line in found.reviewers}
+        result = audit_of(sessions)
+        return {line.reviewer: by_criterion(line) for line in result.reviewers}
 
     def test_mean_and_severity(self, lines):
         """The mean of 8, 4, 6, 4 is 5½, and 1½ below that of the other; clarity differs by 0."""
@@ -129,23 +133,23 @@ class TestByHand:
         assert lines["a"]["accuracy"].halo.why.startswith("undefined")
         assert lines["b"]["accuracy"].length.value == pytest.approx(1.0)
 
-    def test_what_stood_first(self, lines):
+    def test_position_effect(self, lines):
         """Of a, x at the first place is 3 and 1 below by turns, y at the last 1 below: −1."""
         assert lines["a"]["accuracy"].position_effect.value == pytest.approx(-1.0)
 
 
 class TestKnownHabits:
-    """What is put into a council is what is measured, on the criterion where it was put."""
+    """Planted habits are measured on their own criterion."""
 
     def test_severity_on_one_criterion(self):
-        """A point off on accuracy is found there and on no other criterion."""
-        found = by_criterion(council(Habits(severity={"oak": -1.0}), 1)["oak"])
+        """A point less on accuracy is found there and on no other criterion."""
+        result = by_criterion(council(Habits(severity={"oak": -1.0}), 1)["oak"])
 
-        assert holds(found["accuracy"].severity, -1.0)
-        assert holds(found["clarity"].severity, 0.0)
+        assert covers(result["accuracy"].severity, -1.0)
+        assert covers(result["clarity"].severity, 0.0)
 
-    def test_one_impression_under_every_name(self):
-        """Whoever gives one grade three times has a halo of 1, far beyond the others'."""
+    def test_equal_grades_on_all_criteria_are_a_halo(self):
+        """A reviewer with one grade for all criteria has a halo of 1, far beyond the others'."""
         audit = council(Habits(one_impression=("oak",)), 2)
         oak, elm = by_criterion(audit["oak"]), by_criterion(audit["elm"])
 
@@ -154,73 +158,73 @@ class TestKnownHabits:
         assert 0 < elm["depth"].halo.value < 0.6
         assert elm["depth"].halo_beyond_others.value < 0
 
-    def test_a_common_worth_is_no_halo_beyond_the_others(self):
-        """Answers that are good in every way at once make no reviewer stand out."""
+    def test_answers_good_in_every_way_are_no_halo(self):
+        """Answers of one quality on all criteria make no reviewer stand out."""
         audit = council(Habits(), 3)
 
         for line in audit.reviewers:
-            for found in line.criteria:
-                assert found.halo.interval.low > 0
-                assert abs(found.halo_beyond_others.value) < 0.15
+            for result in line.criteria:
+                assert result.halo.interval.low > 0
+                assert abs(result.halo_beyond_others.value) < 0.15
 
-    def test_one_grade_for_everybody(self):
-        """Whoever grades clarity 7 always is flat there, and tells nothing apart."""
-        found = by_criterion(council(Habits(careless=("oak",)), 4)["oak"])
+    def test_constant_grades_are_flat(self):
+        """A reviewer that always grades clarity 7 is flat and has no discrimination there."""
+        result = by_criterion(council(Habits(careless=("oak",)), 4)["oak"])
 
-        assert found["clarity"].flat_rate.value == 1.0
-        assert found["clarity"].mean.value == pytest.approx(7.0)
-        assert found["clarity"].spread.value == pytest.approx(0.0)
-        assert found["clarity"].discrimination.value == pytest.approx(0.0)
-        assert found["clarity"].agreement.why.startswith("undefined")
-        assert found["accuracy"].flat_rate.value == 0.0
-        assert holds(found["accuracy"].discrimination, 1.0)
+        assert result["clarity"].flat_rate.value == 1.0
+        assert result["clarity"].mean.value == pytest.approx(7.0)
+        assert result["clarity"].spread.value == pytest.approx(0.0)
+        assert result["clarity"].discrimination.value == pytest.approx(0.0)
+        assert result["clarity"].agreement.why.startswith("undefined")
+        assert result["accuracy"].flat_rate.value == 0.0
+        assert covers(result["accuracy"].discrimination, 1.0)
 
-    def test_its_own_answers(self):
+    def test_self_preference_by_criterion(self):
         """Two points more for its own answers, beside severity, are found on that criterion."""
         habits = Habits(itself={"oak": 2.0}, severity={"oak": -1.0}, own_shown=True)
-        found = by_criterion(council(habits, 5)["oak"])
+        result = by_criterion(council(habits, 5)["oak"])
 
-        assert holds(found["accuracy"].self_preference, 2.0)
-        assert holds(found["depth"].self_preference, 0.0)
-        assert holds(found["accuracy"].severity, -1.0)
+        assert covers(result["accuracy"].self_preference, 2.0)
+        assert covers(result["depth"].self_preference, 0.0)
+        assert covers(result["accuracy"].severity, -1.0)
 
-    def test_the_first_place(self):
-        """A point and a half for standing first is found on that criterion."""
-        found = by_criterion(council(Habits(first={"oak": 1.5}), 6)["oak"])
+    def test_position_effect_by_criterion(self):
+        """A point and a half for the first place is found on that criterion."""
+        result = by_criterion(council(Habits(first={"oak": 1.5}), 6)["oak"])
 
-        assert holds(found["accuracy"].position_effect, 1.5)
-        assert holds(found["clarity"].position_effect, 0.0)
+        assert covers(result["accuracy"].position_effect, 1.5)
+        assert covers(result["clarity"].position_effect, 0.0)
 
     @pytest.mark.slow
-    def test_intervals_hold_their_truth(self):
-        """Of intervals at 95 %, at least 90 in 100 hold what was put in."""
+    def test_intervals_cover_the_planted_values(self):
+        """Of intervals at 95 %, at least 90 in 100 contain the planted value."""
         habits = Habits(first={"elm": 0.5}, itself={"fir": 0.5}, own_shown=True)
-        held = []
+        covered = []
         for seed in range(20):
             rng = np.random.default_rng(100 + seed)
-            sessions = [graded(habits, rng, f"question {seed} {k}") for k in range(50)]
+            sessions = [grade_session(habits, rng, f"question {seed} {k}") for k in range(50)]
             table, names = grading_sums(sessions), names_of(sessions)
-            found = Gradings(table, names, human=False, level=0.95)
-            elm, fir = (found.of([code_of(name)])[0] for name in ("elm", "fir"))
-            held += [holds(elm.position_effect, 0.5), holds(fir.self_preference, 0.5)]
+            result = Gradings(table, names, human=False, level=0.95)
+            elm, fir = (result.of([code_of(name)])[0] for name in ("elm", "fir"))
+            covered += [covers(elm.position_effect, 0.5), covers(fir.self_preference, 0.5)]
 
-        assert np.mean(held) >= 0.9
+        assert np.mean(covered) >= 0.9
 
 
-class TestTooLittle:
-    """A measure without enough data says so, criterion by criterion."""
+class TestTooFewData:
+    """A measure with too few data says so, criterion by criterion."""
 
-    def test_few_grades(self):
+    def test_too_few_grades_are_reported(self):
         """Four sessions are twelve grades, of the thirty that are needed."""
-        found = by_criterion(council(Habits(), 7, n=4)["oak"])["depth"]
+        result = by_criterion(council(Habits(), 7, n=4)["oak"])["depth"]
 
-        assert found.mean.why == "not enough data: 12 grades, 30 needed"
-        assert all(fact in found.flat_rate.why for fact in ("4 ballots", "20 needed"))
-        assert all(fact in found.halo.why for fact in ("12 grades", "50 needed"))
-        assert all(fact in found.self_preference.why for fact in ("0 grades", "30 needed"))
+        assert result.mean.why == "not enough data: 12 grades, 30 needed"
+        assert all(fact in result.flat_rate.why for fact in ("4 ballots", "20 needed"))
+        assert all(fact in result.halo.why for fact in ("12 grades", "50 needed"))
+        assert all(fact in result.self_preference.why for fact in ("0 grades", "30 needed"))
 
     def test_a_single_criterion_has_no_halo(self):
-        """With nothing to stand beside, there is nothing to correlate with."""
+        """There is no other criterion to correlate with."""
         sessions = [
             session(
                 f"question {k}",
@@ -229,19 +233,19 @@ class TestTooLittle:
             )
             for k in range(40)
         ]  # fmt: skip
-        [found] = audit_of(sessions)["a"].criteria
+        [result] = audit_of(sessions)["a"].criteria
 
-        assert (found.halo.n, found.halo.value) == (0, None)
-        assert found.mean.value == pytest.approx(6.5)
-        assert found.severity.n == 0
+        assert (result.halo.n, result.halo.value) == (0, None)
+        assert result.mean.value == pytest.approx(6.5)
+        assert result.severity.n == 0
 
-    def test_ballots_without_criteria_have_none(self):
-        """Whoever grades as a whole, or only ranks, has no criterion."""
+    def test_ballots_without_criteria_have_no_criterion_measures(self):
+        """Overall grades and rankings have no criterion."""
         assert audit_of([session("q", ballot("a", {"x": 1.0, "y": 0.0}))])["a"].criteria == ()
 
 
-def test_people_have_criteria_of_their_own():
-    """People are compared with people, and write no answers."""
+def test_people_are_compared_with_people():
+    """People write no answers and so have no self-preference."""
     sessions = [
         session(
             f"question {k}",

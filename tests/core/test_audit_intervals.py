@@ -1,4 +1,4 @@
-"""Planted biases are found, their intervals hold the truth, and without a bias they hold 0."""
+"""Planted biases are found, intervals contain the truth, and without a bias they contain 0."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def preferences(council, sessions, rng):
 
 
 def lines(council, rng):
-    """The line of each reviewer of one history, read from the tables that it needs."""
+    """The line of each reviewer of one history, from the tables that it needs."""
     entries = biased_sessions(council, SESSIONS, rng)
     tables = ReviewerTables(
         ballots=by_hand.ballot_sums(entries),
@@ -39,17 +39,17 @@ def lines(council, rng):
     return {name: reviewers.line(code_of(name), name) for name in MODELS}
 
 
-def holds(measures, truth):
-    """Assert that about 95 % of the intervals hold the truth, and that estimates centre on it."""
-    held = [m.interval.low <= truth <= m.interval.high for m in measures]
+def assert_coverage(measures, truth):
+    """Assert that about 95 % of intervals contain the truth and estimates centre on it."""
+    covered = [m.interval.low <= truth <= m.interval.high for m in measures]
     values = np.array([m.value for m in measures])
-    assert 0.90 <= np.mean(held) <= 0.995
+    assert 0.90 <= np.mean(covered) <= 0.995
     assert abs(values.mean() - truth) < 3.5 * values.std() / np.sqrt(len(values))
 
 
 @pytest.fixture(scope="module")
 def own_shown():
-    """Histories in which own answers are shown and "birch" adds .12 to its own."""
+    """Histories with own answers on sheets, where "birch" adds .12 to its own."""
     council = Biased(MODELS, QUALITY, own_shown=True, itself={"birch": 0.12})
     rng = np.random.default_rng(1)
     return [preferences(council, SESSIONS, rng) for _ in range(HISTORIES)]
@@ -65,7 +65,7 @@ def families():
 
 @pytest.fixture(scope="module")
 def biased():
-    """Histories in which "elm" goes by position, "fir" by length, and "cedar" is severe."""
+    """Histories in which "elm" prefers places, "fir" prefers length, and "cedar" is severe."""
     council = Biased(
         MODELS, QUALITY, first={"elm": 0.1}, severity={"cedar": -0.8}, length={"fir": 0.2}
     )
@@ -74,47 +74,47 @@ def biased():
 
 
 class TestSelfPreference:
-    """The share given to own answers beyond what the others give them."""
+    """The share of own answers beyond the share that others give them."""
 
-    def test_a_planted_one_is_found(self, own_shown):
-        """What a reviewer adds to its own answer's share is what is measured."""
-        found = [held.for_itself(code_of("birch")) for held in own_shown]
-        holds(found, 0.12)
+    def test_planted_self_preference_is_found(self, own_shown):
+        """The measure is the reviewer's addition to its own answer's share."""
+        found = [history.for_itself(code_of("birch")) for history in own_shown]
+        assert_coverage(found, 0.12)
 
     @pytest.mark.parametrize("model", ["ash", "fir"])
-    def test_quality_is_not_taken_for_it(self, own_shown, model):
-        """The best and the worst model, which add nothing, are charged with nothing."""
-        found = [held.for_itself(code_of(model)) for held in own_shown]
-        holds(found, 0.0)
+    def test_quality_is_not_self_preference(self, own_shown, model):
+        """The best and the worst model, without self-preference, have intervals around 0."""
+        found = [history.for_itself(code_of(model)) for history in own_shown]
+        assert_coverage(found, 0.0)
 
 
 class TestFamilyPreference:
-    """The share given to relatives beyond what outsiders give them."""
+    """The share of relatives beyond the share that outsiders give them."""
 
-    def test_a_planted_one_is_found(self, families):
-        """What a reviewer adds to its relative's share is what is measured."""
-        found = [held.for_its_family(code_of("ash")) for held in families]
-        holds(found, 0.1)
+    def test_planted_family_preference_is_found(self, families):
+        """The measure is the reviewer's addition to its relative's share."""
+        found = [history.for_its_family(code_of("ash")) for history in families]
+        assert_coverage(found, 0.1)
 
-    def test_a_strong_reviewer_is_not_charged_with_its_own_absence(self):
-        """Its own answer is no rival on its own sheet; a plain difference of shares would show."""
+    def test_recusal_of_a_strong_reviewer_is_no_family_preference(self):
+        """Its own answer is no rival on its sheet, which biases a plain difference of shares."""
         strong = Biased(MODELS, (1.0, 0, 0, 0, 0), families=FAMILIES)
         rng = np.random.default_rng(4)
         votes = by_hand.vote_sums(biased_sessions(strong, 200, rng))
-        held = Preferences(votes, {code_of(m): f for m, f in FAMILIES.items()}, 0.95)
+        history = Preferences(votes, {code_of(m): f for m, f in FAMILIES.items()}, 0.95)
 
-        measure = held.for_its_family(code_of("ash"))
+        measure = history.for_its_family(code_of("ash"))
 
-        ours, given = (votes.reviewer == code_of("ash")), votes.model == code_of("cedar")
-        theirs = given & ~ours & (votes.own == 0)
-        plain = votes.total[ours & given].sum() / votes.votes[ours & given].sum()
+        ours, to_relative = (votes.reviewer == code_of("ash")), votes.model == code_of("cedar")
+        theirs = to_relative & ~ours & (votes.own == 0)
+        plain = votes.total[ours & to_relative].sum() / votes.votes[ours & to_relative].sum()
         plain -= votes.total[theirs].sum() / votes.votes[theirs].sum()
         assert plain > 0.2
         assert measure.interval.low < 0 < measure.interval.high
         assert abs(measure.value) < 0.03
 
-    def test_a_model_alone_in_its_family_has_none(self, families):
-        """Without a relative there is nothing to measure, and the line says so."""
+    def test_a_model_alone_in_its_family_has_no_family_preference(self, families):
+        """There is nothing to measure, and the line says so."""
         for name in ("birch", "elm"):
             measure = families[0].for_its_family(code_of(name))
             assert measure.value is None
@@ -124,34 +124,34 @@ class TestFamilyPreference:
 class TestPosition:
     """The excess at the first place over that at the last."""
 
-    def test_a_planted_one_is_found(self, biased):
-        """What the first place has over the last is what is measured."""
-        holds([held["elm"].position_effect for held in biased], 0.1)
+    def test_planted_position_bias_is_found(self, biased):
+        """The measure is the excess of the first place over the last."""
+        assert_coverage([history["elm"].position_effect for history in biased], 0.1)
 
-    def test_without_one_the_interval_holds_zero(self, biased):
-        """A reviewer that does not look at places is charged with nothing."""
-        holds([held["ash"].position_effect for held in biased], 0.0)
+    def test_without_position_bias_the_interval_contains_zero(self, biased):
+        """A reviewer that ignores places has no effect."""
+        assert_coverage([history["ash"].position_effect for history in biased], 0.0)
 
 
 class TestSeverity:
     """The offset of a reviewer's grades from the others'."""
 
-    def test_a_planted_one_is_found(self, biased):
+    def test_planted_severity_is_found(self, biased):
         """A reviewer that grades .8 lower than all others is measured so."""
-        holds([held["cedar"].severity for held in biased], -0.8)
+        assert_coverage([history["cedar"].severity for history in biased], -0.8)
 
-    def test_the_others_are_each_offset_from_a_panel_with_the_severe_one(self, biased):
+    def test_a_severe_reviewer_makes_the_others_lenient(self, biased):
         """Against the mean of four others, one of whom is .8 severe, one is .2 or more lenient."""
         # "ash" judges four answers; of their other judges "cedar" is one of three, or of none.
         truth = 0.8 * np.mean([1 / 3, 0, 1 / 3, 1 / 3])
-        holds([held["ash"].severity for held in biased], truth)
+        assert_coverage([history["ash"].severity for history in biased], truth)
 
 
 class TestDiscrimination:
     """The slope of grades on the others' mean, over that of the panel."""
 
-    def alike(self, rng, steep, n=SESSIONS, people=()):
-        """Reviewers whose grades are quality and as much noise; one of them may be steeper."""
+    def similar_reviewers(self, rng, steep, n=SESSIONS, people=()):
+        """Reviewers with grades of quality plus equal noise; one of them may be steeper."""
         cast = []
         for k in range(n):
             quality = rng.normal(0, 1, 5)
@@ -169,7 +169,7 @@ class TestDiscrimination:
             cast.append(session(f"question {k} of {rng.integers(1 << 40)}", *sheets))
         return cast
 
-    def found(self, entries):
+    def discrimination_of(self, entries):
         tables = ReviewerTables(
             ballots=by_hand.ballot_sums(entries),
             reviewers=by_hand.reviewer_sums(entries),
@@ -180,28 +180,30 @@ class TestDiscrimination:
         nothing = Preferences(by_hand.vote_sums([]), {}, 0.95)
         return Reviewers(tables, nothing, human=False, level=0.95)
 
-    def test_one_of_equals_has_one(self):
-        """As noisy as the others and no more: 1, though the noise of their mean flattens slopes."""
+    def test_equal_reviewers_have_discrimination_one(self):
+        """With equal noise it is 1, though the noise of the others' mean flattens slopes."""
         rng = np.random.default_rng(7)
         found = [
-            self.found(self.alike(rng, 1.0)).line(code_of("elm"), "elm").discrimination
+            self.discrimination_of(self.similar_reviewers(rng, 1.0))
+            .line(code_of("elm"), "elm")
+            .discrimination
             for _ in range(HISTORIES)
         ]
 
-        holds(found, 1.0)
+        assert_coverage(found, 1.0)
 
-    def test_a_steeper_one_is_found(self):
-        """Twice the distances of the others: about two, beyond noise."""
-        entries = self.alike(np.random.default_rng(8), 2.0, 200)
+    def test_a_steeper_reviewer_is_found(self):
+        """Twice the distances of the others give about two, beyond noise."""
+        entries = self.similar_reviewers(np.random.default_rng(8), 2.0, 200)
 
-        measure = self.found(entries).line(code_of("elm"), "elm").discrimination
+        measure = self.discrimination_of(entries).line(code_of("elm"), "elm").discrimination
 
         assert measure.value == pytest.approx(2.0, abs=0.2)
         assert measure.interval.low > 1.5
 
-    def test_all_people_together_have_none(self):
-        """They are their own panel."""
-        entries = self.alike(np.random.default_rng(9), 1.0, people=("ann", "bob"))
+    def test_people_together_have_no_discrimination(self):
+        """They have no panel other than themselves."""
+        entries = self.similar_reviewers(np.random.default_rng(9), 1.0, people=("ann", "bob"))
 
         measure = audit_of(entries).people.discrimination
 
@@ -212,22 +214,24 @@ class TestDiscrimination:
 class TestLength:
     """The correlation of votes with length."""
 
-    def test_without_a_liking_the_interval_holds_zero(self, biased):
-        """A reviewer that does not look at length has a correlation of 0."""
-        holds([held["birch"].length.shares for held in biased], 0.0)
+    def test_without_length_bias_the_interval_contains_zero(self, biased):
+        """A reviewer that ignores length has a correlation of 0."""
+        assert_coverage([history["birch"].length.shares for history in biased], 0.0)
 
-    def test_a_liking_for_length_is_found(self, biased):
-        """The correlation of a reviewer that values length centres on that of a long history."""
+    def test_planted_length_bias_is_found(self, biased):
+        """Estimates for a reviewer that values length centre on that of a long history."""
         council = Biased(MODELS, QUALITY, length={"fir": 0.2})
         table = by_hand.length_sums(biased_sessions(council, 3000, np.random.default_rng(5)))
-        whole = LengthVotes(table, 0.95).of(table.reviewer == code_of("fir"))
+        long_history = LengthVotes(table, 0.95).of(table.reviewer == code_of("fir"))
 
-        holds([held["fir"].length.shares for held in biased], whole.shares.value)
-        assert whole.shares.value > 0.3
-        assert whole.longer_wins.value > 0.6
+        assert_coverage(
+            [history["fir"].length.shares for history in biased], long_history.shares.value
+        )
+        assert long_history.shares.value > 0.3
+        assert long_history.longer_wins.value > 0.6
 
-    def test_length_alone_is_no_bias(self):
-        """Where people value length as a reviewer does, it is not beyond people."""
+    def test_length_preference_shared_with_people_is_no_bias(self):
+        """Where people value length as a reviewer does, nothing is beyond people."""
         everyone = dict.fromkeys((*MODELS, "ann", "bob"), 0.2)
         council = Biased(MODELS, QUALITY, length=everyone, people=("ann", "bob"))
         rng = np.random.default_rng(6)
@@ -236,6 +240,6 @@ class TestLength:
             table = by_hand.length_sums(biased_sessions(council, SESSIONS, rng))
             found.append(LengthVotes(table, 0.95).of(table.human == 0))
 
-        holds([held.shares_beyond_people for held in found], 0.0)
-        holds([held.longer_wins_beyond_people for held in found], 0.0)
-        assert all(held.shares.interval.low > 0 for held in found)
+        assert_coverage([history.shares_beyond_people for history in found], 0.0)
+        assert_coverage([history.longer_wins_beyond_people for history in found], 0.0)
+        assert all(history.shares.interval.low > 0 for history in found)

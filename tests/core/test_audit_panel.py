@@ -1,4 +1,4 @@
-"""What an audit says of the panel: α, shared error, criteria, stability."""
+"""The panel in an audit: α, shared error, criteria, stability."""
 
 from itertools import combinations
 
@@ -29,8 +29,8 @@ RELIABILITY_DATA = {
 }
 
 
-def graded(columns, prefix=""):
-    """One session per unit, one grade of one candidate by each observer that has one."""
+def sessions_of_units(columns, prefix=""):
+    """One session per unit, one grade of one candidate by each observer with a value."""
     return [
         session(
             f"{prefix}unit {k}",
@@ -55,7 +55,7 @@ def pairwise_alpha(columns):
 class TestAlpha:
     """Krippendorff's α for interval data."""
 
-    def test_a_published_example(self):
+    def test_alpha_of_a_published_example(self):
         """Four copies of the published data, each unit a session, have its .849 but for n − 1."""
         rows = {name: line.split() for name, line in RELIABILITY_DATA.items()}
         columns = [
@@ -63,7 +63,7 @@ class TestAlpha:
         ]
         assert round(pairwise_alpha(columns), 3) == 0.849
 
-        entries = [e for copy in "abcd" for e in graded(columns, copy)]
+        entries = [e for copy in "abcd" for e in sessions_of_units(columns, copy)]
         measure = alphas(by_hand.unit_sums(entries), human=0, level=0.95).grades
 
         # With n values in all, (n − 1) / n is all that four copies change.
@@ -74,8 +74,8 @@ class TestAlpha:
         assert measure.n == 44
 
     @pytest.mark.parametrize("seed", range(3))
-    def test_it_is_the_definition_over_all_pairs(self, seed):
-        """Unequal numbers of values per candidate, some alone: as all pairs of values give."""
+    def test_alpha_equals_the_definition_over_all_pairs(self, seed):
+        """Candidates have unequal numbers of values, some a single one."""
         rng = np.random.default_rng(seed)
         columns = []
         for _ in range(60):
@@ -83,22 +83,22 @@ class TestAlpha:
             level = rng.normal(6, 1)
             columns.append({name: float(np.rint(level + rng.normal())) for name in judges})
 
-        measure = alphas(by_hand.unit_sums(graded(columns)), human=0, level=0.95).grades
+        measure = alphas(by_hand.unit_sums(sessions_of_units(columns)), human=0, level=0.95).grades
 
         assert measure.value == pytest.approx(pairwise_alpha(columns), abs=1e-12)
         assert measure.interval.low < measure.value < measure.interval.high
 
-    def test_chance_agreement_is_zero(self):
-        """Grades that have nothing to do with the answer: the interval holds 0."""
+    def test_alpha_of_random_grades_is_zero(self):
+        """Grades independent of the answer: the interval contains 0."""
         rng = np.random.default_rng(7)
         columns = [{name: float(rng.integers(1, 11)) for name in "ABC"} for _ in range(300)]
 
-        measure = alphas(by_hand.unit_sums(graded(columns)), human=0, level=0.95).grades
+        measure = alphas(by_hand.unit_sums(sessions_of_units(columns)), human=0, level=0.95).grades
 
         assert measure.interval.low < 0 < measure.interval.high
 
-    def test_comparisons_of_two_say_nothing_of_shares(self):
-        """Three who agree on every pair: a share hangs on the rival, so pairs are left out."""
+    def test_comparisons_of_pairs_are_not_in_alpha(self):
+        """A share depends on the rival, so pairs are left out even where three reviewers agree."""
         pairs = list(combinations("xyz", 2))
         entries = [
             session(
@@ -112,26 +112,26 @@ class TestAlpha:
             for k in range(40)
         ]
 
-        found = alphas(by_hand.unit_sums(entries), human=0, level=0.95)
+        result = alphas(by_hand.unit_sums(entries), human=0, level=0.95)
 
-        assert found.shares.value is None
-        assert found.shares.why.startswith("not enough data: 0 candidates")
+        assert result.shares.value is None
+        assert result.shares.why.startswith("not enough data: 0 candidates")
 
-    def test_reviewers_who_always_agree_have_no_error(self):
-        """The same list by all in every session: α is 1, and how it varies is unknown."""
+    def test_perfect_agreement_has_no_interval(self):
+        """The same list by all in every session: α is 1, and its variance is unknown."""
         entries = [
             session(f"question {k}", *(ballot(name, {"x": 1.0, "y": 0.0}) for name in "rst"))
             for k in range(40)
         ]
 
-        found = alphas(by_hand.unit_sums(entries), human=0, level=0.95).shares
+        result = alphas(by_hand.unit_sums(entries), human=0, level=0.95).shares
 
-        assert found.value == pytest.approx(1.0)
-        assert found.interval is None
-        assert found.why.startswith("error unknown")
+        assert result.value == pytest.approx(1.0)
+        assert result.interval is None
+        assert result.why.startswith("error unknown")
 
-    def test_people_are_apart(self):
-        """People's α is made of people's votes alone."""
+    def test_people_have_their_own_alpha(self):
+        """People's α is computed from people's votes alone."""
         entries = [
             session(
                 f"question {k}",
@@ -146,7 +146,7 @@ class TestAlpha:
 
 
 class TestSharedVotes:
-    """The error that reviewers share, and what votes are worth with it."""
+    """The error that reviewers share, and the effective votes that remain."""
 
     def opinions(self, rng, n=200):
         """Opinions of four reviewers that err together on some pairs."""
@@ -154,21 +154,21 @@ class TestSharedVotes:
         return np.array([np.where(common | (rng.random(n) < 0.15), -1.0, 1.0) for _ in range(4)])
 
     def sessions(self, correct):
-        """A person decides for x in every session; each reviewer is right or wrong."""
+        """A person prefers x in every session; each reviewer is right or wrong."""
         return [
             session(
                 f"question {k}",
                 ballot("ann", {"x": 1.0, "y": 0.0}, kind="human"),
                 *(
-                    ballot(f"model {r}", {"x": float(said > 0), "y": float(said < 0)})
-                    for r, said in enumerate(column)
+                    ballot(f"model {r}", {"x": float(value > 0), "y": float(value < 0)})
+                    for r, value in enumerate(column)
                 ),
             )
             for k, column in enumerate(correct.T)
         ]
 
-    def test_it_is_the_same_as_from_the_opinions_themselves(self):
-        """From sums as from the opinions, item by item."""
+    def test_shared_error_equals_that_of_single_opinions(self):
+        """Sums give the same result as opinions, item by item."""
         correct = self.opinions(np.random.default_rng(0))
 
         rho, votes = shared_votes(by_hand.human_sums(self.sessions(correct)), level=0.95)
@@ -177,7 +177,7 @@ class TestSharedVotes:
         assert votes.value == pytest.approx(effective_votes(4, shared_error(correct)))
         assert rho.n == votes.n == 200
 
-    def test_either_order_of_two_reviewers_is_enough(self):
+    def test_one_order_of_each_pair_of_reviewers_is_enough(self):
         """Rows of each pair of reviewers in one order give what rows in both give."""
         table = by_hand.human_sums(self.sessions(self.opinions(np.random.default_rng(1))))
         columns = {name: getattr(table, name) for name in table.__dataclass_fields__}
@@ -189,22 +189,22 @@ class TestSharedVotes:
         )
 
     @pytest.mark.slow
-    def test_the_interval_holds_the_truth(self):
-        """About 95 % of the intervals hold the ρ of a history a thousand times as long."""
+    def test_the_interval_covers_the_shared_error(self):
+        """About 95 % of the intervals contain the ρ of a history a thousand times as long."""
         rng = np.random.default_rng(2)
         truth = shared_error(self.opinions(rng, 400_000))
-        held = []
+        covered = []
         for _ in range(60):
             rho, votes = shared_votes(
                 by_hand.human_sums(self.sessions(self.opinions(rng))), level=0.95
             )
-            held.append(rho.interval.low <= truth <= rho.interval.high)
+            covered.append(rho.interval.low <= truth <= rho.interval.high)
             assert votes.interval.low < votes.value < votes.interval.high
 
-        assert np.mean(held) >= 0.88
+        assert np.mean(covered) >= 0.88
 
-    def test_fewer_than_fifty_decided_pairs_say_nothing(self):
-        """Below fifty pairs neither is known."""
+    def test_under_fifty_decided_pairs_shared_error_is_unknown(self):
+        """Effective votes are unknown, too."""
         correct = self.opinions(np.random.default_rng(3), 49)
 
         rho, votes = shared_votes(by_hand.human_sums(self.sessions(correct)), level=0.95)
@@ -214,14 +214,14 @@ class TestSharedVotes:
 
 
 class TestCriteria:
-    """Variance between reviewers, and liking for length, by criterion."""
+    """Variance between reviewers and preference for length, by criterion."""
 
     def entries(self):
-        cast = []
+        ballots = []
         for k in range(40):
             long, short = (8.0, 4.0) if k % 2 else (7.0, 5.0)
             for_brevity = {"criteria": ("conciseness",), "chars": {"x": 400, "y": 100}}
-            cast.append(
+            ballots.append(
                 session(
                     f"question {k}",
                     ballot("a", {"x": 1.0, "y": 0.0}, grades={"x": long, "y": short},
@@ -230,9 +230,9 @@ class TestCriteria:
                            criterion_grades=((3.0, 8.0),), **for_brevity),
                 )
             )  # fmt: skip
-        return cast
+        return ballots
 
-    def test_by_hand(self):
+    def test_criteria_by_hand(self):
         """Overall variances 2 and 0, a mean of 1; of conciseness 0 and ½; length +1 and −1."""
         entries = self.entries()
         overall, conciseness = criteria_lines(
@@ -252,7 +252,7 @@ class TestCriteria:
 class TestSessions:
     """Means over sessions, and the stability of the ranking."""
 
-    def test_means_over_sessions_that_have_one(self):
+    def test_means_skip_sessions_without_a_value(self):
         """Sessions without W or without a leader are left out of the mean."""
         entries = [
             session(f"question {k}", kendall_w=w, agreement=p)
@@ -280,8 +280,8 @@ class TestSessions:
             "borda",
         )
 
-    def test_a_ranking_that_is_clear_is_stable(self):
-        """Models far apart are ranked alike by both halves; equal ones are not."""
+    def test_a_clear_ranking_is_stable(self):
+        """Both halves rank models far apart alike, and equal models differently."""
         rng = np.random.default_rng(0)
         clear = stability(self.standings(rng, 0.3), np.random.default_rng(1))
         noise = stability(self.standings(rng, 0.0), np.random.default_rng(1))
@@ -290,8 +290,8 @@ class TestSessions:
         assert abs(noise.value) < 0.5
         assert clear.interval is None
 
-    def test_the_same_seed_gives_the_same_number(self):
-        """Halves are drawn with the generator given, and with nothing else."""
+    def test_stability_depends_on_the_generator_alone(self):
+        """Halves are drawn with the generator passed in."""
         table = self.standings(np.random.default_rng(0), 0.03)
 
         first, second = (stability(table, np.random.default_rng(5)) for _ in range(2))

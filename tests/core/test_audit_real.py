@@ -1,4 +1,4 @@
-"""The audit of a real council: five models answered and judged, and people judged the same."""
+"""The audit of a real council: five models answered and judged, people judged too."""
 
 import json
 from datetime import UTC, datetime
@@ -46,27 +46,27 @@ def audit(entries):
     return audit_of(entries, {"gpt4": "openai", "gpt35": "openai"})
 
 
-def test_who_prefers_its_own_answers(audit):
+def test_self_preference_of_real_judges(audit):
     """gpt4 +.13, bard +.07, vicuna +.05, claude −.01, gpt35 −.06, by the data's description.
 
     There the others' votes are all they cast; here those on pairs with an answer of their own are
     left out, which moves claude and gpt35 by a point or two.
     """
-    found = {judge: audit[judge].self_preference for judge in JUDGES}
+    result = {judge: audit[judge].self_preference for judge in JUDGES}
 
-    assert {judge: measure.value for judge, measure in found.items()} == pytest.approx(
+    assert {judge: measure.value for judge, measure in result.items()} == pytest.approx(
         {"gpt4": 0.13, "bard": 0.07, "vicuna-13b": 0.05, "claude": -0.01, "gpt35": -0.06}, abs=0.02
     )
-    assert found["gpt4"].interval.low > 0.05
-    assert found["claude"].interval.low < 0 < found["claude"].interval.high
+    assert result["gpt4"].interval.low > 0.05
+    assert result["claude"].interval.low < 0 < result["claude"].interval.high
 
 
-def test_who_picks_the_first_shown(audit):
-    """Bard and gpt4 go for the first, claude for the second, gpt35 for neither; nor do people."""
-    found = {judge: audit[judge].first_shown.value for judge in JUDGES}
+def test_position_bias_of_real_judges(audit):
+    """Bard and gpt4 prefer the first, claude the second; gpt35 and people neither."""
+    result = {judge: audit[judge].first_shown.value for judge in JUDGES}
 
     # Picks of the first, ties half, over all rows: own pairs included, which are not here.
-    assert found == pytest.approx(
+    assert result == pytest.approx(
         {"bard": 0.80, "gpt4": 0.63, "claude": 0.38, "gpt35": 0.50, "vicuna-13b": 0.44}, abs=0.04
     )
     assert audit["bard"].position_effect.interval.low > 0.4
@@ -76,23 +76,23 @@ def test_who_picks_the_first_shown(audit):
     assert abs(audit.people.position_effect.value) < 0.06
 
 
-def test_who_keeps_to_an_order(audit):
-    """Order-consistency as the data's description has it."""
-    found = {judge: audit[judge].order_consistency.value for judge in JUDGES}
+def test_order_consistency_of_real_judges(audit):
+    """The rates are those of the data's description."""
+    result = {judge: audit[judge].order_consistency.value for judge in JUDGES}
 
-    assert found == pytest.approx(
+    assert result == pytest.approx(
         {"gpt35": 0.70, "gpt4": 0.66, "claude": 0.56, "vicuna-13b": 0.36, "bard": 0.36}, abs=0.006
     )
 
 
-def test_length_alone_is_no_bias(audit):
-    """People prefer the longer about as often as the judges do, and more often than some."""
-    found = {judge: audit[judge].length.longer_wins.value for judge in JUDGES}
+def test_real_judges_prefer_length_no_more_than_people(audit):
+    """People prefer the longer about as often as the judges, and more often than some."""
+    result = {judge: audit[judge].length.longer_wins.value for judge in JUDGES}
 
     assert audit.people.length.longer_wins.value == pytest.approx(0.74, abs=0.005)
     assert audit.people.length.longer_wins.n == 795
     # gpt4 is .77 with the pairs that hold its own, long answers; they are left out here.
-    assert found == pytest.approx(
+    assert result == pytest.approx(
         {"gpt35": 0.83, "gpt4": 0.70, "claude": 0.76, "vicuna-13b": 0.62, "bard": 0.61}, abs=0.012
     )
     beyond = {judge: audit[judge].length.longer_wins_beyond_people for judge in JUDGES}
@@ -102,8 +102,8 @@ def test_length_alone_is_no_bias(audit):
     assert audit.panel.length.shares_beyond_people.interval.high > 0
 
 
-def test_five_judges_are_worth_about_two(audit):
-    """Effective votes from the pairs that people decided."""
+def test_five_judges_have_about_two_effective_votes(audit):
+    """They are estimated from the pairs that people decided."""
     votes = audit.panel.effective_votes
 
     assert votes.value == pytest.approx(1.9, abs=0.15)
@@ -111,7 +111,7 @@ def test_five_judges_are_worth_about_two(audit):
 
 
 def test_agreement_is_not_reliability(entries):
-    """A panel sure at .95 and above matches people less often than it says."""
+    """A panel sure at .95 and above matches people less often than it states."""
     calibration = calibrate(by_hand.calibration_sums(entries))
     surest, unsure = calibration.reliability(0.99), calibration.reliability(0.7)
 

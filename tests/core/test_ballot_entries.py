@@ -1,4 +1,4 @@
-"""Ballots as rows: as they were cast, one's own candidate included."""
+"""Ballots as rows: exactly as cast, with the reviewer's own candidate."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,20 +19,20 @@ AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REAL = Path(__file__).parents[3] / "shared" / "data"
 
 
-def cast_of(*cast: Ballot, **fields) -> SessionBallots:
+def session_of(*cast: Ballot, **fields) -> SessionBallots:
     return SessionBallots("s", AT, cast, **fields)
 
 
-def entered(*lines: str, **fields) -> Entries:
-    return entries_of(cast_of(*ballots(*lines), **fields))
+def entries_from(*lines: str, **fields) -> Entries:
+    return entries_of(session_of(*ballots(*lines), **fields))
 
 
 class TestBallotsAsCast:
     """One row per ballot, own candidate included."""
 
     def test_shares_by_hand(self):
-        """Others are compared without one's own; one's own with all of them."""
-        [row] = entered("b: a > b = c > d").ballots
+        """Other candidates are compared without the own one, the own one with all of them."""
+        [row] = entries_from("b: a > b = c > d").ballots
 
         assert row == BallotEntry(
             "b",
@@ -45,53 +45,55 @@ class TestBallotsAsCast:
             chars=(None,) * 4,
         )
 
-    def test_an_own_candidate_that_was_not_shown_is_not_on_the_ballot(self):
+    def test_an_own_candidate_not_on_the_sheet_is_not_on_the_ballot(self):
         """A council's sheet leaves it out although the roster has it."""
         sheet = {"a": 2, "c": 1}
         cast = ballot("b: a > c", candidates=("a", "b", "c"), positions=sheet)
 
-        [row] = entries_of(cast_of(cast)).ballots
+        [row] = entries_of(session_of(cast)).ballots
 
         assert (row.models, row.positions, row.shares) == (("a", "c"), (2, 1), (1.0, 0.0))
 
     def test_a_copy_of_an_answer_has_no_place(self):
-        """Those behind it stand farther back: there are as many places as candidates."""
+        """Its place is 0, and candidates behind it are placed as many further back."""
         sheet = {"a": 2, "b": 1, "c": 2, "d": 3}
         cast = [ballot("x: a = c > b > d", positions=sheet),
                 ballot("y: a = c > b > d", positions={**sheet, "d": 1, "b": 1, "a": 2}),
                 ballot("z: a = c > b", positions={"a": 2, "c": 2, "b": 1})]  # fmt: skip
 
-        rows = [entries_of(cast_of(each)).ballots[0] for each in cast]
+        rows = [entries_of(session_of(each)).ballots[0] for each in cast]
 
         assert [row.models for row in rows] == [tuple("abcd"), tuple("abcd"), tuple("abc")]
         assert [row.positions for row in rows] == [(2, 1, 0, 4), (4, 1, 0, 0), (3, 1, 0)]
 
-    def test_what_is_not_ranked_has_no_share(self):
-        """Nor has a candidate without a rival."""
-        [partial] = entered("x: a > b", models={}).ballots
-        [alone] = entries_of(cast_of(ballot("x: a", candidates=("a", "b")))).ballots
+    def test_an_unranked_candidate_has_no_share(self):
+        """Neither has a candidate without a rival."""
+        [partial] = entries_from("x: a > b", models={}).ballots
+        [alone] = entries_of(session_of(ballot("x: a", candidates=("a", "b")))).ballots
 
         assert partial.shares == (1.0, 0.0)
         assert (alone.models, alone.shares) == (("a", "b"), (None, None))
 
     def test_grades_are_overall_and_by_criterion(self):
-        """Overall after the ceiling; criteria as they were given, the reviewer's overall aside."""
-        given = {
+        """Overall grades are after the ceiling; criteria are as on the ballot."""
+        grades = {
             "a": {"accuracy": 2, "clarity": "9/10", "completeness": 9, "overall": 9},
             "b": {"accuracy": 8, "clarity": 8, "completeness": 8},
             "c": {"accuracy": "high"},
         }
-        [row] = entries_of(cast_of(Ballot("x", grades=given, candidates=("a", "b", "c")))).ballots
+        [row] = entries_of(
+            session_of(Ballot("x", grades=grades, candidates=("a", "b", "c")))
+        ).ballots
 
         assert row.grades == (4.0, 8.0, None)
         assert row.criteria == ("accuracy", "clarity", "completeness")
         assert row.criterion_grades == ((2.0, 8.0, None), (9.0, 8.0, None), (9.0, 8.0, None))
 
     def test_lengths_models_and_answers(self):
-        """Lengths come with the answers; candidates go by their model, or their author."""
+        """Lengths come from the answers; candidates are named by model, or by author."""
         cast = replace(ballot("x: c1 > c2"), authors={"c1": "m1"})
         entries = entries_of(
-            cast_of(cast, lengths={"c1": 120, "c2": 80}, models={"m1": "org/m1", "x": "org/x"})
+            session_of(cast, lengths={"c1": 120, "c2": 80}, models={"m1": "org/m1", "x": "org/x"})
         )
 
         assert entries.ballots[0].reviewer == "org/x"
@@ -99,14 +101,14 @@ class TestBallotsAsCast:
         assert entries.ballots[0].chars == (120, 80)
         assert entries.answers == (AnswerEntry("c1", "org/m1", 120), AnswerEntry("c2", "c2", 80))
 
-    def test_rows_follow_the_ballots(self):
-        """Row for row, also where kinds are mixed, a ballot is empty or replaced by a later one."""
+    def test_rows_are_in_the_order_of_ballots(self):
+        """Kinds are mixed, one ballot is empty, and a later one replaces another."""
         cast = [
             ballot("p: a > b", kind="human"), ballot("x: a > b"), ballot("y:"), ballot("x: b > a"),
             ballot("m: b > a", weight=0),
         ]  # fmt: skip
 
-        rows = entries_of(cast_of(*cast, models={"p": "not a model's name"})).ballots
+        rows = entries_of(session_of(*cast, models={"p": "not a model's name"})).ballots
 
         assert [row.reviewer for row in rows] == ["p", "x", "y", "x", "m"]
         assert [row.shares for row in rows] == [(1.0, 0.0), (), (), (0.0, 1.0), ()]
@@ -114,31 +116,31 @@ class TestBallotsAsCast:
         assert [row.counts for row in rows] == [True, False, True, True, False]
         assert rows[4].weight == 0
 
-    def test_pairs_in_both_orders_stand_on_a_row_that_counts(self):
-        """A row that a later ballot replaces, or that weighs nothing, does not carry them."""
+    def test_order_consistency_is_on_a_row_that_counts(self):
+        """A replaced row, or one of weight zero, does not contain it."""
 
         def judged(first: str, second: str, weight: float = 1) -> Ballot:
-            seen = {first: 1, second: 2}
-            return ballot("x: a > b", paired=True, positions=seen, weight=weight)
+            positions = {first: 1, second: 2}
+            return ballot("x: a > b", paired=True, positions=positions, weight=weight)
 
         cast = [judged("a", "b"), judged("a", "b"), judged("b", "a")]
-        rows = entries_of(cast_of(*cast)).ballots
+        rows = entries_of(session_of(*cast)).ballots
 
         assert [(row.counts, row.kept, row.compared) for row in rows] == [
             (False, 0, 0), (True, 1, 1), (True, 0, 0)
         ]  # fmt: skip
 
-    def test_a_flat_ballot_is_flat(self):
-        """A ballot that ties everyone tells none apart, own candidate or not."""
-        flat, told = entered("a: a = b = c", "x: a > b = c").ballots
+    def test_a_ballot_that_ties_all_is_flat(self):
+        """An own candidate on it does not matter."""
+        flat, ordered = entries_from("a: a = b = c", "x: a > b = c").ballots
 
         assert flat.flat
-        assert not told.flat
+        assert not ordered.flat
 
     def test_a_wrong_weight_is_refused(self):
-        """A negative weight is an error that names the ballot."""
+        """The error names the ballot with the negative weight."""
         with pytest.raises(InvalidParameter, match="x's ballot"):
-            entries_of(cast_of(ballot("x: a > b", weight=-1)))
+            entries_of(session_of(ballot("x: a > b", weight=-1)))
 
 
 def real(folder: str) -> Path:
@@ -158,10 +160,10 @@ def sessions() -> list[Entries]:
 
 
 class TestRealCouncil:
-    """Forty questions on which five models judged every ordered pair of answers, people too."""
+    """Forty questions on which five models and people judged ordered pairs of answers."""
 
     def test_every_ballot_has_a_row(self, sessions):
-        """Four thousand rows by models and 880 by people, of forty sessions."""
+        """There are four thousand rows by models and 880 by people, of forty sessions."""
         rows = [row for entries in sessions for row in entries.ballots]
 
         assert len(sessions) == 40
@@ -169,14 +171,14 @@ class TestRealCouncil:
         assert sum(row.kind == "human" for row in rows) == 880
 
     def test_order_consistency(self, sessions):
-        """Who keeps its opinion when the order is turned, as the data's README gives it."""
+        """The rates in both orders of a pair are those in the data's README."""
         assert consistency(sessions) == pytest.approx(
             {"gpt35": 0.70, "gpt4": 0.66, "claude": 0.56, "vicuna-13b": 0.36, "bard": 0.36},
             abs=0.006,
         )
 
-    def test_models_and_people_are_apart(self, sessions):
-        """Each session has a row of matchups for either, of five models or of the pairs judged."""
+    def test_models_and_people_have_separate_matchups(self, sessions):
+        """Each session has a row for each kind, of five models or of the judged pairs."""
         for entries in sessions:
             kinds = {row.kind: row for row in entries.matchups}
             assert len(kinds["model"].models) == 5
@@ -184,11 +186,11 @@ class TestRealCouncil:
 
 
 def consistency(sessions: Iterable[Entries]) -> dict[str, float]:
-    kept: dict[str, int] = {}
-    compared: dict[str, int] = {}
+    consistent_pairs: dict[str, int] = {}
+    pairs: dict[str, int] = {}
     for entries in sessions:
         for row in entries.ballots:
             if row.kind == "model":
-                kept[row.reviewer] = kept.get(row.reviewer, 0) + row.kept
-                compared[row.reviewer] = compared.get(row.reviewer, 0) + row.compared
-    return {reviewer: kept[reviewer] / n for reviewer, n in compared.items()}
+                consistent_pairs[row.reviewer] = consistent_pairs.get(row.reviewer, 0) + row.kept
+                pairs[row.reviewer] = pairs.get(row.reviewer, 0) + row.compared
+    return {reviewer: consistent_pairs[reviewer] / n for reviewer, n in pairs.items()}

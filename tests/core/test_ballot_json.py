@@ -1,4 +1,4 @@
-"""A ballot's JSON text is its record's, however it is made."""
+"""The JSON text of a ballot equals its record."""
 
 import json
 from dataclasses import replace
@@ -29,6 +29,6 @@ GRADED = Ballot('ä "b"\\', grades={"a\n": 3, "é\u2028": 10}, session="s\t1")
         Ballot("a", abstained=True, reason="silent"),
     ],
 )
-def test_text_is_that_of_the_record(ballot):
+def test_json_text_equals_the_record(ballot):
     """Histories compare stored ballots with those of a file by their text."""
     assert to_json(ballot) == json.dumps(to_record(ballot))

@@ -1,4 +1,4 @@
-"""A person's vote: a sheet that stays, a ranking that is read strictly, and the panel beside it."""
+"""A person's vote: a stable sheet, a strictly read ranking, the panel beside it."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -17,13 +17,13 @@ def by_label(text):
 
 
 class TestSheet:
-    """Who sees what, in which order."""
+    """The order of candidates for each person."""
 
-    def test_it_depends_on_names_alone(self):
-        """The order in which candidates are given changes nothing."""
+    def test_the_sheet_depends_on_names_alone(self):
+        """The order of the candidates passed in changes nothing."""
         assert voting_sheet("s1", "ines", ["z", "x", "y"]) == SHEET
 
-    def test_every_candidate_stands_everywhere(self):
+    def test_the_first_place_is_balanced(self):
         """Over many people each candidate is first about as often as the others."""
         first = Counter(
             voting_sheet("s1", f"p{k}", ["x", "y", "z"]).candidates[0] for k in range(3_000)
@@ -32,8 +32,8 @@ class TestSheet:
         # Three standard errors of a share of 1/3 among 3,000 are 77.
         assert all(abs(n - 1_000) < 78 for n in first.values())
 
-    def test_session_and_person_are_told_apart(self):
-        """The two names are not merely strung together."""
+    def test_session_and_person_are_hashed_separately(self):
+        """The two names are not merely concatenated."""
         names = list("abcdefgh")
 
         assert voting_sheet("ab", "c", names) != voting_sheet("a", "bc", names)
@@ -50,8 +50,8 @@ class TestRanking:
             ("A=B=C", (("A", "B", "C"),)),
         ],
     )
-    def test_it_is_read_in_either_case_and_with_any_spaces(self, text, groups):
-        """Groups hold candidates; their labels are those of the text."""
+    def test_case_and_spaces_do_not_matter(self, text, groups):
+        """Groups contain candidates; their labels are those of the text."""
         assert by_label(text) == groups
 
     @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ class TestRanking:
             ("", "ranks nothing; the labels are"),
         ],
     )
-    def test_what_is_none_is_refused(self, text, words):
-        """Every label is placed once, and nothing else."""
+    def test_an_invalid_ranking_is_refused(self, text, words):
+        """Every label is placed exactly once, and nothing else."""
         with pytest.raises(InvalidBallot, match=words):
             read_ranking(text, SHEET)
 
 
 class TestBallot:
-    """What is cast."""
+    """The ballot made from a vote."""
 
-    def test_it_is_a_person_s_with_places(self):
-        """It keeps the ranking, the candidates, their places, the session and the time."""
+    def test_the_ballot_records_person_places_and_time(self):
+        """It has the ranking, the candidates, their places, the session and the time."""
         at = datetime(2026, 11, 21, tzinfo=UTC)
         ballot = build_ballot(SHEET, read_ranking("B > A = C", SHEET), "s1", at)
 
@@ -88,7 +88,7 @@ class TestBallot:
 
 
 class TestAccord:
-    """How two rankings go together; pairs are counted by hand."""
+    """Agreement of two rankings, with pairs counted by hand."""
 
     @pytest.mark.parametrize(
         ("groups", "ranks", "found"),
@@ -102,6 +102,6 @@ class TestAccord:
             ((("x",), ("y",)), {}, Agreement(0, 0, 0, None)),
         ],
     )
-    def test_pairs_are_compared(self, groups, ranks, found):
-        """Ties decide nothing, and whom the panel does not rank is left out."""
+    def test_pairs_ordered_alike_are_counted(self, groups, ranks, found):
+        """Ties count for neither side, and candidates unranked by the panel are left out."""
         assert agreement(groups, ranks) == found

@@ -1,4 +1,4 @@
-"""Sheets: who sees what, in which order, and that the order favours nobody."""
+"""Sheets: their contents and order, which favours no candidate."""
 
 from collections import Counter
 from itertools import pairwise
@@ -28,13 +28,13 @@ def each_other(size: int, seed: int = 0) -> dict[str, Sheet]:
 
 
 def place_counts(sheets: dict[str, Sheet], candidate: str, places: int) -> list[int]:
-    """How often a candidate stands at each position."""
-    held = Counter(sheet.positions.get(candidate) for sheet in sheets.values())
-    return [held[place] for place in range(1, places + 1)]
+    """How often a candidate is at each position."""
+    counts = Counter(sheet.positions.get(candidate) for sheet in sheets.values())
+    return [counts[place] for place in range(1, places + 1)]
 
 
 def neighbours(sheets: dict[str, Sheet]) -> Counter[tuple[str, str]]:
-    """How often one candidate stands directly before another."""
+    """How often one candidate is directly before another."""
     return Counter(pair for sheet in sheets.values() for pair in pairwise(sheet.candidates))
 
 
@@ -65,26 +65,26 @@ class TestSheet:
 
     SHEET = Sheet("r", ("x", "y"), ("A", "B"), "5c0f")
 
-    def test_it_knows_places(self):
+    def test_positions_start_at_one(self):
         """The first candidate stands at position 1."""
         assert self.SHEET.positions == {"x": 1, "y": 2}
 
-    def test_it_translates_both_ways(self):
-        """A label leads to its candidate, a candidate to its label."""
+    def test_labels_and_candidates_map_both_ways(self):
+        """A label gives its candidate, a candidate its label."""
         assert self.SHEET.candidate("B") == "y"
         assert self.SHEET.label("y") == "B"
 
     @pytest.mark.parametrize("label", ["C", "a", " A", "", "x"])
-    def test_only_the_exact_label_is_known(self, label):
-        """Tolerance is the reader's business, not the sheet's."""
+    def test_only_the_exact_label_is_accepted(self, label):
+        """Lenient reading of labels is done elsewhere."""
         assert self.SHEET.candidate(label) is None
 
-    def test_a_stranger_has_no_label(self):
-        """Asking for a candidate that is not on the sheet is an error."""
+    def test_an_unknown_candidate_has_no_label(self):
+        """A candidate that is not on the sheet is an error."""
         with pytest.raises(UnknownName, match="candidate 'z'"):
             self.SHEET.label("z")
 
-    def test_labels_go_on_after_z(self):
+    def test_labels_continue_after_z(self):
         """The 27th label is AA, the 53rd BA."""
         labels = label_map("reader", names(53), [0]).labels
 
@@ -94,12 +94,12 @@ class TestSheet:
 
 
 class TestBalance:
-    """Every candidate stands at every position equally often."""
+    """Every candidate is at every position equally often."""
 
     @pytest.mark.parametrize("seed", range(3))
     @pytest.mark.parametrize("size", SIZES)
-    def test_members_who_review_each_other(self, size, seed):
-        """Each candidate stands exactly once at each of the n − 1 positions."""
+    def test_members_reviewing_each_other_are_balanced(self, size, seed):
+        """Each candidate is exactly once at each of the n − 1 positions."""
         sheets = each_other(size, seed)
 
         for name in names(size):
@@ -107,8 +107,8 @@ class TestBalance:
             assert sorted(sheets[name].candidates) == sorted(set(names(size)) - {name})
 
     @pytest.mark.parametrize("size", SIZES)
-    def test_members_who_review_everything(self, size):
-        """Each candidate stands exactly once at each of the n positions."""
+    def test_members_reviewing_all_answers_are_balanced(self, size):
+        """Each candidate is exactly once at each of the n positions."""
         sheets = draw_sheets(names(size), names(size), [1], hidden_candidates={})
 
         for name in names(size):
@@ -116,12 +116,12 @@ class TestBalance:
             assert sorted(sheets[name].candidates) == sorted(names(size))
 
     @pytest.mark.parametrize("size", SIZES)
-    def test_nobody_follows_the_same_rival_twice(self, size):
+    def test_no_candidate_follows_the_same_rival_twice(self, size):
         """Among members who review each other, an ordered pair is neighbours at most once."""
         assert max(neighbours(each_other(size)).values(), default=0) <= 1
 
     @pytest.mark.parametrize("size", SIZES)
-    def test_neighbours_where_everything_is_seen(self, size):
+    def test_neighbours_are_balanced_when_all_answers_are_shown(self, size):
         """A pair is neighbours exactly once for even n (Williams), at most twice for odd."""
         counts = neighbours(draw_sheets(names(size), names(size), [2], hidden_candidates={}))
 
@@ -129,42 +129,42 @@ class TestBalance:
         assert size % 2 or len(counts) == size * (size - 1)
 
     @given(councils())
-    def test_any_numbers(self, council):
-        """Each sees what it may, and counts differ by at most one unless arithmetic forbids it."""
+    def test_any_council_is_balanced(self, council):
+        """Reviewers see all but the hidden; counts differ by at most one where that is possible."""
         reviewers, candidates, hidden, seed = council
 
         sheets = draw_sheets(reviewers, candidates, [seed], hidden_candidates=hidden)
 
         seeing_all = len(reviewers) - len(hidden)
         places = len(candidates) if seeing_all else len(candidates) - 1
-        shown = {c: len(reviewers) - list(hidden.values()).count(c) for c in candidates}
+        appearances = {c: len(reviewers) - list(hidden.values()).count(c) for c in candidates}
         # Below this, the last position is too rare to be everybody's in turn.
-        possible = not seeing_all or seeing_all >= sum(n // places for n in shown.values())
+        possible = not seeing_all or seeing_all >= sum(n // places for n in appearances.values())
         for candidate in candidates:
             counts = place_counts(sheets, candidate, places)
-            assert sum(counts) == shown[candidate]
+            assert sum(counts) == appearances[candidate]
             assert max(counts) - min(counts) <= 1 or not possible
         for name in reviewers:
             assert sorted(sheets[name].candidates) == sorted(set(candidates) - {hidden.get(name)})
 
     @given(juries())
-    def test_several_may_be_hidden(self, jury):
-        """Who hides several sees all others; sheets of one length are balanced among themselves."""
+    def test_reviewers_may_hide_several_candidates(self, jury):
+        """They see all others; sheets of one length are balanced among themselves."""
         reviewers, candidates, hidden, seed = jury
 
         sheets = draw_sheets(reviewers, candidates, [seed], hidden_candidates=hidden)
 
         for name in reviewers:
-            shown = set(candidates) - hidden.get(name, set())
-            assert sorted(sheets[name].candidates) == sorted(shown)
+            visible = set(candidates) - hidden.get(name, set())
+            assert sorted(sheets[name].candidates) == sorted(visible)
         lengths = {len(sheet.candidates) for sheet in sheets.values()}
         if len(lengths) == 1 and len(candidates) not in lengths:
             for candidate in candidates:
                 counts = place_counts(sheets, candidate, max(lengths))
                 assert not counts or max(counts) - min(counts) <= 1
 
-    def test_ones_own_answer_stands_anywhere(self):
-        """Where members see their own answer, it is at no position of its own over the seeds."""
+    def test_own_answers_have_no_fixed_position(self):
+        """Over the seeds an own answer is at all positions of its author's sheet."""
         places = Counter(
             draw_sheets(names(4), names(4), [seed], hidden_candidates={})["m0"].positions["m0"]
             for seed in range(200)
@@ -173,8 +173,8 @@ class TestBalance:
         assert sorted(places) == [1, 2, 3, 4]
         assert min(places.values()) > 25
 
-    def test_hiding_who_does_not_stand_hides_nothing(self):
-        """A member that gave no answer sees all the others'."""
+    def test_hiding_an_absent_candidate_hides_nothing(self):
+        """A member without an answer sees all the others'."""
         sheets = draw_sheets(["a", "b"], ["b", "c"], [0], hidden_candidates={"a": "a", "b": "b"})
 
         assert sorted(sheets["a"].candidates) == ["b", "c"]
@@ -182,10 +182,10 @@ class TestBalance:
 
 
 class TestSeed:
-    """The seed is all that a sheet depends on."""
+    """A sheet depends on its seed alone."""
 
-    def test_a_golden_sheet(self):
-        """These sheets are drawn from this seed on every machine."""
+    def test_sheets_of_a_fixed_seed(self):
+        """The seed gives these sheets on every machine."""
         sheets = draw_sheets(
             "abcd", "abcd", [7, 1], hidden_candidates={name: name for name in "abcd"}
         )
@@ -195,7 +195,7 @@ class TestSeed:
 
     @given(councils())
     def test_the_same_seed_draws_the_same_sheets(self, council):
-        """Drawing twice draws the same, nonces included."""
+        """Two draws are equal, nonces included."""
         reviewers, candidates, hidden, seed = council
 
         first = draw_sheets(reviewers, candidates, [seed], hidden_candidates=hidden)
@@ -204,16 +204,16 @@ class TestSeed:
 
     def test_other_seeds_draw_other_orders(self):
         """Over 100 seeds a council of seven sees close to 100 arrangements."""
-        drawn = {tuple(s.candidates for s in each_other(7, seed).values()) for seed in range(100)}
+        orders = {tuple(s.candidates for s in each_other(7, seed).values()) for seed in range(100)}
 
-        assert len(drawn) > 90
+        assert len(orders) > 90
 
     def test_a_trailing_zero_is_part_of_the_seed(self):
         """The seeds (7,) and (7, 0) draw different sheets."""
         assert label_map("r", names(9), [7]) != label_map("r", names(9), [7, 0])
 
-    def test_no_nonce_is_drawn_twice(self):
-        """Sheets, mirrors and the chairman's map of one seed have nonces of their own."""
+    def test_nonces_of_a_seed_are_unique(self):
+        """Sheets, mirrors and the chairman's map have different nonces."""
         sheets = each_other(12)
         mirrors = [mirror(sheet, [0, seat]) for seat, sheet in enumerate(sheets.values())]
         alone = draw_sheets(["r"], ["c"], [0], hidden_candidates={})["r"]
@@ -231,8 +231,8 @@ class TestSeed:
 class TestMirror:
     """The second sheet of a mirrored review."""
 
-    def test_it_reverses_the_order(self):
-        """What stood first stands last, and the labels follow the new places."""
+    def test_a_mirror_reverses_the_order(self):
+        """The first candidate is last, and the labels follow the new places."""
         sheet = each_other(5)["m2"]
 
         mirrored = mirror(sheet, [3])
@@ -246,8 +246,8 @@ class TestMirror:
 class TestLabelMap:
     """The chairman's labels."""
 
-    def test_it_shows_everybody_in_random_order(self):
-        """Each candidate is there once, and over the seeds each comes first."""
+    def test_the_label_map_has_all_candidates_in_random_order(self):
+        """Each candidate occurs once, and over the seeds each comes first."""
         firsts = set()
         for seed in range(50):
             sheet = label_map("chairman", names(4), [seed])

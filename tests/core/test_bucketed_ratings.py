@@ -1,4 +1,4 @@
-"""Ratings from sums: those of the comparisons themselves, with errors as good."""
+"""Ratings from sums equal ratings from comparisons, with errors as good."""
 
 import time
 
@@ -13,13 +13,13 @@ from witan.errors import InvalidParameter, NothingToCount
 
 
 def history(rng: np.random.Generator, n_sessions: int = 1_500, n_models: int = 8) -> Comparisons:
-    """Four seats a session, answers of varying luck, five reviewers, a tenth of ties."""
+    """Four seats a session, answers of random quality, five reviewers, a tenth of ties."""
     seats = np.argsort(rng.random((n_sessions, n_models)), axis=1)[:, :4]
     quality = np.linspace(-1, 1, n_models)[seats] + 0.8 * rng.normal(size=seats.shape)
     i, j = np.triu_indices(4, 1)
     chance = 1 / (1 + np.exp(quality[:, j] - quality[:, i]))
-    drawn = rng.random((5, *chance.shape))
-    outcome = np.where(drawn < chance, FIRST, SECOND)
+    luck = rng.random((5, *chance.shape))
+    outcome = np.where(luck < chance, FIRST, SECOND)
     outcome = np.where(rng.random(outcome.shape) < 0.1, TIE, outcome)
     shape = outcome.shape
     return Comparisons(
@@ -52,7 +52,7 @@ class TestAgainstTheComparisons:
     """`rate` on the same comparisons is the reference."""
 
     def test_strengths_are_the_same_and_errors_within_a_tenth(self):
-        """1,500 sessions in 256 buckets: ratings equal, errors clustered by session met."""
+        """1,500 sessions in 256 buckets: equal ratings, errors like those clustered by session."""
         comparisons = history(np.random.default_rng(1))
 
         exact, ours = rate(comparisons), rate_sums(summed(comparisons), NAMES)
@@ -66,8 +66,8 @@ class TestAgainstTheComparisons:
         assert (ours.errors, ours.n_clusters, ours.n_sessions) == ("clustered", 256, None)
         assert ours.n_comparisons == len(comparisons)
 
-    def test_with_a_session_to_a_bucket_all_is_the_same(self):
-        """Buckets of one session each give the errors, ranks and contrasts of `rate` exactly."""
+    def test_one_session_per_bucket_equals_rate(self):
+        """Errors, ranks and contrasts are exactly those of `rate`."""
         comparisons = history(np.random.default_rng(2), n_sessions=200)
         rows = [
             (int(s), LETTERS[i], LETTERS[j], float(o == FIRST), float(o == SECOND), float(o == TIE))
@@ -89,7 +89,7 @@ class TestAgainstTheComparisons:
         assert ours.rank_high.tolist() == exact.rank_high.tolist()
         assert ours.warnings == exact.warnings
 
-    def test_intervals_cover_what_they_say(self):
+    def test_intervals_cover_their_level(self):
         """120 sessions in 256 buckets, 300 histories: 93 to 97 of 100 contrasts are covered.
 
         The truth is what 60,000 sessions give. Eight correlated coverages a history bound the
@@ -106,7 +106,7 @@ class TestAgainstTheComparisons:
         assert 0.93 - 0.013 <= np.mean(covered) <= 0.97 + 0.013
 
     def test_twenty_models_take_at_most_twenty_milliseconds(self):
-        """A table of 256 buckets and all pairs of twenty models takes 20 ms of a processor."""
+        """A table of 256 buckets and all pairs of twenty models takes 20 ms of CPU time."""
         rng = np.random.default_rng(4)
         i, j = np.triu_indices(20, 1)
         codes = np.array([code(letter) for letter in LETTERS])
@@ -114,37 +114,37 @@ class TestAgainstTheComparisons:
         bucket = np.repeat(np.arange(256), len(i))
         sums = MatchupSums(bucket, np.tile(codes[i], 256), np.tile(codes[j], 256), *counts)
         rate_sums(sums, NAMES)
-        taken = []
+        seconds = []
 
         for _ in range(7):
             start = time.process_time()  # whatever else the machine does meanwhile
             rate_sums(sums, NAMES)
-            taken.append(time.process_time() - start)
+            seconds.append(time.process_time() - start)
 
-        assert min(taken) < 0.020
+        assert min(seconds) < 0.020
 
 
 class TestRows:
-    """How rows are cut, ordered and named does not matter."""
+    """Split, order and names of rows do not matter."""
 
     def test_splitting_and_reordering_rows_changes_nothing(self):
-        """Keys in several rows, in any order, pairs either way round: the same ratings."""
+        """Keys in several rows, in any order and either orientation, give the same ratings."""
         sums = summed(history(np.random.default_rng(6), n_sessions=300))
-        turned = MatchupSums(
+        swapped = MatchupSums(
             sums.bucket, sums.second, sums.first, sums.losses, sums.wins, sums.ties
         )
-        whole = rate_sums(sums, NAMES)
+        expected = rate_sums(sums, NAMES)
 
         for other in (
             shuffled(split(sums, {"bucket", "first", "second"}), np.random.default_rng(7)),
-            turned,
+            swapped,
         ):
             again = rate_sums(other, NAMES)
-            assert again.rating == pytest.approx(whole.rating, abs=1e-9)
-            assert again.std_error == pytest.approx(whole.std_error, rel=1e-9)
+            assert again.rating == pytest.approx(expected.rating, abs=1e-9)
+            assert again.std_error == pytest.approx(expected.std_error, rel=1e-9)
 
     def test_ties_count_half_each_way(self):
-        """Two ties say what a win each says."""
+        """Two ties equal a win each."""
         ties = rate_sums(matchup_sums([(0, "a", "b", 3, 1, 2), (1, "a", "b", 1, 1, 0)]), NAMES)
         even = rate_sums(matchup_sums([(0, "a", "b", 4, 2, 0), (1, "a", "b", 1, 1, 0)]), NAMES)
 
@@ -156,13 +156,13 @@ class TestRows:
 
         With strengths ±h the score equation is 6 − 8σ(2h) − ½·tanh(h/2) = 0.
         """
-        found = rate_sums(matchup_sums([(0, "a", "b", 5, 1, 2), (1, "b", "a", 0, 0, 0)]), NAMES)
+        result = rate_sums(matchup_sums([(0, "a", "b", 5, 1, 2), (1, "b", "a", 0, 0, 0)]), NAMES)
 
-        h = found.rating[0]
+        h = result.rating[0]
         assert 6 - 8 / (1 + np.exp(-2 * h)) - 0.5 * np.tanh(h / 2) == pytest.approx(0, abs=1e-9)
 
-    def test_rows_without_weight_are_no_comparisons(self):
-        """A pair that no ballot ranks, and a model against itself, leave no trace."""
+    def test_rows_of_weight_zero_are_no_comparisons(self):
+        """A pair without ballots, and a model against itself, change nothing."""
         rows = [(0, "a", "b", 2, 1, 0), (1, "a", "b", 1, 1, 0)]
         more = [*rows, (2, "a", "c", 0, 0, 0), (3, "b", "b", 5, 0, 0)]
 
@@ -170,37 +170,37 @@ class TestRows:
         assert rate_sums(matchup_sums(more), NAMES).n_clusters == 2
 
 
-class TestSaidAloud:
-    """Nothing undefined passes in silence."""
+class TestWarnings:
+    """Undefined results are reported."""
 
     def test_one_bucket_has_unknown_errors(self):
-        """Ratings stand, errors are NaN and a warning says why."""
-        found = rate_sums(matchup_sums([(3, "a", "b", 2, 1, 0)]), NAMES)
+        """Ratings are defined, errors are NaN, and a warning gives the reason."""
+        result = rate_sums(matchup_sums([(3, "a", "b", 2, 1, 0)]), NAMES)
 
-        assert np.isfinite(found.rating).all()
-        assert np.isnan(found.std_error).all()
-        assert any("one group of sessions" in line for line in found.warnings)
+        assert np.isfinite(result.rating).all()
+        assert np.isnan(result.std_error).all()
+        assert any("one group of sessions" in line for line in result.warnings)
 
-    def test_few_buckets_and_groups_apart_are_said(self):
-        """Groups that never met are named, and so are too few buckets."""
+    def test_few_buckets_and_disconnected_groups_are_reported(self):
+        """Warnings name the groups that never met and the number of buckets."""
         rows = [(b, i, j, 2, 1, 0) for b in (0, 1) for i, j in ("ab", "cd")]
 
-        found = rate_sums(matchup_sums(rows), NAMES)
+        result = rate_sums(matchup_sums(rows), NAMES)
 
-        assert any("(a, b), (c, d)" in line for line in found.warnings)
+        assert any("(a, b), (c, d)" in line for line in result.warnings)
         assert any(
             all(fact in line for fact in ("2 groups of sessions", "4 models"))
-            for line in found.warnings
+            for line in result.warnings
         )
-        assert np.isnan(found.p_beats()[0, 2])
+        assert np.isnan(result.p_beats()[0, 2])
 
     @pytest.mark.parametrize("rows", [[], [(0, "a", "b", 0.0, 0.0, 0.0)]], ids=["none", "empty"])
     def test_no_comparison_is_an_error(self, rows):
-        """Nothing to rate by."""
+        """There is nothing to rate by."""
         with pytest.raises(NothingToCount, match="no comparisons"):
             rate_sums(matchup_sums(rows), NAMES)
 
-    def test_impossible_options_are_refused(self):
+    def test_invalid_options_are_refused(self):
         """The error names the option."""
         sums = matchup_sums([(0, "a", "b", 1, 0, 0)])
 
@@ -210,7 +210,7 @@ class TestSaidAloud:
             rate_sums(sums, NAMES, level=1)
 
     def test_a_lone_comparison_agrees_with_rate(self):
-        """The smallest history there can be gives what `rate` gives."""
+        """The smallest possible history gives the result of `rate`."""
         ours = rate_sums(matchup_sums([(0, "a", "b", 1, 0, 0)]), NAMES)
 
         assert ours.rating == pytest.approx(rate(encode(["a"], ["b"], ["first"])).rating)

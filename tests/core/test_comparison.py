@@ -24,8 +24,8 @@ TENNESSEE = (
 )
 
 
-def test_every_rule_that_can_counts_and_the_others_say_why_not():
-    """Rules that need grades or a history are skipped with their reason."""
+def test_rules_that_cannot_count_give_their_reason():
+    """Rules that need grades or a history are skipped, the others count."""
     comparison = compare_rules(ballots("x: a > b > c", "y: a > c > b"), Settings())
 
     assert set(comparison.rules) | set(comparison.skipped) == set(RULES)
@@ -33,8 +33,8 @@ def test_every_rule_that_can_counts_and_the_others_say_why_not():
     assert "history" in comparison.skipped["elo"]
 
 
-def test_tennessee_divides_the_rules():
-    """Nashville by Condorcet rules, Knoxville by instant runoff (a textbook example)."""
+def test_rules_disagree_on_tennessee():
+    """Nashville wins by Condorcet rules, Knoxville by instant runoff (a textbook example)."""
     cast = ballots(*TENNESSEE)
 
     comparison = compare_rules(cast, Settings(flips=False), ["borda", "schulze", "kemeny", "irv"])
@@ -52,7 +52,7 @@ def test_tennessee_divides_the_rules():
 
 
 def test_stability_is_the_share_of_removals_that_change_nothing():
-    """Two against one: only without the third does the lead stand as it was."""
+    """Two against one: only removing the third ballot keeps the lead as it is."""
     cast = ballots("x: a > b", "y: a > b", "z: b > a")
 
     comparison = compare_rules(cast, Settings(), ["borda"])
@@ -60,8 +60,8 @@ def test_stability_is_the_share_of_removals_that_change_nothing():
     assert comparison.stability["borda"] == pytest.approx(1 / 3)
 
 
-def test_figures_are_of_the_sessions_asked_for():
-    """One session among two: its rankings, its leaders and its stability alone."""
+def test_figures_cover_the_selected_session_alone():
+    """Of two sessions one is selected: rankings, leaders and stability are its own."""
     cast = [
         *ballots("x: a > b > c", "y: a > b > c", session="one"),
         *ballots("x: b > a > c", "y: c > b > a", "z: a > c > b", session="two"),
@@ -77,7 +77,7 @@ def test_figures_are_of_the_sessions_asked_for():
 
 
 def test_weights_are_learned_from_all_sessions():
-    """The outcome of one session under weights is the one that it has among all."""
+    """The outcome of one session under learned weights is the same as among all sessions."""
     cast = [
         *ballots("x: a > b > c", "y: a > c > b", "z: c > b > a", session="one"),
         *ballots("x: a > b > c", "y: a > b > c", "z: c > b > a", session="two"),
@@ -89,14 +89,14 @@ def test_weights_are_learned_from_all_sessions():
     assert some.outcomes["one"] == everything.outcomes["one"]
 
 
-def test_a_session_that_no_ballot_belongs_to_is_refused():
-    """A misspelt name is not compared as nothing."""
+def test_an_unknown_session_is_refused():
+    """A misspelt name does not give an empty comparison."""
     with pytest.raises(UnknownName, match="did you mean 'one'"):
         compare_rules(ballots("x: a > b", session="one"), Settings(), only=["onne"])
 
 
-def test_sessions_are_kept_apart():
-    """Leaders are compared session by session."""
+def test_leaders_are_compared_session_by_session():
+    """Two sessions have two pairs of leaders."""
     cast = [
         *ballots("x: a > b", "y: a > b", session="one"),
         *[replace(b, session="two") for b in ballots(*TENNESSEE)],
@@ -108,8 +108,8 @@ def test_sessions_are_kept_apart():
     assert comparison.leader_differs[0][1] == 1
 
 
-def test_nothing_to_compare():
-    """No ballot is an error, and so is a rule that does not exist."""
+def test_no_ballots_and_unknown_rules_are_errors():
+    """Each raises a sentence."""
     with pytest.raises(NothingToCount):
         compare_rules([], Settings())
     with pytest.raises(UnknownName, match="did you mean 'borda'"):
@@ -117,7 +117,7 @@ def test_nothing_to_compare():
 
 
 def draw_sessions(rng, n_sessions):
-    """Graded sessions of two shapes, from unanimous ones to noise, with ties and gaps."""
+    """Graded sessions of two shapes, from unanimous to noisy, with ties and gaps."""
     cast = []
     for number in range(n_sessions):
         reviewers = "vwxyz" if number % 3 else "xyz"
@@ -136,8 +136,8 @@ def draw_sessions(rng, n_sessions):
 
 
 @pytest.mark.parametrize("failed", [{}, {"a": ("malware_hacking",)}])
-def test_leads_are_those_of_the_outcomes(failed):
-    """Who leads how often, clearly or with others, counts what the outcomes themselves say."""
+def test_leads_equal_those_of_the_outcomes(failed):
+    """Counts of leads, clear or shared, follow the outcomes."""
     cast = draw_sessions(np.random.default_rng(5), 90)
     gates = {each.session: Gate(failed=failed) for each in cast[::2]}
 
@@ -161,17 +161,17 @@ def test_leads_are_those_of_the_outcomes(failed):
 
 
 def test_a_comparison_survives_pickling():
-    """Another process reads the outcomes that this one counted."""
+    """Another process reads the outcomes counted here."""
     comparison = compare_rules(draw_sessions(np.random.default_rng(6), 4), Settings())
 
     assert pickle.loads(pickle.dumps(comparison)) == comparison  # noqa: S301 - our own
 
 
-class TestGoingOn:
-    """Whoever counts is asked again and again whether to go on."""
+class TestCancellation:
+    """The caller's check runs often enough to stop the work."""
 
     @pytest.mark.slow
-    def test_no_piece_of_the_work_is_long(self):
+    def test_the_check_runs_in_short_intervals(self):
         """Once the ballots are read, a thousand sessions are counted in small pieces."""
         cast = [
             ballot
@@ -190,8 +190,8 @@ class TestGoingOn:
         assert np.diff(times)[1:].max() < 0.1
 
     @pytest.mark.slow
-    def test_it_takes_time_by_the_number_of_sessions(self):
-        """Eight times as many sessions take about eight times as long to look through."""
+    def test_time_is_linear_in_the_number_of_sessions(self):
+        """Eight times as many sessions take about eight times as long."""
         graded = [name for name, rule in RULES.items() if rule.needs == "grades"]
 
         def seconds(n_sessions):
@@ -204,12 +204,12 @@ class TestGoingOn:
         assert min(seconds(16_000) for _ in range(2)) < 20 * min(seconds(2_000) for _ in range(4))
 
     @pytest.mark.parametrize("n_asked", [0, 5, -1])
-    def test_what_is_raised_ends_it(self, n_asked):
-        """The first answer counts, and so does the last."""
+    def test_an_exception_of_the_check_ends_the_comparison(self, n_asked):
+        """The first check can raise it, and so can the last."""
         cast = ballots("x: a > b > c", "y: a > c > b", "z: b > a > c")
-        asked = []
-        compare_rules(cast, Settings(), ["borda"], lambda: asked.append(None))
-        left = [None] * (n_asked % len(asked))
+        checks = []
+        compare_rules(cast, Settings(), ["borda"], lambda: checks.append(None))
+        left = [None] * (n_asked % len(checks))
 
         with pytest.raises(IndexError):
             compare_rules(cast, Settings(), ["borda"], left.pop)

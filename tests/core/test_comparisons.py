@@ -1,4 +1,4 @@
-"""Comparisons: columns become codes, codes become counts, and nothing is guessed."""
+"""Comparisons: columns become codes, codes become counts, nothing is guessed."""
 
 import math
 
@@ -53,12 +53,12 @@ NUMBER_COLUMNS = {
 
 
 class TestComponents:
-    """Models hang together by what they won, one way or both."""
+    """Models are connected by their wins, one way or both."""
 
     @pytest.mark.parametrize("connection", ["weak", "strong"])
     @given(data=st.data())
-    def test_they_are_those_of_scipy(self, connection, data):
-        """Any graph falls into the same parts, numbered by first appearance."""
+    def test_components_equal_those_of_scipy(self, connection, data):
+        """Components of any graph are numbered by first appearance."""
         n = data.draw(st.integers(1, 12))
         edges = data.draw(st.sets(st.tuples(*[st.integers(0, n - 1)] * 2), max_size=3 * n))
         wins = np.zeros((n, n))
@@ -73,12 +73,12 @@ class TestComponents:
 
 
 class TestEncoding:
-    """However columns arrive, the same comparisons leave."""
+    """All forms of columns give the same comparisons."""
 
     @pytest.mark.parametrize("form", COLUMNS)
     @given(data=st.data())
     def test_every_form_of_a_column_is_read_alike(self, form, data):
-        """Codes point back to the names and words of the rows."""
+        """Codes map back to the names and words of the rows."""
         text = st.text("ab/é𝔸 ", min_size=1, max_size=9).map(lambda name: f"{name}.")
         names = data.draw(st.lists(text, min_size=2, max_size=6, unique=True))
         pairs = st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)
@@ -102,8 +102,8 @@ class TestEncoding:
         assert got.session is not None
         assert [words[got.session.tolist().index(s)] for s in got.session] == words
 
-    def test_thousands_of_names_share_slots_and_stay_apart(self):
-        """More names than hash slots can keep apart are all told apart."""
+    def test_names_in_one_hash_slot_stay_distinct(self):
+        """More names than hash slots are all distinguished."""
         names = np.array([f"provider/model-{k}" for k in range(20_000)])
         rng = np.random.default_rng(11)
         first = np.concatenate([np.arange(20_000), rng.integers(0, 20_000, 30_000)])
@@ -117,7 +117,7 @@ class TestEncoding:
 
     @pytest.mark.parametrize("n_models", [255, 256, 257, 400])
     def test_lists_of_any_number_of_names_are_read(self, n_models):
-        """Around and beyond the 256 names that fit a byte, codes point back to the names."""
+        """Around and beyond the 256 names that fit a byte, codes map back to the names."""
         names = [f"model-{k}" for k in range(n_models)]
         first, second = names + names[::-1], names[1:] + names[:1] + names[-2::-1] + names[-1:]
 
@@ -176,8 +176,8 @@ class TestEncoding:
         with pytest.raises(InvalidParameter, match=f"{column} cannot be '1 nulls'"):
             encode(**columns)
 
-    def test_values_of_a_dictionary_without_rows_are_no_models(self):
-        """A filtered Arrow dictionary keeps names that no row holds: nobody is rated by them."""
+    def test_unused_dictionary_values_are_no_models(self):
+        """A filtered Arrow dictionary has names without rows: they are not rated."""
         pa = pytest.importorskip("pyarrow")
         words = pa.array(["tie", "tie", "unknown"]).dictionary_encode()
         names = pa.array(["b", "c", "a"]).dictionary_encode()
@@ -202,7 +202,7 @@ class TestEncoding:
 
     @pytest.mark.parametrize("value", ["First", "abstain", "", 3, -1, None, True, 1.0, math.nan])
     def test_an_unknown_outcome_names_its_value_and_row(self, value):
-        """Nothing is guessed: the error says what stands where."""
+        """The error shows the value and where it is."""
         with pytest.raises(InvalidParameter, match=r"outcome\[2\]") as caught:
             encode(list("aaa"), list("bbb"), ["first", "tie", value])
 
@@ -210,12 +210,12 @@ class TestEncoding:
 
     @pytest.mark.parametrize("value", [None, 3, math.nan, b"a", ("a",)])
     def test_a_name_that_is_no_text_is_refused_with_its_row(self, value):
-        """A missing or foreign name is an error, not a model."""
+        """A missing name or one of another type is an error, not a model."""
         with pytest.raises(InvalidParameter, match=r"second\[1\]"):
             encode(["a", "a"], ["b", value], ["tie", "tie"])
 
-    def test_what_cannot_be_looked_up_is_refused(self):
-        """A column of lists is no column of text."""
+    def test_a_column_of_lists_is_refused(self):
+        """It is no column of text."""
         with pytest.raises(InvalidParameter, match="first"):
             encode([["a"]], ["b"], ["tie"])
 
@@ -240,7 +240,7 @@ class TestEncoding:
         ids=["sparse", "negative", "text", "mixed"],
     )
     def test_sessions_may_be_any_numbers_or_text(self, session):
-        """What is equal shares a session, what differs does not."""
+        """Equal values are one session, different values are different sessions."""
         got = encode(list("aaaa"), list("bbbb"), ["tie"] * 4, session)
 
         codes = got.session.tolist()
@@ -248,8 +248,8 @@ class TestEncoding:
         assert len({codes[0], codes[2], codes[3]}) == 3
         assert got.n_sessions == 3
 
-    def test_small_session_numbers_stand_for_themselves(self):
-        """Whole numbers about as large as there are rows are taken as codes."""
+    def test_small_session_numbers_are_used_as_codes(self):
+        """They are whole numbers about as large as the number of rows."""
         got = encode(list("aaa"), list("bbb"), ["tie"] * 3, np.array([2, 0, 2]))
 
         assert got.session.tolist() == [2, 0, 2]
@@ -268,8 +268,8 @@ class TestEncoding:
             ("models", ("a", "a")),
         ],
     )
-    def test_impossible_codes_are_refused(self, field, value):
-        """Codes that stand for nothing are an error that names the column."""
+    def test_invalid_codes_are_refused(self, field, value):
+        """The error names the column of a code without a meaning."""
         columns = {
             "models": ("a", "b"),
             "first": np.array([0, 0]),
@@ -283,7 +283,7 @@ class TestEncoding:
 
 
 class TestSums:
-    """Codes are counted as their rows say."""
+    """Codes are counted by row."""
 
     def test_counts_are_those_of_the_rows(self):
         """Wins, losses and ties by model, and by pair and side."""
@@ -299,8 +299,8 @@ class TestSums:
         assert ratings.losses.tolist() == [1, 1, 1]
         assert ratings.ties.tolist() == [1, 1, 0]
 
-    def test_many_models_are_summed_like_few(self):
-        """The sparse and the dense sum over sessions are one sum."""
+    def test_sparse_and_dense_sums_are_equal(self):
+        """Many models use the sparse sum over sessions, few the dense one."""
         rng = np.random.default_rng(5)
         first = rng.integers(0, 6, 3000)
         second = (first + rng.integers(1, 6, 3000)) % 6
@@ -317,7 +317,7 @@ class TestSums:
         assert not sparse[6:].any()
 
     def test_squares_by_session_need_sessions(self):
-        """Without sessions there is no gradient of a session."""
+        """Without sessions there is no gradient per session."""
         comparisons = encode(["a"], ["b"], ["tie"])
 
         with pytest.raises(InvalidParameter, match="session"):

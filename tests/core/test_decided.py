@@ -1,4 +1,4 @@
-"""When an election is decided: against every completion of the missing ballots."""
+"""Early stopping: an election is decided if no completion of the missing ballots changes it."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ MEMBERS = ("a", "b", "c", "d")
 
 @cache
 def weak_orders(names: tuple[str, ...]) -> tuple[Groups, ...]:
-    """Every way to rank any of these, ties included, nobody last."""
+    """Every ranking of any subset of these names, ties included."""
     parts = chain.from_iterable(combinations(names, size) for size in range(len(names) + 1))
     return tuple(order for part in parts for order in _complete_orders(part))
 
@@ -74,27 +74,27 @@ def leaders_of_all(
     roster: Sequence[str],
     possible=possible_rankings,
 ) -> set[tuple[str, ...]]:
-    """Who leads, over every completion."""
+    """The leaders over every completion."""
     choices = [possible(name, sheet(roster, own)) for name, own in missing.items()]
     everything, gates = [], {}
     for number, completion in enumerate(product(*choices)):
         everything += [replace(one, session=str(number)) for one in (*cast, *completion)]
         gates |= {str(number): gate for gate in how.gates.values()}
     electorates, how = prepare(everything, replace(how, gates=gates, flips=False))
-    found = set()
+    result = set()
     for numbers in group_by_shape(electorates):
         chosen = [electorates[number] for number in numbers]
         reliability = None if how.reliability is None else [how.reliability] * len(chosen)
         leads = count(how.rule, stack(chosen, reliability=reliability), chosen, how).placing.leads
         for column, electorate in enumerate(chosen):
             seats = np.flatnonzero(leads[:, column])
-            found.add(tuple(electorate.candidates[seat] for seat in seats))
-    return found
+            result.add(tuple(electorate.candidates[seat] for seat in seats))
+    return result
 
 
 @st.composite
 def elections(draw, *, graded: bool = False):
-    """A few ballots that tend to agree, the reviewers still missing, and the roster."""
+    """A few ballots that tend to agree, the missing reviewers, and the roster."""
     roster = MEMBERS[: draw(st.integers(2, 4))]
     outside = len(roster) < 4 and draw(st.booleans())
     reviewers = [f"r{n}" for n in range(6)] if outside else [*MEMBERS, "e", "f"]
@@ -120,12 +120,12 @@ def elections(draw, *, graded: bool = False):
 
 
 class TestNoCompletionChangesTheLeader:
-    """Once decided, every ballot that may still come leaves the leader alone in the lead."""
+    """Once decided, no ballot still to come changes the sole leader."""
 
     @pytest.mark.parametrize("rule", RANKINGS)
     @given(election=elections())
-    def test_whatever_order_comes(self, rule, election):
-        """Every weak order over any part of a sheet, and every abstention."""
+    def test_no_ranking_changes_the_leader(self, rule, election):
+        """Every weak order over any part of a sheet, and every abstention, is tried."""
         cast, missing, roster = election
         how = Settings(rule=rule)
 
@@ -136,16 +136,16 @@ class TestNoCompletionChangesTheLeader:
 
     @pytest.mark.parametrize("rule", ["range", "hybrid"])
     @given(election=elections(graded=True))
-    def test_whatever_grades_come(self, rule, election):
-        """The highest and the lowest grade, and none, for anyone."""
+    def test_no_grades_change_the_leader(self, rule, election):
+        """The highest and the lowest grade, and none, are tried for each candidate."""
         cast, missing, roster = election
         how = Settings(rule=rule)
 
         leader = find_decided_leader(cast, missing, how, roster)
 
         if leader is not None:
-            found = leaders_of_all(cast, missing, how, roster, possible_grades)
-            assert found == {(leader,)}
+            result = leaders_of_all(cast, missing, how, roster, possible_grades)
+            assert result == {(leader,)}
 
     @pytest.mark.parametrize(
         ("rule", "parameters"),
@@ -168,7 +168,7 @@ class TestNoCompletionChangesTheLeader:
         unranked=st.sampled_from(["skip", "last"]),
         failed=st.sampled_from([None, "a", "b"]),
     )
-    def test_under_every_way_of_counting(
+    def test_no_setting_changes_the_guarantee(
         self, rule, parameters, election, weights, tie_break, unranked, failed
     ):
         """Variants, weights, tie-breaks, unranked candidates and the safety gate."""
@@ -193,8 +193,8 @@ class TestNoCompletionChangesTheLeader:
 @pytest.mark.parametrize("rule", EXACT)
 @given(election=elections())
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
-def test_what_is_not_decided_can_still_change(rule, election):
-    """Where the worst ballot can be cast, nothing is held open that is decided.
+def test_an_undecided_leader_can_still_change(rule, election):
+    """Where the worst ballot can be cast, an election is open only if it can change.
 
     Candidates with fewer votes than it takes may come to stand beside the leader or not, which is
     not followed through every case: here each has them.
@@ -205,9 +205,9 @@ def test_what_is_not_decided_can_still_change(rule, election):
     assume(all(counts[name] >= 2 for name in roster))
     assume(find_decided_leader(cast, missing, how, roster) is None)
 
-    found = leaders_of_all(cast, missing, how, roster)
+    result = leaders_of_all(cast, missing, how, roster)
 
-    assert len(found) > 1 or len(found.pop()) != 1
+    assert len(result) > 1 or len(result.pop()) != 1
 
 
 UNANIMOUS = ballots("c: a > b > d > e", "d: a > b > c > e", "e: a > b > c > d", "b: a > c > d > e")
@@ -215,11 +215,11 @@ FIVE = ("a", "b", "c", "d", "e")
 
 
 class TestHowEarly:
-    """It ends a clear election before the last ballot."""
+    """A clear election is decided before the last ballot."""
 
     @pytest.mark.parametrize("rule", RANKINGS)
-    def test_five_who_agree_need_three(self, rule):
-        """Three of five reviewers who agree decide; two never do."""
+    def test_five_agreeing_reviewers_need_three_ballots(self, rule):
+        """Three of five decide; two never do."""
         decides = [
             n
             for n in range(1, 5)
@@ -233,8 +233,8 @@ class TestHowEarly:
 
         assert decides == [3, 4]
 
-    def test_a_drawn_matchup_holds_nothing_open_under_schulze(self):
-        """A leader whom one rival may still draw with wins by its paths to it."""
+    def test_a_possible_draw_does_not_keep_schulze_open(self):
+        """A leader that a rival may still draw with wins by its paths to that rival."""
         cast = ballots("2 × r: a > c > b", "2 × s: b > a > c", "t: b > c > a", "u: c > b > a")
         cast.append(ballot("v: a > b > c"))
         missing, roster = {"a": "a"}, ("a", "b", "c")
@@ -242,21 +242,21 @@ class TestHowEarly:
         assert find_decided_leader(cast, missing, Settings(rule="ranked_pairs"), roster) is None
         assert find_decided_leader(cast, missing, Settings(rule="schulze"), roster) == "b"
 
-    def test_the_only_answer_that_passed_the_gate_has_won(self):
-        """A candidate that cannot win holds nothing open, whatever is still to come."""
+    def test_the_only_answer_past_the_gate_wins_at_once(self):
+        """Candidates that failed the gate cannot win with any ballot still to come."""
         cast = ballots("r: b > a")
         how = Settings(rule="schulze", gates={"": Gate({"b": ("self_harm",)})})
 
         assert find_decided_leader(cast, {"y": None, "z": None}, how, ("a", "b")) == "a"
 
-    def test_a_dead_heat_is_decided_by_nobody(self):
-        """Two who share the lead when all ballots are in are no one leader."""
+    def test_a_dead_heat_is_never_decided(self):
+        """Two candidates share the lead when all ballots are in."""
         cast = ballots("r: a > b", "s: b > a")
 
         assert find_decided_leader(cast, {}, Settings(rule="borda"), ("a", "b")) is None
 
     def test_the_last_ballot_decides(self):
-        """With nothing missing, whoever leads alone has won, under a rule that offers bounds."""
+        """With no ballot missing, a sole leader has won, under a rule with bounds."""
         cast = ballots("r: a > b > c", "s: b > c > a", "t: a > c > b")
 
         for rule in RANKINGS:
@@ -265,11 +265,11 @@ class TestHowEarly:
             assert find_decided_leader(cast, {}, Settings(rule=rule), ("a", "b", "c")) == expected
 
 
-class TestWhatIsNotProved:
-    """Where nothing can be proved, it waits for the last ballot."""
+class TestNoProof:
+    """Without a proof the session waits for the last ballot."""
 
-    def test_a_ring_that_one_ballot_turns_is_open(self):
-        """Under Schulze a path back to the leader may gain every missing ballot."""
+    def test_a_ring_is_open_under_schulze(self):
+        """A path back to the leader may gain every missing ballot."""
         cast = ballots("r: a > b > c", "2 × s: c > a > b", "2 × t: b > c > a", "u: b > a > c")
         missing, how, roster = {"z": None}, Settings(rule="schulze"), ("a", "b", "c")
 
@@ -277,44 +277,44 @@ class TestWhatIsNotProved:
         assert find_decided_leader(cast, missing, how, roster) is None
         assert len(leaders_of_all(cast, missing, how, roster)) > 1
 
-    def test_seat_order_decides_nothing(self):
-        """With seven candidates in a dead heat, a leader by seat order is no leader."""
+    def test_a_leader_by_seat_order_is_undecided(self):
+        """Seven candidates are in a dead heat."""
         cast = ballots("r: a > b > c > d > e > f > g", "s: g > f > e > d > c > b > a")
 
         assert find_decided_leader(cast, {}, Settings(rule="irv"), tuple("abcdefg")) is None
 
-    def test_calibrated_offers_no_bound(self):
-        """A rule that is not offered decides nothing, however clear the ballots are."""
+    def test_a_rule_without_a_bound_decides_nothing(self):
+        """Clear ballots do not help under `calibrated`."""
         cast = [Ballot(f"r{n}", grades={"a": 10, "b": 1}) for n in range(9)]
 
         assert (
             find_decided_leader(cast, {"z": None}, Settings(rule="calibrated"), ("a", "b")) is None
         )
 
-    def test_a_candidate_that_no_ballot_names_may_still_stand(self):
-        """While part of the roster has not been seen, places are not known."""
+    def test_an_unseen_part_of_the_roster_keeps_it_open(self):
+        """A candidate may exist that no ballot names, so places are unknown."""
         cast = ballots("9 × r: a > b")
 
         assert (
             find_decided_leader(cast, {"z": None}, Settings(rule="borda"), ("a", "b", "c")) is None
         )
 
-    def test_comparisons_of_pairs_are_not_offered(self):
+    def test_comparisons_of_pairs_decide_nothing(self):
         """A reviewer of pairs may cast any number of ballots."""
         cast = ballots("r: a > b", "s: a > b", "t: a > b", paired=True)
 
         assert find_decided_leader(cast, {"z": None}, Settings(rule="borda"), ("a", "b")) is None
 
     def test_a_ballot_that_may_be_revised_does_not_count(self):
-        """A reviewer who is asked again may say anything again."""
+        """A reviewer who is asked again may change it."""
         cast = ballots("r: a > b", "s: a > b", "t: a > b")
         how, roster = Settings(rule="tournament"), ("a", "b")
 
         assert find_decided_leader(cast, {"z": None}, how, roster) == "a"
         assert find_decided_leader(cast, {"z": None, "r": None}, how, roster) is None
 
-    def test_nothing_is_decided_by_nobody(self):
-        """Without a ballot, or with none of the kind that counts, nobody leads."""
+    def test_no_ballots_decide_nothing(self):
+        """Without a ballot, or without one of the counted kind, there is no leader."""
         people = [ballot("r: a > b", kind="human")]
 
         assert find_decided_leader([], {}, Settings(rule="borda"), ("a", "b")) is None
@@ -325,27 +325,27 @@ class TestWhatIsNotProved:
 
 
 class TestProvableSettings:
-    """Settings that prove nothing are refused before anyone is asked."""
+    """Settings without a proof are refused before any call."""
 
     @pytest.mark.parametrize("rule", OFFERED)
-    def test_rules_with_a_proof_stay(self, rule):
-        """The settings come back as they are."""
-        given = Settings(rule=rule)
+    def test_rules_with_a_proof_are_accepted(self, rule):
+        """The settings are returned unchanged."""
+        settings = Settings(rule=rule)
 
-        assert provable_settings(given) is given
+        assert provable_settings(settings) is settings
 
     def test_auto_becomes_borda(self):
-        """Other settings stay."""
+        """Other settings are unchanged."""
         assert provable_settings(Settings(level=0.9)) == Settings(rule="borda", level=0.9)
 
     @pytest.mark.parametrize("rule", ["calibrated", "bradley_terry"])
-    def test_others_are_refused_by_name(self, rule):
+    def test_rules_without_a_proof_are_refused(self, rule):
         """The message names the rules that can be chosen."""
         with pytest.raises(InvalidParameter, match=r"auto, or one of borda.*schulze"):
             provable_settings(Settings(rule=rule))
 
     def test_places_counted_before_recusal_are_refused(self):
-        """A reviewer's own candidate would move the places of the others."""
+        """A reviewer's own candidate would change the places of the others."""
         late = Settings(rule="borda", counting=Counting(recusal="after"))
 
         with pytest.raises(InvalidParameter, match="recusal cannot be 'after'"):

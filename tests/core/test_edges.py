@@ -1,4 +1,4 @@
-"""Corners in which a count once went wrong, or easily would."""
+"""Edge cases that are easily counted wrong."""
 
 import copy
 import math
@@ -25,17 +25,17 @@ LATIN = [
 
 
 class TestDeadHeats:
-    """What is equal on paper is equal in the outcome."""
+    """Equal on paper is equal in the outcome."""
 
     def test_a_latin_square_of_grades_is_a_dead_heat(self):
-        """Effects that are zero up to floating-point dust leave no leader."""
+        """Effects of zero up to floating-point rounding have no leader."""
         outcome = tally(LATIN, "calibrated")
 
         assert outcome.leaders == ("a", "b", "c")
         assert outcome.ballots_to_flip == 0
 
-    def test_weights_that_are_equal_on_paper_make_no_majority(self):
-        """.1 + .2 for a against .3 for b is a draw, and nobody beats everybody."""
+    def test_equal_sums_of_weights_make_no_majority(self):
+        """.1 + .2 for a against .3 for b is a draw, and no candidate beats all others."""
         cast = [
             ballot("x: a > b", weight=0.1),
             ballot("y: a > b", weight=0.2),
@@ -45,7 +45,7 @@ class TestDeadHeats:
         assert tally(cast, "tournament").condorcet_winner is None
 
     def test_a_dead_heat_is_one_tier(self):
-        """Candidates that share a rank are tied, whatever the fit says of them."""
+        """Candidates that share a rank are tied, whatever the fit estimates."""
         outcome = tally(ballots("5 × x: a > b > c", "5 × y: b > c > a"), "ranked_pairs")
         ranks = {line.candidate: (line.rank, line.tier) for line in outcome.standings}
 
@@ -58,11 +58,11 @@ class TestDeadHeats:
 
 
 class TestWeights:
-    """Weights compare reviewers; their unit means nothing."""
+    """Weights compare reviewers; their unit has no meaning."""
 
     @pytest.mark.parametrize("rule", [r.name for r in RULES.values() if r.needs != "history"])
-    def test_their_unit_changes_nothing(self, rule):
-        """All weights times anything give the same scores and probabilities."""
+    def test_the_unit_of_weights_changes_nothing(self, rule):
+        """All weights times a constant give the same scores and probabilities."""
         one = [replace(b, weight=w) for b, w in zip(LATIN, (1.0, 2.0, 3.0), strict=True)]
         first = tally(one, rule)
 
@@ -74,7 +74,7 @@ class TestWeights:
                 assert line.score == pytest.approx(other.score, rel=1e-6, abs=1e-9)
                 assert line.p_best == pytest.approx(other.p_best, abs=0.01)
 
-    def test_a_reviewer_that_weighs_nothing_abstains(self):
+    def test_a_reviewer_of_weight_zero_abstains(self):
         """A weight of 0 in the settings removes the ballot from every figure."""
         outcome = tally(LATIN, "calibrated", weights={"z": 0})
         without = tally(LATIN[:2], "calibrated")
@@ -85,9 +85,9 @@ class TestWeights:
 
 
 class TestVotes:
-    """A vote is a ballot that tells the rule something."""
+    """A vote is a ballot that the rule can use."""
 
-    def test_rankings_are_no_votes_for_a_rule_of_grades(self):
+    def test_rankings_are_no_votes_for_graded_rules(self):
         """Six rankings beside two graded ballots narrow no interval of `range`."""
         graded = [Ballot("x", grades={"a": 7, "b": 5}), Ballot("y", grades={"a": 8, "b": 6})]
         ranked = ballots(*(f"r{n}: a > b" for n in range(6)))
@@ -98,8 +98,8 @@ class TestVotes:
         assert beside["a"].interval == alone["a"].interval
         assert beside["a"].confidence == "low"
 
-    def test_pairs_of_one_reviewer_are_one_reviewer(self):
-        """Three comparisons by one reviewer are low confidence."""
+    def test_pairs_of_one_reviewer_count_as_one_reviewer(self):
+        """Three comparisons by one reviewer have low confidence."""
         cast = [
             Ballot("x", groups=((i,), (j,)), paired=True)
             for i, j in (("a", "b"), ("b", "c"), ("a", "c"))
@@ -109,10 +109,10 @@ class TestVotes:
 
 
 class TestRubrics:
-    """Nobody escapes the ceiling."""
+    """No grade escapes the ceiling."""
 
     def test_a_holistic_grade_is_capped_too(self):
-        """Accuracy 1 under an overall 10 is capped at 4.0 although the rest is not graded."""
+        """Accuracy 1 caps an overall 10 at 4.0 although the other criteria are not graded."""
         liar = {"accuracy": 1, "overall": 10}
         honest = {"accuracy": 9, "overall": 8}
         cast = [Ballot(r, grades={"liar": liar, "honest": honest}) for r in "xyz"]
@@ -122,18 +122,18 @@ class TestRubrics:
         assert outcome.leaders == ("honest",)
         assert outcome["liar"].mean_grade == 4.0
 
-    def test_an_empty_map_of_criteria_moves_no_ranking(self):
-        """Criteria that were not graded leave a given ranking as it is."""
+    def test_empty_criteria_change_no_ranking(self):
+        """A ranking stays as it was without graded criteria."""
         cast = [ballot("x: b > a > c", grades={"a": {}, "b": 3, "c": 7})]
 
         assert tally(cast, "borda").ballots[0].ranking == (("b",), ("a",), ("c",))
 
 
 class TestSessions:
-    """Facts of a session are the session's."""
+    """Session facts do not depend on one ballot."""
 
-    def test_who_wrote_what_is_not_the_reviewer_s_to_omit(self):
-        """An author named on one ballot is recused on its own."""
+    def test_an_author_named_on_one_ballot_is_recused_on_all(self):
+        """Recusal applies although the author's own ballot omits it."""
         cast = [
             ballot("y: m2 > m1", authors={"m1": "x", "m2": "z"}),
             ballot("x: m1 > m2"),
@@ -142,7 +142,7 @@ class TestSessions:
         assert tally(cast, "borda")["m1"].votes == 1
 
     def test_rosters_in_different_orders_are_seated_by_name(self):
-        """Balanced sheets do not make seat order depend on whose ballot came first."""
+        """With balanced sheets seat order does not depend on the first ballot."""
         cast = [
             ballot("x: a > b", candidates=("b", "a", "c")),
             ballot("y: b > a", candidates=("c", "a", "b")),
@@ -151,20 +151,20 @@ class TestSessions:
         assert tally(cast).standings == tally(cast[::-1]).standings
 
     def test_elo_follows_the_clock_not_the_file(self):
-        """Sessions with times are rated in their order."""
+        """Sessions with times are rated in chronological order."""
         early = ballot("x: a > b", session="1", at=datetime(2026, 1, 1, tzinfo=UTC))
         late = ballot("x: b > a", session="2", at=datetime(2026, 1, 2, tzinfo=UTC))
 
         assert tally([late, early], "elo").leaders == tally([early, late], "elo").leaders == ("b",)
 
     def test_elo_takes_sessions_of_different_sizes(self):
-        """A short session is filled up with nothing."""
+        """A short session is padded with missing candidates."""
         cast = [*ballots("x: a > b", session="1"), *ballots("x: b > a", "y: a > b", session="2")]
 
         assert tally(cast, "elo").n_ballots == 3
 
-    def test_a_pair_with_a_stranger_extends_the_roster(self):
-        """Comparisons beside whole ballots may name candidates the roster does not."""
+    def test_a_pair_may_extend_the_roster(self):
+        """Comparisons beside whole ballots may name candidates outside the roster."""
         cast = [
             ballot("x: a > b", candidates=("a", "b")),
             Ballot("y", groups=(("a",), ("c",)), paired=True),
@@ -173,7 +173,7 @@ class TestSessions:
         assert {line.candidate for line in tally(cast).standings} == {"a", "b", "c"}
 
     def test_a_pair_of_three_is_dropped_with_a_warning(self):
-        """What compares something other than two candidates is no comparison."""
+        """A comparison has exactly two candidates."""
         cast = [ballot("x: a > b > c"), Ballot("y", groups=(("a",), ("b",), ("c",)), paired=True)]
 
         outcome = tally(cast)
@@ -181,8 +181,8 @@ class TestSessions:
         assert outcome.n_ballots == 1
         assert any("other than two candidates" in warning for warning in outcome.warnings)
 
-    def test_unranked_candidates_stand_above_what_the_gate_failed(self):
-        """With ``last``, silence is still better than a failed gate."""
+    def test_unranked_candidates_rank_above_failed_ones(self):
+        """With ``last``, an unranked candidate is still above one that failed the gate."""
         gate = Gate(failed={"a": ("self_harm",)})
         cast = ballots("x: a > b", "y: a > b > c")
 
@@ -190,7 +190,7 @@ class TestSessions:
 
         assert outcome.standings[-1].candidate == "a"
 
-    def test_one_session_that_does_not_settle_spares_the_others(self):
+    def test_one_session_without_convergence_does_not_stop_the_others(self):
         """Weights too far apart for a fit are reported for their session alone."""
         good = ballots("x: a > b", "y: a > b", session="good")
         bad = [
@@ -209,7 +209,7 @@ class TestSessions:
 
 @pytest.mark.parametrize("kind", ["all", "model"])
 def test_a_session_too_large_is_reported_once_by_name(kind):
-    """Whose ballots count does not report it twice."""
+    """Choosing a kind of reviewer does not report it twice."""
     large = Ballot("x", groups=tuple((f"c{n}",) for n in range(1001)), session="large")
     problems = []
 
@@ -228,22 +228,22 @@ def test_irv_eliminates_each_candidate_once_at_any_size():
     assert sorted(r.eliminated for r in rounds) == [1, 2]
 
 
-def test_irv_tells_its_rounds():
-    """The outcome carries every round by name."""
+def test_irv_outcome_has_its_rounds():
+    """The outcome contains every round by name."""
     outcome = tally(ballots("x: a > b > c", "y: a > b > c", "z: b > a > c"), "irv")
 
     assert [held["eliminated"] for held in outcome.details["rounds"]] == ["c", "b"]
 
 
-def test_hybrid_says_whom_it_scores_by_ranking_alone():
-    """A candidate that only ballots without grades rank is named."""
+def test_hybrid_names_candidates_scored_by_ranking_alone():
+    """Only ballots without grades rank them."""
     cast = [ballot(f"{r}: a > b", grades={"a": 8, "b": 6}) for r in "xy"] + ballots("z: a > c")
 
     assert any(w.startswith("no grade for c") for w in tally(cast, "hybrid").warnings)
 
 
-def test_outcomes_and_settings_travel():
-    """They can be pickled, copied and sent to another process."""
+def test_outcomes_and_settings_can_be_pickled():
+    """They can be copied and sent to another process."""
     outcome = tally(LATIN)
 
     assert pickle.loads(pickle.dumps(outcome)) == outcome  # noqa: S301 - our own bytes
@@ -260,8 +260,8 @@ def test_outcomes_and_settings_travel():
         ({"reviewer": "x", "weight": "1"}, "no number"),
     ],
 )
-def test_what_is_no_ballot_is_refused(fields, words):
-    """A ballot of the wrong types is refused when it is made, in a sentence."""
+def test_an_invalid_ballot_is_refused(fields, words):
+    """A ballot of the wrong types is refused on construction, in a sentence."""
     with pytest.raises(InvalidBallot, match=words):
         Ballot(**fields)
 
@@ -280,20 +280,20 @@ def test_what_is_no_ballot_is_refused(fields, words):
     ],
     ids=str,
 )
-def test_what_is_no_setting_is_refused(setting):
-    """A setting of the wrong type is named."""
+def test_a_setting_of_the_wrong_type_is_refused(setting):
+    """The error names the setting."""
     with pytest.raises(InvalidParameter):
         tally(LATIN, **setting)
 
 
-def test_a_rule_that_is_no_name_is_unknown():
-    """Asking for rule None says what is known."""
+def test_a_rule_of_the_wrong_type_is_unknown():
+    """The error for rule None lists the known rules."""
     with pytest.raises(UnknownName, match="unknown rule"):
         tally(LATIN, None)
 
 
-def test_those_with_votes_may_all_have_failed_the_gate():
-    """An answer without votes stands above them, and the sentence still names who has votes."""
+def test_all_candidates_with_votes_may_fail_the_gate():
+    """An answer without votes is above them, and the sentence still names who has votes."""
     ballots = [Ballot("r", (("a", "b"),), session="s", candidates=("a", "b", "c"))]
     gates = {"s": Gate({"a": ("self_harm",), "b": ("self_harm",)})}
 

@@ -1,4 +1,4 @@
-"""From ballots to rows: standings, matchups, ballots as they were cast, and the noise."""
+"""From ballots to rows: standings, matchups, ballots exactly as cast, noise."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,12 +27,12 @@ REAL = Path(__file__).parents[3] / "shared" / "data"
 SESSION_RULES = [name for name, rule in RULES.items() if rule.needs != "history"]
 
 
-def cast_of(*cast: Ballot, **fields) -> SessionBallots:
+def session_of(*cast: Ballot, **fields) -> SessionBallots:
     return SessionBallots("s", AT, cast, **fields)
 
 
-def entered(*lines: str, **fields) -> Entries:
-    return entries_of(cast_of(*ballots(*lines), **fields))
+def entries_from(*lines: str, **fields) -> Entries:
+    return entries_of(session_of(*ballots(*lines), **fields))
 
 
 def graded(reviewer: str, **grades: float) -> Ballot:
@@ -43,8 +43,8 @@ def by_model(entries: Entries, kind: str = "model", rule: str = "borda") -> dict
     return {s.model: s for s in entries.standings if (s.kind, s.rule) == (kind, rule)}
 
 
-def met(entries: Entries, kind: str = "model") -> dict:
-    """Pair of models to what one matchup row says of it: wins, losses, ties."""
+def matchups_by_pair(entries: Entries, kind: str = "model") -> dict:
+    """Wins, losses and ties by pair of models in a matchup row."""
     [row] = [m for m in entries.matchups if m.kind == kind]
     pairs = combinations(row.models, 2)
     return dict(zip(pairs, zip(row.wins, row.losses, row.ties, strict=True), strict=True))
@@ -53,12 +53,12 @@ def met(entries: Entries, kind: str = "model") -> dict:
 class TestStandings:
     """One row per kind, rule and model."""
 
-    def test_counted_by_hand(self):
+    def test_standings_counted_by_hand(self):
         """A tie, a partial ballot, an abstention and own candidates, counted on paper.
 
         After recusal: a says b > c; b says a = c; c says a; x says a > b > c; y abstains.
         """
-        entries = entered(
+        entries = entries_from(
             "a: a > b > c", "b: b > a = c", "c: c > a", "x: a > b > c", "y:"
         )  # fmt: skip
 
@@ -70,17 +70,17 @@ class TestStandings:
         }
 
     def test_z_is_the_mean_standardised_grade(self):
-        """Grades 9, 6, 3 have the z-scores ±√1.5 and 0; a flat ballot says 0."""
-        entries = entries_of(cast_of(graded("x", a=9, b=6, c=3), graded("y", a=5, b=5, c=5)))
-        flat = entries_of(cast_of(graded("x", a=5, b=5), graded("y", a=7, b=7)))
+        """Grades 9, 6, 3 have the z-scores ±√1.5 and 0; a flat ballot has 0."""
+        entries = entries_of(session_of(graded("x", a=9, b=6, c=3), graded("y", a=5, b=5, c=5)))
+        flat = entries_of(session_of(graded("x", a=5, b=5), graded("y", a=7, b=7)))
 
         z = {model: s.z for model, s in by_model(entries).items()}
         assert z == pytest.approx({"a": 1.5**0.5 / 2, "b": 0, "c": -(1.5**0.5) / 2}, abs=1e-6)
         assert {model: s.z for model, s in by_model(flat).items()} == {"a": 0, "b": 0, "c": None}
 
     def test_the_seats_of_one_model_have_one_standing(self):
-        """Scores are averaged; votes, seats that could have voted, and wins are summed."""
-        entries = entered(
+        """Scores are averaged; votes, possible votes and wins are summed."""
+        entries = entries_from(
             "x: a > b > c", "y: b > a > c", models={"a": "m", "b": "n", "c": "m", "x": "m"}
         )
 
@@ -88,30 +88,30 @@ class TestStandings:
         assert standings["m"] == StandingEntry("model", "borda", "m", 0.375, None, 4, 4, 1.0)
         assert standings["n"] == StandingEntry("model", "borda", "n", 0.75, None, 2, 2, 1.0)
 
-    def test_people_are_counted_apart(self):
-        """Their ballots move no standing of the models' electorate."""
+    def test_people_are_counted_separately(self):
+        """Their ballots change no standing in the models' electorate."""
         models = ballots("x: a > b", "y: a > b")
         people = ballots("p: b > a", kind="human")
 
-        both = entries_of(cast_of(models[0], *people, models[1]))
+        both = entries_of(session_of(models[0], *people, models[1]))
 
-        assert by_model(both) == by_model(entries_of(cast_of(*models)))
+        assert by_model(both) == by_model(entries_of(session_of(*models)))
         assert by_model(both, "human")["b"].score == 1.0
-        assert met(both) == {("a", "b"): (2, 0, 0)}
-        assert met(both, "human") == {("a", "b"): (0, 1, 0)}
+        assert matchups_by_pair(both) == {("a", "b"): (2, 0, 0)}
+        assert matchups_by_pair(both, "human") == {("a", "b"): (0, 1, 0)}
 
-    def test_a_rule_without_its_grades_leaves_no_rows(self):
-        """Rankings alone have no standings under a rule that needs grades; others have theirs."""
+    def test_a_graded_rule_without_grades_has_no_rows(self):
+        """Rankings alone have standings under the other rules."""
         entries = entries_of(
-            cast_of(*ballots("x: a > b", "y: b > a")), rules=("calibrated", "borda", "elo")
+            session_of(*ballots("x: a > b", "y: b > a")), rules=("calibrated", "borda", "elo")
         )
 
         assert {s.rule for s in entries.standings} == {"borda"}
 
-    def test_where_all_abstain_nobody_has_a_score(self):
-        """The seats are offered and unused: coverage falls, and no mean is pulled down."""
-        entries = entered("x:", "y:", "z:")
-        roster = entries_of(cast_of(*ballots("x:", "y:", candidates=("a", "b"))))
+    def test_a_session_of_abstentions_has_no_scores(self):
+        """Coverage falls, and no mean changes."""
+        entries = entries_from("x:", "y:", "z:")
+        roster = entries_of(session_of(*ballots("x:", "y:", candidates=("a", "b"))))
 
         assert entries.standings == ()
         assert entries.matchups == ()
@@ -121,20 +121,20 @@ class TestStandings:
     def test_an_unknown_rule_is_refused(self):
         """A rule that does not exist is an error, not an empty leaderboard."""
         with pytest.raises(UnknownName, match="bordo"):
-            entries_of(cast_of(*ballots("x: a > b")), rules=("bordo",))
+            entries_of(session_of(*ballots("x: a > b")), rules=("bordo",))
 
-    def test_what_the_gate_failed_is_counted_so(self):
-        """A failed candidate stands below what it was ranked above, as in the outcome."""
+    def test_a_failed_candidate_is_counted_as_failed(self):
+        """It ranks below candidates that it was placed above, as in the outcome."""
         cast = ballots("x: a > b > c", "y: a > c > b", session="s")
         gated = Settings(gates={"s": Gate({"a": ("self_harm",)})})
 
-        entries = entries_of(cast_of(*cast), settings=gated)
+        entries = entries_of(session_of(*cast), settings=gated)
 
         assert by_model(entries)["a"].score == 0
         assert entries.ballots[0].shares == (1.0, 0.5, 0.0)
 
 
-def random_cast(rng: np.random.Generator, session: str) -> SessionBallots:
+def random_session(rng: np.random.Generator, session: str) -> SessionBallots:
     """A session with ties, gaps, abstentions, criteria, own ballots, people and comparisons."""
     names = [f"m{i}" for i in rng.permutation(8)[: rng.integers(2, 6)]]
     kind_of_grades = rng.integers(0, 3)
@@ -147,21 +147,21 @@ def random_cast(rng: np.random.Generator, session: str) -> SessionBallots:
         levels: dict[int, list[str]] = {}
         for name in ranked:
             levels.setdefault(int(rng.integers(0, 4)), []).append(name)
-        given: dict = {}
+        grades: dict = {}
         if kind_of_grades == 1:
-            given = {name: float(rng.integers(1, 11)) for name in ranked}
+            grades = {name: float(rng.integers(1, 11)) for name in ranked}
         elif kind_of_grades == 2:
             criteria = ("accuracy", "clarity", "completeness", "relevance", "conciseness")
-            given = {n: {c: int(rng.integers(1, 11)) for c in criteria} for n in ranked}
+            grades = {n: {c: int(rng.integers(1, 11)) for c in criteria} for n in ranked}
         cast.append(
             Ballot(
                 reviewer,
                 tuple(tuple(group) for _, group in sorted(levels.items())),
-                given,
+                grades,
                 session,
                 candidates=tuple(names) if rng.random() < 0.8 else None,
                 weight=float(rng.choice([1, 1, 1, 0, 2.5])),
-                scale="1-10" if given else None,
+                scale="1-10" if grades else None,
             )
         )
     for person in ("p", "q"):
@@ -186,13 +186,13 @@ def random_cast(rng: np.random.Generator, session: str) -> SessionBallots:
     return SessionBallots(session, AT, tuple(cast))
 
 
-def random_casts(n: int) -> Iterator[SessionBallots]:
+def random_sessions(n: int) -> Iterator[SessionBallots]:
     rng = np.random.default_rng(4)
-    return (random_cast(rng, f"s{number}") for number in range(n))
+    return (random_session(rng, f"s{number}") for number in range(n))
 
 
 def met_rivals(outcome: Outcome, where: str) -> set[str]:
-    """Who met another candidate, on one ballot or in the session; everybody where none need be."""
+    """Whether each candidate met another, on one ballot or in the session, as the rule needs."""
     rankings = [
         {name for group in note.ranking for name in group}
         for note in outcome.ballots
@@ -206,12 +206,12 @@ def met_rivals(outcome: Outcome, where: str) -> set[str]:
 
 
 class TestAgreesWithTheTally:
-    """Whatever is kept is what `tally` says of the same ballots."""
+    """Stored rows equal the tally of the same ballots."""
 
     @pytest.mark.parametrize("rule", SESSION_RULES)
-    def test_standings(self, rule):
-        """Scores of whom met a rival, votes and wins are those of the outcome, by kind."""
-        for cast in random_casts(25):
+    def test_standings_equal_the_outcome(self, rule):
+        """Scores of candidates that met a rival, votes and wins are the outcome's, by kind."""
+        for cast in random_sessions(25):
             entries = entries_of(cast, rules=(rule,))
             for kind in ("model", "human"):
                 mine = [one for one in cast.ballots if one.kind == kind]
@@ -223,25 +223,25 @@ class TestAgreesWithTheTally:
                 if not standings:
                     continue  # every grade is on a ballot that does not count
                 outcome = tally(mine, rule, flips=False)
-                met = met_rivals(outcome, RULES[rule].rivals)
+                has_rival = met_rivals(outcome, RULES[rule].rivals)
                 contested = bool(met_rivals(outcome, "session"))
-                found = {
+                result = {
                     line.candidate: (
-                        line.score if line.votes and line.candidate in met else None,
+                        line.score if line.votes and line.candidate in has_rival else None,
                         line.votes,
                         line.wins if contested else 0,
                     )
                     for line in outcome.standings
                 }
                 if outcome.n_ballots:
-                    assert found == {m: (s.score, s.votes, s.wins) for m, s in standings.items()}
+                    assert result == {m: (s.score, s.votes, s.wins) for m, s in standings.items()}
                     coverage = {line.candidate: line.coverage for line in outcome.standings}
                     share = {m: s.votes / s.offered for m, s in standings.items() if s.offered}
                     assert share == pytest.approx({m: coverage[m] for m in share})
 
     def test_a_rule_is_missing_only_where_it_cannot_count(self):
         """Every session that `tally` counts under a rule has standings under it."""
-        for cast in random_casts(60):
+        for cast in random_sessions(60):
             mine = [one for one in cast.ballots if one.kind == "model"]
             entries = entries_of(cast, rules=("calibrated",))
             electorate = interpret("s", mine, Counting())
@@ -250,35 +250,35 @@ class TestAgreesWithTheTally:
 
     @pytest.mark.parametrize("recusal", ["before", "after", "off"])
     @pytest.mark.parametrize("unranked", ["skip", "last"])
-    def test_what_counts_is_what_interpretation_gives(self, recusal, unranked):
-        """Reading a session twice at once gives the electorate that `interpret` gives alone."""
+    def test_the_electorate_equals_that_of_interpret(self, recusal, unranked):
+        """Reading recused and own ballots in one pass gives the same electorate."""
         how = Settings(counting=Counting(recusal, unranked))
-        for cast in random_casts(150):
+        for cast in random_sessions(150):
             mine = [one for one in cast.ballots if one.kind == "model"]
             counted = read_ballots("s", mine, how).electorate
             expected = interpret("s", mine, how.counting)
             assert repr(counted) == repr(expected)  # NaN is not equal to itself
 
     def test_weights_per_reviewer_count(self):
-        """Settings that weigh reviewers move the standings as they move the outcome."""
+        """Reviewer weights change the standings as they change the outcome."""
         cast = ballots("x: a > b > c", "y: c > b > a", "z: c > a > b")
         weights = {"x": 3, "z": 0}
 
-        entries = entries_of(cast_of(*cast), settings=Settings(weights=weights))
+        entries = entries_of(session_of(*cast), settings=Settings(weights=weights))
         outcome = tally(cast, "borda", weights=weights)
 
         assert {m: s.score for m, s in by_model(entries).items()} == {
             line.candidate: line.score for line in outcome.standings
         }
 
-    def test_agreement_and_probabilities(self):
+    def test_agreement_and_probabilities_equal_the_outcome(self):
         """Kendall's W, the leader's p_best and p_beats are those of the outcome."""
         cast = [
             graded("x", a=9, b=6, c=3), graded("y", a=8, b=7, c=1), graded("z", a=9, b=5, c=4)
         ]  # fmt: skip
         outcome = tally(cast)
 
-        entries = entries_of(cast_of(*cast), with_p_beats=True)
+        entries = entries_of(session_of(*cast), with_p_beats=True)
 
         assert entries.session.kendall_w == outcome.kendall_w == 1.0
         assert entries.session.agreement == outcome["a"].p_best
@@ -286,29 +286,29 @@ class TestAgreesWithTheTally:
             outcome.p_beats[0][1], outcome.p_beats[0][2], outcome.p_beats[1][2]
         )  # fmt: skip
 
-    def test_an_outcome_at_hand_is_not_counted_again(self):
-        """Its scores under its own rule, its W and its probabilities are kept as they are."""
+    def test_a_known_outcome_is_not_counted_again(self):
+        """Its scores under its own rule, its W and its probabilities are stored as they are."""
         cast = [graded("x", a=9, b=6, c=3), graded("y", a=8, b=7, c=1)]
         told = tally(cast, "calibrated")
         lines = tuple(replace(line, score=7.0, p_best=0.5) for line in told.standings)
         outcome = replace(told, standings=lines, kendall_w=0.25)
 
         entries = entries_of(
-            cast_of(*cast, outcome=outcome), rules=("borda", "calibrated"), with_p_beats=False
+            session_of(*cast, outcome=outcome), rules=("borda", "calibrated"), with_p_beats=False
         )
 
         assert {s.score for s in by_model(entries, rule="calibrated").values()} == {7.0}
         assert by_model(entries)["a"].score == 1.0
         assert (entries.session.agreement, entries.session.kendall_w) == (0.5, 0.25)
 
-    def test_probabilities_only_where_people_judged(self):
-        """Unasked, they are worked out for sessions that can be calibrated by, and no others."""
+    def test_probabilities_are_stored_only_for_calibration(self):
+        """By default they are computed only for sessions that people judged, too."""
         models = [graded("x", a=9, b=6, c=3), graded("y", a=8, b=7, c=1)]
         person = ballot("p: a > b", kind="human")
 
-        plain = entries_of(cast_of(*models))
-        judged = entries_of(cast_of(*models, person))
-        refused = entries_of(cast_of(*models, person), with_p_beats=False)
+        plain = entries_of(session_of(*models))
+        judged = entries_of(session_of(*models, person))
+        refused = entries_of(session_of(*models, person), with_p_beats=False)
 
         assert plain.matchups[0].p_beats == (None, None, None) == refused.matchups[0].p_beats
         assert all(p is not None and p > 0.5 for p in judged.matchups[0].p_beats)
@@ -320,39 +320,49 @@ class TestAgreesWithTheTally:
 class TestMatchups:
     """Wins, losses and ties per pair of models."""
 
-    def test_counted_by_hand(self):
-        """A ballot counts for a pair only if it ranks both, its reviewer's own left out."""
-        entries = entered("a: a > b > c", "b: b > a = c", "x: c > a", "y: a > b > c")
+    def test_matchups_counted_by_hand(self):
+        """A ballot counts for a pair only if it ranks both, without its reviewer's own."""
+        entries = entries_from("a: a > b > c", "b: b > a = c", "x: c > a", "y: a > b > c")
 
-        assert met(entries) == {("a", "b"): (1, 0, 0), ("a", "c"): (1, 1, 1), ("b", "c"): (2, 0, 0)}
+        assert matchups_by_pair(entries) == {
+            ("a", "b"): (1, 0, 0),
+            ("a", "c"): (1, 1, 1),
+            ("b", "c"): (2, 0, 0),
+        }
 
-    def test_models_stand_in_the_order_of_their_names(self):
-        """Pairs follow the models' names, whatever the seats are called; p_beats with them."""
-        entries = entered("x: a > b > c", "y: a > b > c", models={"a": "z", "b": "y", "c": "x"})
+    def test_pairs_follow_the_order_of_model_names(self):
+        """Names of seats do not matter; p_beats is in the same order."""
+        entries = entries_from(
+            "x: a > b > c", "y: a > b > c", models={"a": "z", "b": "y", "c": "x"}
+        )
 
         assert entries.matchups[0].models == ("x", "y", "z")
-        assert met(entries) == {("x", "y"): (0, 2, 0), ("x", "z"): (0, 2, 0), ("y", "z"): (0, 2, 0)}
+        assert matchups_by_pair(entries) == {
+            ("x", "y"): (0, 2, 0),
+            ("x", "z"): (0, 2, 0),
+            ("y", "z"): (0, 2, 0),
+        }
 
     def test_two_seats_of_one_model_do_not_meet(self):
         """Pairs of one model are dropped; those with others are summed over its seats."""
-        entries = entered("x: a > b > c", models={"a": "m", "b": "n", "c": "m"})
-        alone = entered("x: a > c", models={"a": "m", "c": "m"})
+        entries = entries_from("x: a > b > c", models={"a": "m", "b": "n", "c": "m"})
+        alone = entries_from("x: a > c", models={"a": "m", "c": "m"})
 
-        assert met(entries) == {("m", "n"): (1, 1, 0)}
+        assert matchups_by_pair(entries) == {("m", "n"): (1, 1, 0)}
         assert alone.matchups == ()
 
     def test_both_orders_of_a_pair_are_one_opinion(self):
         """Agreement counts once; a flip is a tie."""
-        shown = ({"a": 1, "b": 2}, {"a": 2, "b": 1})
-        agreed = [ballot("x: a > b", positions=held, paired=True) for held in shown]
+        positions = ({"a": 1, "b": 2}, {"a": 2, "b": 1})
+        agreed = [ballot("x: a > b", positions=held, paired=True) for held in positions]
         flipped = [
-            ballot("y: a > b", positions=shown[0], paired=True),
-            ballot("y: b > a", positions=shown[1], paired=True),
+            ballot("y: a > b", positions=positions[0], paired=True),
+            ballot("y: b > a", positions=positions[1], paired=True),
         ]
 
-        entries = entries_of(cast_of(*agreed, *flipped))
+        entries = entries_of(session_of(*agreed, *flipped))
 
-        assert met(entries) == {("a", "b"): (1, 0, 1)}
+        assert matchups_by_pair(entries) == {("a", "b"): (1, 0, 1)}
         assert [(row.kept, row.compared) for row in entries.ballots] == [
             (1, 1), (0, 0), (0, 1), (0, 0)
         ]  # fmt: skip
@@ -361,9 +371,9 @@ class TestMatchups:
         ]  # fmt: skip
         assert [row.positions for row in entries.ballots] == [(1, 2), (2, 1), (1, 2), (2, 1)]
 
-    def test_sums_are_the_weight_of_the_ballots_that_rank_both(self):
-        """Wins, losses and ties of a pair together are the ballots, weighed to a mean of 1."""
-        for cast in random_casts(80):
+    def test_matchups_sum_to_the_weight_of_ballots(self):
+        """Wins, losses and ties of a pair add up to the ballots on it, at mean weight 1."""
+        for cast in random_sessions(80):
             entries = entries_of(cast)
             mine = [one for one in cast.ballots if one.kind == "model"]
             electorate = interpret("s", mine, Counting())
@@ -371,18 +381,18 @@ class TestMatchups:
                 continue
             unit = sum(v.weight for v in electorate.votes) / len(electorate.votes)
             seats = {name: seat for seat, name in enumerate(electorate.candidates)}
-            for (first, second), sums in met(entries).items():
+            for (first, second), sums in matchups_by_pair(entries).items():
                 i, j = seats[first], seats[second]
                 weight = sum(v.weight for v in electorate.votes if v.places[i] and v.places[j])
                 assert sum(sums) == pytest.approx(weight / unit)
 
 
-class TestManyAtOnce:
-    """Batches give what sessions give alone, in the order given."""
+class TestBatches:
+    """Batches give the rows of single sessions, in the order of input."""
 
-    def test_a_batch_equals_one_by_one(self):
+    def test_a_batch_equals_single_sessions(self):
         """Mixed shapes, kinds and rules come out in order, the same to the digits they have."""
-        casts = list(random_casts(120))
+        casts = list(random_sessions(120))
         rules = ("borda", "calibrated", "normalized_scores", "schulze")
 
         together = list(entries_of_many(casts, rules=rules))
@@ -392,13 +402,13 @@ class TestManyAtOnce:
         for one, other in zip(together, alone, strict=True):
             assert rounded(one) == rounded(other)
 
-    def test_nothing_in_nothing_out(self):
-        """No sessions have no rows; a session without ballots has its own row alone."""
+    def test_no_sessions_give_no_rows(self):
+        """A session without ballots has its session row alone."""
         assert list(entries_of_many([])) == []
-        assert entries_of(cast_of()) == Entries(entries_of(cast_of()).session)
+        assert entries_of(session_of()) == Entries(entries_of(session_of()).session)
 
-    def test_a_session_too_large_for_a_rule_spares_the_others(self):
-        """Where a rule cannot count one session, the rest of the batch keeps its standings."""
+    def test_a_session_too_large_for_a_rule_does_not_stop_the_others(self):
+        """The rest of the batch has its standings."""
         names = [f"c{i:02}" for i in range(60)]
         large = SessionBallots("large", AT, (Ballot("x", tuple((name,) for name in names)),))
         small = SessionBallots("small", AT, tuple(ballots("x: a > b", "y: a > b")))
@@ -410,7 +420,7 @@ class TestManyAtOnce:
 
 
 def rounded(value: object) -> object:
-    """The same, every number to six digits: some rules score in single precision."""
+    """The same with every number at six digits, as some rules use single precision."""
     if hasattr(value, "__dataclass_fields__"):
         return {name: rounded(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""Systems estimated by a jury, corrected by people's votes."""
+"""Systems estimated by a jury and corrected by people's votes."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ REPEATS = 1500
 
 
 def coverage(means, truth):
-    """Share of the intervals that contain the truth."""
+    """The share of intervals that contain the truth."""
     return np.mean((means.low <= truth) & (truth <= means.high))
 
 
@@ -25,7 +25,7 @@ def width(means):
 
 
 class TestSimulated:
-    """Known means, and juries that know much, little or nothing of them."""
+    """Known means, and juries of high, low or no correlation with them."""
 
     @pytest.mark.parametrize("n", [10, 30, 100])
     @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
@@ -37,17 +37,17 @@ class TestSimulated:
         people = 6 + correlation * jury + np.sqrt(1 - correlation**2) * noise
         people[n:] = np.nan
 
-        found = estimate_powered_means(people, jury + 2)
+        result = estimate_powered_means(people, jury + 2)
 
-        assert 0.925 <= coverage(found.corrected, 6) <= 0.975
-        assert (width(found.corrected) <= width(found.people) + 1e-12).all()
+        assert 0.925 <= coverage(result.corrected, 6) <= 0.975
+        assert (width(result.corrected) <= width(result.people) + 1e-12).all()
         if correlation == 0.9:
-            assert width(found.corrected).mean() < 0.65 * width(found.people).mean()
-        assert coverage(found.jury, 6) < 0.01
+            assert width(result.corrected).mean() < 0.65 * width(result.people).mean()
+        assert coverage(result.jury, 6) < 0.01
 
     @pytest.mark.parametrize(("accuracy", "most"), [(0.5, 1.0), (0.9, 0.8)])
     def test_intervals_of_shares_cover(self, accuracy, most):
-        """Pass rates and paired differences of them hold their level."""
+        """Pass rates and their paired differences cover at their level."""
         rng = np.random.default_rng(7)
         shape = (400, 300)
         truth = [(rng.random(shape) < rate).astype(float) for rate in (0.7, 0.5)]
@@ -63,8 +63,8 @@ class TestSimulated:
             assert 0.92 <= coverage(means.corrected, right) <= 0.99
             assert width(means.corrected).mean() <= most * width(means.people).mean()
 
-    def test_rows_of_one_cluster_vary_together(self):
-        """Ignoring clusters covers too little; with them the level holds."""
+    def test_clustered_rows_need_clusters(self):
+        """Ignoring clusters covers too little; with clusters the level is met."""
         rng = np.random.default_rng(3)
         clusters = np.arange(800) // 8
         common = rng.normal(size=(2, 100, 400)).repeat(8, axis=1)
@@ -78,22 +78,22 @@ class TestSimulated:
         assert coverage(apart, 0) < 0.8
         assert 0.92 <= coverage(together, 0) <= 0.98
 
-    def test_as_published_where_people_judge_a_part(self):
+    def test_the_estimate_equals_the_published_formula(self):
         """The mean is λ·mean_N(jury) + mean_n(people − λ·jury)."""
         rng = np.random.default_rng(1)
         jury = rng.normal(size=(200, 1))
         people = jury + 0.3 * rng.normal(size=jury.shape)
         people[40:] = np.nan
 
-        found = estimate_powered_means(people, jury)
+        result = estimate_powered_means(people, jury)
 
-        slope = found.slope[0]
+        slope = result.slope[0]
         expected = slope * jury.mean() + (people[:40] - slope * jury[:40]).mean()
-        assert found.corrected.value[0] == pytest.approx(expected)
+        assert result.corrected.value[0] == pytest.approx(expected)
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the real ballots are not beside this checkout")
-def test_people_held_out_are_covered():
+def test_intervals_cover_held_out_people():
     """With people on 150 of the 514 pairs, intervals contain the mean of people on all."""
     cast = list(read_ballots(DATA))
     names = list(dict.fromkeys(ballot.session for ballot in cast))
@@ -111,8 +111,8 @@ def test_people_held_out_are_covered():
     assert np.mean(hits) >= 0.93
 
 
-def graded(n, people=0):
-    """Grades of two systems: the jury adds two to what people say."""
+def grades_of_two_systems(n, people=0):
+    """Grades of two systems, where the jury adds two to people's grades."""
     rng = np.random.default_rng(5)
     for session in range(n):
         quality = np.array([6.5, 5.5]) + rng.normal(size=2)
@@ -129,34 +129,34 @@ def graded(n, people=0):
 
 
 class TestBallots:
-    """Ballots in, estimates out."""
+    """From ballots to estimates."""
 
     def test_people_correct_a_lenient_jury(self):
-        """Means and pass rates move to what people say; differences stay."""
-        found = estimate(graded(200, people=40), pass_mark=6)
+        """Means and pass rates become those of people; differences are unchanged."""
+        result = estimate(grades_of_two_systems(200, people=40), pass_mark=6)
 
-        whole, first, second = found.systems[:3]
-        assert [each.system for each in found.systems] == [None, "a", "b"] * 2
-        assert whole.mean.corrected.value == pytest.approx(6, abs=0.3)
+        both, first, second = result.systems[:3]
+        assert [each.system for each in result.systems] == [None, "a", "b"] * 2
+        assert both.mean.corrected.value == pytest.approx(6, abs=0.3)
         assert first.mean.jury.value > first.mean.corrected.value + 1.7
         assert first.mean.corrected.interval.high > second.mean.corrected.interval.high
-        apart = found.differences[0].mean
+        apart = result.differences[0].mean
         assert apart.corrected.value == pytest.approx(1, abs=0.35)
-        assert (found.people_sessions, apart.people.n, apart.jury.n) == (40, 40, 200)
+        assert (result.people_sessions, apart.people.n, apart.jury.n) == (40, 40, 200)
 
     def test_without_people_nothing_is_corrected(self):
-        """The jury's number stands alone, and the reason is given."""
-        first = estimate(graded(20)).systems[1].mean
+        """The jury's number is reported alone, with the reason."""
+        first = estimate(grades_of_two_systems(20)).systems[1].mean
 
         assert first.corrected.value is None
         assert "not enough data" in first.corrected.why
         assert first.jury.interval is not None
 
-    def test_too_little_is_refused(self):
+    def test_too_few_data_are_refused(self):
         """Four sessions have no interval, and rankings no pass rate."""
         ranked = [Ballot("r", (("a",), ("b",)), session=str(n)) for n in range(9)]
 
         with pytest.raises(NothingToCount, match="5 sessions"):
-            estimate(graded(4, people=4))
+            estimate(grades_of_two_systems(4, people=4))
         with pytest.raises(InvalidParameter, match="no grades"):
             estimate(ranked, pass_mark=6)

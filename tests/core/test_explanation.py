@@ -1,4 +1,4 @@
-"""Explanations: what is laid open leads to the outcome that was counted."""
+"""Explanations: each step leads to the outcome as counted."""
 
 import numpy as np
 import pytest
@@ -45,28 +45,30 @@ def councils(draw) -> list[Ballot]:
 
 
 def step(steps: tuple[Step, ...], title: str) -> Step:
-    """The step of that title."""
-    return next(found for found in steps if found.title.startswith(title))
+    """The step with this title."""
+    return next(each for each in steps if each.title.startswith(title))
 
 
-def means(found: Step, names: list[str]) -> list[float | None]:
-    """What the last row of a table gives each name: the cell below it, or below its value."""
+def means(result: Step, names: list[str]) -> list[float | None]:
+    """The numbers in the last row of a table, by candidate."""
     cells = []
     for name in names:
-        at = found.header.index(name, 1)
-        alone = at + 1 == len(found.header) or found.header[at + 1] in names
-        cells.append(found.rows[-1][at if alone else at + 1])
+        at = result.header.index(name, 1)
+        alone = at + 1 == len(result.header) or result.header[at + 1] in names
+        cells.append(result.rows[-1][at if alone else at + 1])
     return cells
 
 
 @pytest.mark.parametrize(("rule", "parameters"), AVERAGES)
 @given(cast=councils())
 def test_the_mean_of_the_table_is_the_score(rule, parameters, cast):
-    """Adding up the ballots by hand gives what the rule computed, for both first lines."""
+    """Adding up the ballots by hand gives the rule's score for the first two lines."""
     explanation = explain(cast, Settings.of(rule, parameters=parameters, flips=False))
 
     lines = explanation.outcome.standings[:2]
-    table = next(found for found in explanation.steps if found.rows and found.rows[-1][0] == "mean")
+    table = next(
+        result for result in explanation.steps if result.rows and result.rows[-1][0] == "mean"
+    )
     by_hand = means(table, [line.candidate for line in lines])
     for line, mean in zip(lines, by_hand, strict=True):
         if line.votes:
@@ -74,8 +76,8 @@ def test_the_mean_of_the_table_is_the_score(rule, parameters, cast):
 
 
 @given(cast=councils())
-def test_chains_make_the_schulze_score(cast):
-    """The share of rivals whose chain is no stronger than the chain back is the score."""
+def test_chains_give_the_schulze_score(cast):
+    """A score is the share of rivals with no stronger chain against the candidate."""
     explanation = explain(cast, Settings.of("schulze", flips=False))
 
     rows = step(explanation.steps, "Strongest chains").rows
@@ -122,7 +124,7 @@ def test_contradictions_add_up_to_the_kemeny_distance():
 
 
 def test_rounds_follow_the_elimination():
-    """With first place of six c goes, then b goes; a is left and leads."""
+    """Of three candidates c is eliminated first, then b; a remains and leads."""
     cast = ballots("3 × p: a > b > c", "2 × q: b > a > c", "r: c > a > b")
 
     explanation = explain(cast, Settings.of("irv"))
@@ -134,7 +136,7 @@ def test_rounds_follow_the_elimination():
     assert explanation.outcome.leaders == ("a",)
 
 
-def test_matchups_make_the_tournament_score():
+def test_matchups_give_the_tournament_score():
     """Of three, a wins both of its matchups; b and c draw theirs."""
     cast = ballots("p: a > b > c", "q: a > c > b")
 
@@ -149,7 +151,7 @@ def test_matchups_make_the_tournament_score():
 
 @pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.needs != "history"])
 def test_every_rule_is_explained(rule):
-    """Each rule that counts a session has steps from the ballots to the flips, rows as headed."""
+    """Each rule per session has all steps from ballots to flips, with rows as wide as heads."""
     cast = [
         Ballot(f"r{k}", groups=(("a",), ("b",), ("c",)), grades={"a": 9, "b": 7 - k % 2, "c": 3})
         for k in range(4)
@@ -158,7 +160,7 @@ def test_every_rule_is_explained(rule):
     explanation = explain(cast, Settings.of(rule))
 
     assert explanation.outcome.leaders == ("a",)
-    titles = [found.title for found in explanation.steps]
+    titles = [result.title for result in explanation.steps]
     assert titles[:3] == ["The ballots as cast", "The ballots as counted", f"What {rule} reads"]
     assert titles[-3:] == [
         "Hence the order",
@@ -167,19 +169,19 @@ def test_every_rule_is_explained(rule):
     ]
     assert len(titles) > 6
     assert len(set(titles)) == len(titles)
-    for found in explanation.steps:
-        assert all(len(row) == len(found.header) for row in found.rows)
+    for result in explanation.steps:
+        assert all(len(row) == len(result.header) for row in result.rows)
 
 
 def test_the_contrast_agrees_with_the_outcome():
-    """Its t is difference over error, its p below 5 % where the two are told apart."""
+    """Its t is difference over error, and p is below 5 % where the two are separated."""
     cast = ballots("3 × p: a > b > c", "q: b > a > c", "r: a > c > b")
 
     explanation = explain(cast)
 
-    found = step(explanation.steps, "Is the difference")
-    (row,) = found.rows
-    cells = dict(zip(found.header, row, strict=True))
+    result = step(explanation.steps, "Is the difference")
+    (row,) = result.rows
+    cells = dict(zip(result.header, row, strict=True))
     assert (cells["first"], cells["second"]) == ("a", "b")
     assert cells["t"] == pytest.approx(cells["difference"] / cells["error"])
     assert cells["p"] == pytest.approx(2 * t_distribution.sf(cells["t"], cells["df"]))
@@ -187,32 +189,32 @@ def test_the_contrast_agrees_with_the_outcome():
     assert cells["df"] == explanation.outcome.df
 
 
-def test_with_intervals_the_two_are_laid_side_by_side():
-    """Under ``ties="intervals"`` the step shows both ends of both, and whether they overlap."""
+def test_ties_by_intervals_show_both_intervals():
+    """Under ``ties="intervals"`` the step shows both ends of both, and any overlap."""
     cast = ballots("3 × p: a > b > c", "q: b > a > c")
 
     explanation = explain(cast, Settings.of("borda", ties="intervals"))
 
-    found = step(explanation.steps, "Is the difference")
-    low_of_first, high_of_second = found.rows[0][3], found.rows[1][4]
+    result = step(explanation.steps, "Is the difference")
+    low_of_first, high_of_second = result.rows[0][3], result.rows[1][4]
     overlap = low_of_first < high_of_second
     assert explanation.outcome.standings[0].tied_with_next == overlap
-    assert ("do not overlap" in found.sentences[0]) != overlap
+    assert ("do not overlap" in result.sentences[0]) != overlap
 
 
-def test_too_few_ballots_are_said():
-    """One ballot leaves no freedom to tell anything apart."""
+def test_too_few_ballots_are_reported():
+    """One ballot leaves no degrees of freedom to separate candidates."""
     explanation = explain(ballots("p: a > b > c"))
 
     [sentence] = step(explanation.steps, "Is the difference").sentences
     assert "too few ballots" in sentence
 
 
-class TestWhatChanged:
-    """Between the ballots as cast and as counted, every change is said."""
+class TestChanges:
+    """Every change between ballots as cast and ballots as counted is listed."""
 
-    def test_recusal(self):
-        """One's own candidate leaves the ballot; without recusal nothing is said."""
+    def test_recusal_is_listed(self):
+        """One's own candidate leaves the ballot; without recusal the step lists nothing."""
         cast = ballots("a: a > b > c", "p: b > c > a")
 
         with_recusal = explain(cast, Settings.of("borda")).steps[1]
@@ -223,8 +225,8 @@ class TestWhatChanged:
         assert with_recusal.rows[0] == ("a", "b > c", 1.0)
         assert without.sentences == ()
 
-    def test_the_ceiling(self):
-        """A grade that the accuracy ceiling lowered is shown before and after.
+    def test_a_capped_grade_is_listed(self):
+        """A grade lowered by the accuracy ceiling is shown before and after.
 
         ADR-016: accuracy 3 and 9 elsewhere weigh to 6.90 under the first edition's weights, and
         the ceiling makes it 4.0; under the general rubric's weights (accuracy 0.35 too) likewise.
@@ -232,26 +234,26 @@ class TestWhatChanged:
         grades = {"accuracy": 3, "relevance": 9, "completeness": 9, "conciseness": 9, "clarity": 9}
         cast = [Ballot("r", grades={"a": grades, "b": dict.fromkeys(grades, 7)})]
 
-        changed = explain(cast, Settings.of("range")).steps[1]
+        step_of_changes = explain(cast, Settings.of("range")).steps[1]
 
         assert all(
-            fact in changed.sentences[0]
+            fact in step_of_changes.sentences[0]
             for fact in ("r's grade of a", "4 instead of 6.9", "accuracy is under 5")
         )
 
-    def test_abstentions_and_dropped_names(self):
-        """Who abstains and what was dropped are in the same list."""
+    def test_abstentions_and_dropped_names_are_listed(self):
+        """Abstaining reviewers and dropped names are in the same list."""
         cast = [
             Ballot("p", groups=(("a",), ("b",), ("z",)), candidates=("a", "b")),
             Ballot("q", abstained=True, reason="timed out"),
         ]
 
-        told = explain(cast).steps[1].sentences
+        sentences = explain(cast).steps[1].sentences
 
-        assert told[0] == "q abstains: timed out."
-        assert "'z'" in told[1]
+        assert sentences[0] == "q abstains: timed out."
+        assert "'z'" in sentences[1]
 
-    def test_only_one_kind_counts(self):
+    def test_ballots_of_another_kind_are_listed(self):
         """With people alone counted, the model's ballot is shown as cast and not as counted."""
         cast = [
             Ballot("gpt", groups=(("a",), ("b",))),
@@ -268,8 +270,8 @@ class TestWhatChanged:
 class TestSessions:
     """One session of many is explained as it is tallied."""
 
-    def test_weights_learned_from_the_others_are_shown(self):
-        """Under weighted Borda the weights come from the other sessions and stand in the table."""
+    def test_learned_weights_are_shown(self):
+        """Under weighted Borda the weights come from the other sessions and are in the table."""
         lines = ("p: a > b > c", "q: a > b > c", "s: a > b > c", "r: c > b > a")
         cast = [b for k in range(20) for b in ballots(*lines, session=f"s{k}")]
 
@@ -279,8 +281,8 @@ class TestSessions:
         weight = {row[0]: row[table.header.index("weight")] for row in table.rows[:-1]}
         assert weight["p"] > 1 > weight["r"]
 
-    def test_the_session_must_be_known(self):
-        """A name that no ballot has is refused with the nearest; several need a name."""
+    def test_an_unknown_session_is_refused(self):
+        """The error suggests the nearest name; several sessions need a name."""
         cast = [*ballots("p: a > b", session="q1"), *ballots("p: a > b", session="q2")]
 
         with pytest.raises(UnknownName, match="did you mean 'q2'"):
@@ -288,14 +290,14 @@ class TestSessions:
         with pytest.raises(InvalidParameter, match="one of 2 sessions"):
             explain(cast)
 
-    def test_nothing_is_not_explained(self):
-        """Without a ballot there is nothing to explain; without a vote, only the ballots."""
+    def test_without_votes_only_the_ballots_are_shown(self):
+        """Without any ballot the request is refused."""
         with pytest.raises(NothingToCount):
             explain([])
         assert len(explain(ballots("p:")).steps) == 2
 
     @pytest.mark.parametrize("rule", ["elo", "range"])
-    def test_ballots_that_the_rule_cannot_count(self, rule):
-        """A rule over a history, or one that needs grades, says why it cannot."""
+    def test_rules_that_cannot_count_give_their_reason(self, rule):
+        """These are rules over a history and rules that need grades."""
         with pytest.raises(UnsuitableBallots):
             explain(ballots("p: a > b", "q: a > b"), Settings.of(rule))

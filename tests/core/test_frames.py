@@ -20,7 +20,7 @@ CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
 
 
 def test_an_outcome_has_a_row_for_each_candidate():
-    """Intervals are two columns, numbers of the rule columns of their own."""
+    """Intervals are two columns; a rule's own numbers are columns of their own."""
     frame = witan.tally(BALLOTS, rule="calibrated").frame("pandas")
 
     assert [*frame["candidate"]] == ["x", "y"]
@@ -40,7 +40,7 @@ def test_a_verdict_has_a_row_for_each_text():
 
 
 def test_a_session_has_a_row_for_each_seat():
-    """With its answer, what that took, and its standing."""
+    """It has the answer, its time and cost, and its standing."""
     seats = [
         ScriptedModel(name, answers=[f"{name} says so"], reviews=[Line(prefers=("ada",))])
         for name in ("ada", "bob", "cyd")
@@ -53,7 +53,7 @@ def test_a_session_has_a_row_for_each_seat():
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_the_reader_chooses_the_library(library):
-    """Every row has every column; what a row lacks is missing."""
+    """Every row has every column; absent values are missing."""
     pytest.importorskip(library)
     frame = make_frame([{"a": 1, "b": None}, {"a": 2, "c": "x"}], library)
 
@@ -61,27 +61,27 @@ def test_the_reader_chooses_the_library(library):
     assert frame.shape == (2, 3)
 
 
-def test_the_library_that_is_imported_is_taken():
-    """Whoever works with Arrow tables gets them, though pandas is installed."""
+def test_an_imported_library_is_the_default():
+    """With Arrow imported, the result is an Arrow table, though pandas is installed."""
     code = (
         "import pyarrow; from witan.surfaces.frames import make_frame;"
         "print(type(make_frame([{'a': 1}])).__module__)"
     )
-    said = subprocess.run(  # noqa: S603 - our own interpreter
+    output = subprocess.run(  # noqa: S603 - our own interpreter
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
 
-    assert said.stdout.strip() == "pyarrow.lib"
+    assert output.stdout.strip() == "pyarrow.lib"
 
 
 def test_an_unknown_library_is_refused():
-    """With those that there are, or how to install it."""
+    """The error lists the libraries, or how to install one."""
     with pytest.raises(InvalidParameter, match="pandas or polars or pyarrow"):
         make_frame([], "numpy")
 
 
-def test_what_is_within_becomes_columns():
-    """Names stand in one text; the level of an interval and other tuples are left out."""
+def test_nested_values_become_columns():
+    """Names are joined in one text; an interval's level and other tuples are left out."""
     interval = witan.stats.Interval(1.0, 2.0, 0.95)
 
     assert flatten({"a": interval, "b": ("x", "y"), "c": (1, 2), "d": {"e": 3}}) == {

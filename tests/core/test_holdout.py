@@ -1,4 +1,4 @@
-"""Stated probabilities beside reviewers held out, and beside people."""
+"""Stated probabilities against held-out reviewers and against people."""
 
 from collections.abc import Iterator
 
@@ -19,10 +19,10 @@ TRUTH = Prior(NOISE**2, 1e4, SPREAD**2, "grades", 100)
 """What is known beforehand where everything is."""
 
 
-def graded(
+def random_ballots(
     n_sessions: int, *, reviewers: int = 8, people: int = 0, shared: float = 0.0, seed: int = 1
 ) -> Iterator[Ballot]:
-    """Grades of four candidates: quality, a reviewer's level, noise that models share in part."""
+    """Grades of four candidates: quality, a reviewer's level, partly shared noise."""
     rng = np.random.default_rng(seed)
     for session in range(n_sessions):
         quality, common = SPREAD * rng.normal(size=4), rng.normal(size=4)
@@ -40,11 +40,11 @@ def graded(
 
 
 class TestSimulated:
-    """Ballots of which it is known whether the probabilities are right."""
+    """Simulated ballots with known true probabilities."""
 
-    def test_probabilities_that_are_right_are_found_right(self):
-        """With noise and spread known, found and expected differ by chance, for every size."""
-        check = check_calibration(graded(500, seed=3), Settings(prior=TRUTH), draws=4)
+    def test_correct_probabilities_are_confirmed(self):
+        """With noise and spread known, observed and expected differ by chance, for every size."""
+        check = check_calibration(random_ballots(500, seed=3), Settings(prior=TRUTH), draws=4)
 
         assert [panel.reviewers for panel in check.panels] == [3, 5]
         for panel in check.panels:
@@ -55,10 +55,14 @@ class TestSimulated:
                 for tenth in curve.tenths:
                     assert tenth.share.value == pytest.approx(tenth.expectation, abs=0.07)
 
-    def test_few_others_are_expected_to_disagree(self):
-        """What two others say is expected less often than stated; what thirty say, nearly."""
-        few = check_calibration(graded(150, reviewers=5), Settings(prior=TRUTH), reviewers=[3])
-        many = check_calibration(graded(60, reviewers=33), Settings(prior=TRUTH), reviewers=[3])
+    def test_few_held_out_reviewers_agree_less_often(self):
+        """Two others agree less often than stated, thirty nearly as often, as expected."""
+        few = check_calibration(
+            random_ballots(150, reviewers=5), Settings(prior=TRUTH), reviewers=[3]
+        )
+        many = check_calibration(
+            random_ballots(60, reviewers=33), Settings(prior=TRUTH), reviewers=[3]
+        )
 
         losses = [
             tenth.probability - tenth.expectation
@@ -69,21 +73,21 @@ class TestSimulated:
         assert losses[0] > 0.12
         assert losses[1] < 0.06
 
-    def test_probabilities_that_are_too_sure_are_found_out(self):
-        """A prior of a tenth of the noise states far more than others find."""
+    def test_overconfident_probabilities_are_detected(self):
+        """A prior of a tenth of the noise states far more than others confirm."""
         sure = Prior(NOISE**2 / 10, 50.0, SPREAD**2, "grades", 100)
-        check = check_calibration(graded(300), Settings(prior=sure), reviewers=[3], draws=4)
+        check = check_calibration(random_ballots(300), Settings(prior=sure), reviewers=[3], draws=4)
 
         [panel] = check.panels
         assert panel.p_best.gap.interval.high < -0.05
         assert panel.p_beats.gap.interval.high < -0.03
         assert any(tenth.deviates for tenth in panel.p_best.tenths)
 
-    def test_better_knowledge_scores_better(self):
-        """The right prior has better log and Brier scores than one that is too sure."""
+    def test_the_right_prior_scores_better(self):
+        """Its log and Brier scores beat those of an overconfident one."""
         wrong = Prior(NOISE**2 / 10, 50.0, SPREAD**2, "grades", 100)
         curves = [
-            check_calibration(graded(200), Settings(prior=prior), reviewers=[3], draws=4)
+            check_calibration(random_ballots(200), Settings(prior=prior), reviewers=[3], draws=4)
             .panels[0]
             .p_best
             for prior in (TRUTH, wrong)
@@ -95,9 +99,9 @@ class TestSimulated:
         assert curves[0].brier_floor == pytest.approx(0.75)
         assert curves[0].log_score < curves[0].log_floor
 
-    def test_an_error_that_models_share_shows_beside_people_alone(self):
-        """Models held out share it, and find what was stated; people do not."""
-        cast = [*graded(300, reviewers=6, people=4, shared=0.7)]
+    def test_shared_error_of_models_shows_only_against_people(self):
+        """Held-out models share it and agree; people do not."""
+        cast = [*random_ballots(300, reviewers=6, people=4, shared=0.7)]
         settings = Settings(prior="none")
         among = check_calibration(cast, settings, reviewers=[4], draws=3)
         beside = check_calibration(cast, settings, reviewers=[4], draws=3, against="people")
@@ -108,11 +112,11 @@ class TestSimulated:
 
 
 class TestDraws:
-    """Who is drawn, and how often."""
+    """The subsets of reviewers and their number."""
 
-    def test_the_same_seed_draws_the_same(self):
-        """And another one others."""
-        cast = [*graded(40)]
+    def test_the_seed_decides_the_draws(self):
+        """Another seed draws other subsets."""
+        cast = [*random_ballots(40)]
 
         first, again, other = (
             check_calibration(cast, reviewers=[3], draws=5, seed=seed) for seed in (1, 1, 2)
@@ -122,25 +126,25 @@ class TestDraws:
         assert first.panels != other.panels
         assert other.seed == 2
 
-    def test_few_subsets_are_taken_once_each(self):
-        """Three of five reviewers are ten, however many draws are asked for."""
-        check = check_calibration(graded(12, reviewers=5), reviewers=[3], draws=500)
+    def test_few_subsets_are_used_once_each(self):
+        """Three of five reviewers are ten subsets, however many draws are requested."""
+        check = check_calibration(random_ballots(12, reviewers=5), reviewers=[3], draws=500)
 
         assert check.panels[0].draws == 120
 
     @pytest.mark.slow
     def test_draws_are_bounded(self):
-        """Of more sessions fewer are drawn each."""
+        """With more sessions there are fewer draws of each."""
         cast = [b for n in range(2) for b in ballots("20 × r: a > b", session=str(n))]
         check = check_calibration(cast, reviewers=[9], draws=10 * MOST_CASES)
 
         assert check.panels[0].draws == MOST_CASES
 
-    def test_only_sessions_with_reviewers_enough_count(self):
-        """The others are counted, but not drawn from."""
+    def test_sessions_with_too_few_reviewers_are_not_drawn(self):
+        """They are only counted."""
         cast = [
-            *graded(10, reviewers=6),
-            *(b for b in graded(20, reviewers=3) if int(b.session) > 9),
+            *random_ballots(10, reviewers=6),
+            *(b for b in random_ballots(20, reviewers=3) if int(b.session) > 9),
         ]
         check = check_calibration(cast, reviewers=[4])
 
@@ -152,19 +156,19 @@ class TestDraws:
         cast = [
             Ballot(b.reviewer, groups=tuple((c,) for c in sorted(b.grades, key=b.grades.get)),
                    session=b.session)
-            for b in graded(60, reviewers=6)
+            for b in random_ballots(60, reviewers=6)
         ]  # fmt: skip
 
         [panel] = check_calibration(cast, reviewers=[3], draws=5).panels
 
         assert panel.p_beats.log_score < panel.p_beats.log_floor
 
-    def test_comparisons_of_pairs_do_as_well(self):
+    def test_comparisons_of_pairs_have_probabilities_too(self):
         """Each reviewer's pairs are one opinion."""
         cast = [
             Ballot(b.reviewer, groups=((x,), (y,)) if b.grades[x] > b.grades[y] else ((y,), (x,)),
                    session=b.session, candidates=(x, y), paired=True)
-            for b in graded(40, reviewers=6)
+            for b in random_ballots(40, reviewers=6)
             for x, y in ("ab", "ac", "ad", "bc", "bd", "cd")
         ]  # fmt: skip
 
@@ -175,18 +179,18 @@ class TestDraws:
 
 
 class TestEdges:
-    """Little to go by."""
+    """Too few data."""
 
     def test_one_session_has_shares_without_intervals(self):
-        """Scores and expectations are there; a share takes five sessions."""
-        [panel] = check_calibration(graded(1, reviewers=6), reviewers=[3]).panels
+        """Scores and expectations exist; an interval needs five sessions."""
+        [panel] = check_calibration(random_ballots(1, reviewers=6), reviewers=[3]).panels
 
         assert panel.sessions == 1
         assert panel.p_beats.gap.value is None
         assert all(tenth.share.interval is None for tenth in panel.p_beats.tenths)
 
-    def test_reviewers_who_agree_in_everything_are_found_right(self):
-        """Unanimous rankings: whoever leads the drawn ones leads the others."""
+    def test_unanimous_reviewers_are_confirmed(self):
+        """The leader of the drawn rankings leads the others."""
         cast = [b for n in range(10) for b in ballots("6 × r: a > b > c", session=str(n))]
         [panel] = check_calibration(cast, reviewers=[3]).panels
 
@@ -194,7 +198,7 @@ class TestEdges:
         assert panel.p_beats.gap.value > 0
 
     def test_ties_count_half(self):
-        """Reviewers who tie everything state one half, and find one half."""
+        """Reviewers who tie everything state one half, and one half is observed."""
         cast = [b for n in range(10) for b in ballots("6 × r: a = b", session=str(n))]
         [panel] = check_calibration(cast, reviewers=[3]).panels
 
@@ -212,18 +216,18 @@ class TestEdges:
             (6, {"against": "people"}, "no session has ballots of two models and of people"),
         ],
     )
-    def test_too_few_reviewers_say_what_to_do(self, n_reviewers, options, said):
-        """How many there are, and how many it takes."""
+    def test_too_few_reviewers_are_refused(self, n_reviewers, options, said):
+        """The error gives their number and the number needed."""
         with pytest.raises(NothingToCount, match=said):
-            check_calibration(graded(5, reviewers=n_reviewers), **options)
+            check_calibration(random_ballots(5, reviewers=n_reviewers), **options)
 
-    def test_no_ballots_are_nothing_to_count(self):
-        """As for a tally."""
+    def test_no_ballots_are_refused(self):
+        """The error is that of a tally."""
         with pytest.raises(NothingToCount, match="no ballot"):
             check_calibration([])
 
     @pytest.mark.parametrize("options", [{"reviewers": [1]}, {"draws": 0}])
-    def test_numbers_have_a_least(self, options):
-        """One reviewer states nothing, and no draw finds nothing."""
+    def test_numbers_have_a_minimum(self, options):
+        """One reviewer states nothing, and no draw observes nothing."""
         with pytest.raises(InvalidParameter):
-            check_calibration(graded(5), **options)
+            check_calibration(random_ballots(5), **options)

@@ -90,3 +90,25 @@ def test_nested_values_become_columns():
         "b": "x, y",
         "d_e": 3,
     }
+
+
+def test_columns_are_the_same_where_numbers_are_unknown():
+    """An interval that one ballot cannot give is two empty columns, not two columns fewer."""
+    one, many = (witan.tally(BALLOTS[:n], rule="borda").frame("polars") for n in (1, 3))
+
+    assert one["interval_low"].to_list() == [None, None]
+    assert one.columns == many.columns
+
+
+def test_a_session_without_an_outcome_has_the_columns_of_standings():
+    """Below the quorum nobody stands, and every seat has empty columns."""
+    seats = [
+        ScriptedModel(name, answers=[f"{name} says so"], reviews=[Line(error="is ill")])
+        for name in ("ada", "bob", "cyd")
+    ]
+    session = witan.ask("Which?", seats, mode="best", attempts=1)
+    frame = session.frame("polars")
+
+    assert session.outcome is None
+    assert frame["interval_low"].to_list() == frame["rule"].to_list() == [None] * 3
+    assert {"rank", "score", "std_error", "p_best", "tier"} <= {*frame.columns}

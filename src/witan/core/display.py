@@ -35,7 +35,7 @@ class FrameSource(ABC):
 
     @abstractmethod
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield its rows, column by column."""
+        """Yield its rows, column by column; fields of a record under ``""`` are columns."""
 
     def frame(self, library: Library | None = None) -> Any:
         """Return its rows as a data frame.

@@ -1,7 +1,7 @@
 """Outcomes of one session under one rule: standings, intervals, tiers, sentences."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -304,8 +304,8 @@ class Outcome(NotebookDisplay, FrameSource):
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """Yield the standings, best first, as rows of a data frame."""
         for line in self.standings:
-            own = {each.name: getattr(line, each.name) for each in fields(line)}
-            yield {"session": self.session, "rule": self.rule, **own.pop("details"), **own}
+            own = replace(line, details={})
+            yield {"session": self.session, "rule": self.rule, **line.details, "": own}
 
     def __getitem__(self, candidate: str) -> Standing:
         for standing in self.standings:

@@ -127,7 +127,8 @@ class Verdict(NotebookDisplay, FrameSource):
         for each in self.texts:
             leads = each.text == self.leader
             named = {"text": each.text, "leads": leads, "decision": self.decision}
-            grades = {"p_pass": each.p_pass, "overall": each.overall, **each.criteria}
+            overall = MeanGrade if each.overall is None else each.overall
+            grades = {"p_pass": each.p_pass, "overall": overall, **each.criteria}
             yield {**named, **grades, "failed": each.failed}
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 from witan.core.ballot import Ballot
 from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
 from witan.core.gate import Gate
-from witan.core.outcome import Outcome, join_names
+from witan.core.outcome import Outcome, Standing, join_names
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, SettingOptions, Settings
 from witan.core.stats.approval import Approval, approval
@@ -367,7 +367,9 @@ class Session(NotebookDisplay, FrameSource):
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """Yield the seats, with their answers and standings, as rows of a data frame."""
-        standings = {} if self.outcome is None else {r["candidate"]: r for r in self.outcome.rows()}
+        rows = () if self.outcome is None else self.outcome.rows()
+        standings = {row[""].candidate: row for row in rows}
+        nothing = {"rule": None, "": Standing}
         for seat in self.opening.seats:
             answer = self.answers.get(seat.name)
             spent = None if answer is None else answer.spent
@@ -379,7 +381,7 @@ class Session(NotebookDisplay, FrameSource):
                 "reason": self.unanswered.get(seat.name),
                 "seconds": None if spent is None else spent.seconds,
                 "cost_usd": None if spent is None else spent.cost_usd,
-                **standings.get(seat.name, {}),
+                **standings.get(seat.name, nothing),
             }
 
     @property

@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, get_args
+from typing import Any, get_args, get_origin, get_type_hints
 
 from witan.core.display import Library
 from witan.errors import InvalidParameter
@@ -42,7 +43,8 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def flatten(row: object, prefix: str = "") -> dict[str, Any]:
     """Flatten a row: fields of what it holds become columns ``outer_inner``, names a text.
 
-    The level of an interval, and tuples of anything but names, are left out.
+    The level of an interval, and tuples of anything but names, are left out. A class stands for a
+    record that is missing: its columns are None. So columns do not depend on what is known.
     """
     flat: dict[str, Any] = {}
     for name, value in _members(row):
@@ -51,7 +53,7 @@ def flatten(row: object, prefix: str = "") -> dict[str, Any]:
             if all(isinstance(each, str) for each in value):
                 flat[column] = ", ".join(value)
         elif isinstance(value, Mapping) or is_dataclass(value):
-            flat |= flatten(value, f"{column}_")
+            flat |= flatten(value, f"{column}_" if name else prefix)
         elif name != "level":
             flat[column] = value
     return flat
@@ -60,5 +62,22 @@ def flatten(row: object, prefix: str = "") -> dict[str, Any]:
 def _members(row: object) -> Iterator[tuple[str, Any]]:
     if isinstance(row, Mapping):
         yield from row.items()
+    elif isinstance(row, type):
+        yield from _empty_record(row).items()
     elif is_dataclass(row):
-        yield from ((each.name, getattr(row, each.name)) for each in fields(row))
+        kind: Any = type(row)
+        empty = _empty_record(kind)
+        for each in fields(row):
+            value = getattr(row, each.name)
+            yield each.name, empty.get(each.name) if value is None else value
+
+
+@cache
+def _empty_record(kind: type) -> dict[str, Any]:
+    """Return the columns of a missing record; a record within it stands as its class."""
+    columns = {}
+    for name, hint in get_type_hints(kind).items():
+        kinds = (get_origin(hint), hint, *get_args(hint))
+        if hint == tuple[str, ...] or kinds[0] not in (tuple, Mapping):
+            columns[name] = next((each for each in kinds if is_dataclass(each)), None)
+    return columns

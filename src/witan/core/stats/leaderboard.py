@@ -1,7 +1,7 @@
 """The leaderboard as a result: models in order across sessions, and its summary."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal
@@ -221,7 +221,7 @@ class Leaderboard(NotebookDisplay, FrameSource):
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """Yield the models, best first and provisional ones last, as rows of a data frame."""
         for line in (*self.lines, *self.provisional):
-            yield {each.name: getattr(line, each.name) for each in fields(line)}
+            yield {"": line}
 
     @property
     def groups(self) -> tuple[tuple[LeaderboardLine, ...], ...]:

@@ -308,6 +308,7 @@ CATCHES_ALL = {
     "deliberation/calls.py",  # a model, which may be anybody's code
     "deliberation/council.py",  # a session in a task of its own, raised to the reader of its events
     "history/writer.py",  # the thread that writes every session
+    "surfaces/notebook.py",  # a notebook that takes no picture
 }
 """A module to what runs within its one broad clause."""
 

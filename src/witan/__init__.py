@@ -7,6 +7,7 @@ is first used: ``import witan`` costs nothing else.
 """
 
 from importlib import import_module
+from sys import modules as _modules
 from typing import TYPE_CHECKING, Any
 
 from witan.core.display import render_by as _render_by
@@ -130,4 +131,10 @@ def _result_frame(result: Any, library: Any) -> object:
     return import_module("witan.surfaces.frames").make_frame(result.rows(), library)
 
 
-_render_by(html=_result_html, markdown=_result_markdown, frame=_result_frame)
+def _live_view(work: str) -> Any:
+    if "IPython" not in _modules:
+        return None
+    return import_module("witan.surfaces.notebook").open_view(work)
+
+
+_render_by(html=_result_html, markdown=_result_markdown, frame=_result_frame, live=_live_view)

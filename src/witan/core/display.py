@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 Library = Literal["pandas", "polars", "pyarrow"]
 
@@ -58,9 +58,36 @@ class FrameSource(ABC):
         return _renderers["frame"](self, library)
 
 
-def render_by(*, html: Renderer, markdown: Renderer, frame: Callable[[Any, Any], object]) -> None:
+class LiveView(Protocol):
+    """A display of a session or a batch under way."""
+
+    def show(self, news: Any) -> None:
+        """Take the next event of a session, or the progress of a batch."""
+
+    async def refresh(self) -> None:
+        """Draw again and again, until the view is closed."""
+
+    def close(self) -> None:
+        """Draw the last state, which stays."""
+
+
+def open_live_view(work: Literal["session", "batch"]) -> LiveView | None:
+    """Open a view in the notebook that this runs in; None: it runs in none."""
+    view: LiveView | None = None
+    if _renderers:
+        view = _renderers["live"](work)
+    return view
+
+
+def render_by(
+    *,
+    html: Renderer,
+    markdown: Renderer,
+    frame: Callable[[Any, Any], object],
+    live: Callable[[str], LiveView | None],
+) -> None:
     """Register what renders results; the first two return None for what the other renders."""
-    _renderers.update(html=html, markdown=markdown, frame=frame)
+    _renderers.update(html=html, markdown=markdown, frame=frame, live=live)
 
 
 def brief(text: str) -> str:

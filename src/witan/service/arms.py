@@ -54,6 +54,7 @@ from witan.service.batch import (
     Progress,
     RowResult,
     Status,
+    progress_listener,
 )
 from witan.service.council import Council
 
@@ -355,9 +356,10 @@ class ArmBatch:
     async def run(
         self,
         on_result: Callable[[ArmRowResult], None],
-        on_progress: Callable[[Progress], None] = lambda _: None,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> ArmBatchReport:
         """Run every row that is not done; hand over each once, as soon as it is judged."""
+        on_progress = on_progress or progress_listener(self.council)
         began = anyio.current_time()
         if self.options.max_cost_usd is not None:
             for session in await anyio.to_thread.run_sync(self._list_all):

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import anyio
 
+from witan.core.display import NotebookDisplay, open_live_view
 from witan.core.outcome import Interval
 from witan.core.stats.approval import approval
 from witan.core.stats.learning import Lessons
@@ -140,7 +141,7 @@ class RowResult:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchReport:
+class BatchReport(NotebookDisplay):
     """The sum of a batch.
 
     Parameters
@@ -172,7 +173,7 @@ class BatchReport:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchBill:
+class BatchBill(NotebookDisplay):
     """The calls and the cost of a batch, before any call.
 
     Parameters
@@ -228,6 +229,12 @@ class Progress:
     seconds_left: float | None
     rows_per_minute: float | None
     stage: str = ""
+
+
+def progress_listener(council: Council) -> Callable[[Progress], None]:
+    """Return what shows the progress of a batch in a notebook, and nowhere else."""
+    view = open_live_view("batch") if council.progress else None
+    return (lambda _: None) if view is None else view.show
 
 
 def read_batch_rows(
@@ -439,9 +446,16 @@ class Batch:
     async def run(
         self,
         on_result: Callable[[RowResult], None],
-        on_progress: Callable[[Progress], None] = lambda _: None,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> BatchReport:
-        """Run every row that is not done; hand over each result once, those done before first."""
+        """Run every row that is not done; hand over each result once, those done before first.
+
+        Parameters
+        ----------
+        on_progress
+            Called after each row; None: a notebook shows the progress.
+        """
+        on_progress = on_progress or progress_listener(self.council)
         began = anyio.current_time()
         waiting: list[tuple[BatchRow, str, bool]] = []
         for block in blocks([*zip(self.tasks, self.names, strict=True)], AT_ONCE):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 
 import anyio
 
+from witan.core.display import LiveView, open_live_view
 from witan.core.rules import RULES
 from witan.core.stats.learning import Lessons
 from witan.deliberation.calls import SessionContext
@@ -199,6 +200,7 @@ class AskOptions(CouncilOptions, total=False):
     procedure: Procedure | None
     history: "Where"
     price: Mapping[str, Rate]
+    progress: bool
 
 
 class Council(BaseCouncil):
@@ -234,6 +236,8 @@ class Council(BaseCouncil):
         As of the base.
     price
         Seat, by its name or as it is written → US dollars per million tokens read and written.
+    progress
+        Show sessions under way in a notebook, those with a listener of their own excepted.
     **options
         Settings of the council, as the configuration has them, and parameters of the rule.
 
@@ -261,6 +265,7 @@ class Council(BaseCouncil):
         teacher: Teacher | Lessons | None = None,
         throttles: Throttles | None = None,
         price: Mapping[str, Rate] = NO_PRICES,
+        progress: bool = True,
         **options: Unpack[CouncilOptions],
     ) -> None:
         if procedure is not None and options:
@@ -276,6 +281,7 @@ class Council(BaseCouncil):
         self._recorder = (
             None if history is None or history is False else _make_recorder(history, aliases)
         )
+        self.progress, self._views = progress, dict[str, LiveView]()
         learns = self._recorder is not None and self._recorder.teaches
         super().__init__(
             seated,
@@ -312,6 +318,7 @@ class Council(BaseCouncil):
             history=history,
             teacher=teacher,
             throttles=self._throttles,
+            progress=False,
         )
 
     def without_history(self, teacher: Teacher | None) -> "Council":
@@ -323,6 +330,7 @@ class Council(BaseCouncil):
             procedure=self.procedure,
             teacher=teacher,
             throttles=self._shared_throttles,
+            progress=False,
         )
 
     def plan(
@@ -392,12 +400,22 @@ class Council(BaseCouncil):
     def _make_context(
         self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
     ) -> SessionContext:
+        if self.progress and listener is None and (view := open_live_view("session")) is not None:
+            self._views[opened.session] = view
+            listener = view.show
         if self._recorder is not None:
             listener = self._recorder.open_journal(opened.session, listener)
         return super()._make_context(opened, earlier, listener)
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
-        session = await super()._run(context, slot)
+        view = self._views.pop(context.opening.session, None)
+        if view is not None:
+            self._group.start_soon(view.refresh)
+        try:
+            session = await super()._run(context, slot)
+        finally:
+            if view is not None:
+                view.close()
         return session if self._recorder is None else await self._recorder.settle(session)
 
     @classmethod
@@ -411,6 +429,7 @@ class Council(BaseCouncil):
         procedure: Procedure | None = None,
         history: "Where" = None,
         profile: str = "",
+        progress: bool = True,
         **overrides: Unpack[ConfigOptions],
     ) -> "Council":
         """Seat the configured council, or else one of what is found, as ``witan ask`` does.
@@ -431,6 +450,8 @@ class Council(BaseCouncil):
             ``WITAN_HISTORY`` says, nowhere if neither does; False: nowhere.
         profile
             The council that the configuration calls so.
+        progress
+            As of `Council`.
         **overrides
             Settings by the last word of their key, parameters of the rule, and `providers`;
             stronger than files and variables.
@@ -454,7 +475,9 @@ class Council(BaseCouncil):
         jurors = _insert_objects(config.jury, jury or ())
         if history is None and config.history.asked:
             history = history_place(config)
-        return seat_council(config, known, seated, procedure, jury=jurors, history=history)
+        return seat_council(
+            config, known, seated, procedure, jury=jurors, history=history, progress=progress
+        )
 
 
 def seat_council(
@@ -466,6 +489,7 @@ def seat_council(
     jury: Sequence[Seatable] | None = None,
     history: "Where" = None,
     teacher: Teacher | None = None,
+    progress: bool = False,
 ) -> Council:
     """Seat who is configured, or else whom `find_council` finds; a running event loop is no bar.
 
@@ -473,7 +497,7 @@ def seat_council(
     ----------
     chairmen, procedure, jury
         In place of those configured.
-    history, teacher
+    history, teacher, progress
         As of `Council`.
 
     Raises
@@ -498,6 +522,7 @@ def seat_council(
             history=history,
             aliases=config.aliases,
             teacher=teacher,
+            progress=progress,
         )
     if (recorder := council._recorder) is not None:  # noqa: SLF001 - of this module
         recorder.keep_days = config.history.keep_days

@@ -1,11 +1,34 @@
-"""Results in a notebook: reports as Markdown, the page of a session in a frame."""
+"""A notebook: reports as Markdown, the page of a session in a frame, work under way."""
 
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from html import escape
+from importlib import import_module
+from time import monotonic
+from typing import Any
+from uuid import uuid4
 
+import anyio
+from rich.console import RenderableType
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME
+
+from witan.deliberation.events import Event
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra
+from witan.service.batch import Progress
+from witan.surfaces.cli.panel import Panel
+from witan.surfaces.live_board import Board
 from witan.surfaces.report import has_report, report_of
+from witan.surfaces.report.batch import progress_text
 from witan.surfaces.report.markdown import report_markdown
+from witan.surfaces.terminal import console, style_line
+
+REFRESH_SECONDS = 0.25
+"""Between two pictures of work under way."""
+
+SIZE = (100, 10_000)
+"""Columns and lines of a picture; no notebook says how wide it is, and any length fits."""
 
 
 def result_markdown(result: object) -> str | None:
@@ -29,3 +52,93 @@ def result_html(result: object) -> str | None:
         return None
     attributes = 'sandbox="allow-popups" style="width: 100%; height: 40em; border: 0"'
     return f'<iframe {attributes} srcdoc="{escape(page)}"></iframe>'
+
+
+def open_view(work: str) -> "_SessionView | _BatchView | None":
+    """Open a view of a session or a batch in the cell that runs; None: there is none."""
+    shell = sys.modules["IPython"].get_ipython()
+    if not hasattr(shell, "kernel"):
+        return None
+    publish = import_module("IPython.display").display
+    return _SessionView(publish) if work == "session" else _BatchView(publish)
+
+
+class _LiveOutput:
+    """One output of a cell, drawn over until the work is over."""
+
+    def __init__(self, publish: Callable[..., object]) -> None:
+        self._publish, self._id = publish, uuid4().hex
+        self._is_begun = self._is_closed = False
+
+    def picture(self) -> RenderableType:
+        """Return what is to be drawn."""
+        raise NotImplementedError
+
+    def draw(self) -> None:
+        """Draw the picture, over the one before."""
+        bundle = draw_picture(self.picture())
+        with suppress(Exception):  # no session fails for want of a picture
+            self._publish(bundle, raw=True, display_id=self._id, update=self._is_begun)
+        self._is_begun = True
+
+    async def refresh(self) -> None:
+        """Draw again and again, until the view is closed."""
+        while not self._is_closed:
+            self.draw()
+            await anyio.sleep(REFRESH_SECONDS)
+
+    def close(self) -> None:
+        """Draw the last picture, which stays."""
+        self._is_closed = True
+        self.draw()
+
+
+class _SessionView(_LiveOutput):
+    """The panel of a session."""
+
+    def __init__(self, publish: Callable[..., object]) -> None:
+        super().__init__(publish)
+        self._panel, self._board = Panel(console(SIZE)), Board()
+
+    def show(self, event: Event) -> None:
+        """Take the next event."""
+        self._board = self._board.apply_event(event)
+
+    def picture(self) -> Panel:
+        """Return the panel, of whom nobody is waited for once it is closed."""
+        self._panel.show(self._board.settle() if self._is_closed else self._board)
+        return self._panel
+
+
+class _BatchView(_LiveOutput):
+    """The progress bar of a batch."""
+
+    _line = ""
+    _next = 0.0
+
+    def show(self, progress: Progress) -> None:
+        """Take how far the batch is, and draw it unless another picture is just drawn."""
+        self._line = progress_text(progress)
+        if monotonic() >= self._next or progress.n_done == progress.rows:
+            self._next = monotonic() + REFRESH_SECONDS
+            self.draw()
+
+    def picture(self) -> RenderableType:
+        """Return the bar with rows, cost and time left."""
+        return style_line(self._line)
+
+
+def draw_picture(picture: RenderableType) -> dict[str, Any]:
+    """Draw a picture as plain text and, where the library for pages is there, as HTML."""
+    segments = [*console(SIZE).render(picture)]
+    bundle = {"text/plain": "".join(segment.text for segment in segments)}
+    with suppress(ImportError):
+        from witan.surfaces.web.escaping import to_html
+
+        parts = []
+        for text, style, _ in segments:
+            css = style.get_html_style(DEFAULT_TERMINAL_THEME) if style else ""
+            parts.append(f'<span style="{css}">{to_html(text)}</span>' if css else to_html(text))
+        look = "line-height: 1.3; white-space: pre; overflow-x: auto"
+        bundle["text/html"] = f'<pre style="{look}">{"".join(parts)}</pre>'
+    return bundle

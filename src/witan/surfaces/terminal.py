@@ -46,11 +46,20 @@ def confirm(question: str, *, default: bool = False) -> bool:
     return click.confirm(clean(question), default=default, err=True)
 
 
-def console() -> "Console":
-    """Return a console on standard error, for what moves; its texts come from `styled`."""
+def console(size: tuple[int, int] | None = None) -> "Console":
+    """Return a console on standard error, for what moves; its texts come from `style_line`.
+
+    Parameters
+    ----------
+    size
+        Columns and lines of a picture that is shown elsewhere; None: those of the terminal.
+    """
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    width, height = size or (None, None)
+    return Console(
+        stderr=True, highlight=False, markup=False, emoji=False, width=width, height=height
+    )
 
 
 def style_line(text: str, style: str = "", *, one_line: bool = False) -> "Text":

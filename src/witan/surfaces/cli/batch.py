@@ -38,6 +38,7 @@ from witan.surfaces.cli.options import (
     json_option,
     section,
 )
+from witan.surfaces.report.batch import progress_text
 from witan.surfaces.terminal import console, echo, style_line
 
 if TYPE_CHECKING:
@@ -310,30 +311,7 @@ class _ProgressView:
     def show(self, progress: "Progress") -> None:
         """Show how far the batch is."""
         self.n_done, self.stage = progress.n_done, progress.stage
-        self._line = _describe(progress)
+        self._line = progress_text(progress)
         if not self._moves and time.monotonic() >= self._next:
             self._next = time.monotonic() + SECONDS_BETWEEN
             echo(self._line, err=True)
-
-
-BAR_WIDTH = 24
-
-
-def _describe(progress: "Progress") -> str:
-    """Write a progress bar with rows, cost and remaining time."""
-    from witan.service.trust import cost_sum_text, duration_text
-
-    filled = BAR_WIDTH * progress.n_done // max(1, progress.rows)
-    stage = f"{progress.stage} · " if progress.stage else ""
-    parts = [
-        f"{stage}{'█' * filled}{'░' * (BAR_WIDTH - filled)} "
-        f"{progress.n_done:,} of {progress.rows:,} rows",
-        f"{progress.n_running} under way",
-        f"{cost_sum_text(progress.spent_usd)} so far",
-    ]
-    if progress.expected_usd:
-        parts.append(f"{cost_sum_text(progress.expected_usd)} expected")
-    if progress.seconds_left is not None:
-        rate = progress.rows_per_minute
-        parts += [f"{rate:,.0f} a minute", f"{duration_text(progress.seconds_left)} left"]
-    return " · ".join(parts)

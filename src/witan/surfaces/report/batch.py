@@ -1,9 +1,9 @@
-"""The report of a batch: rows by status and decision, with the share that passed, and the cost."""
+"""A batch: its progress, its bill, and its report by status and decision."""
 
 from collections.abc import Iterator
 
 from witan.service.arms import ArmBatchReport, ArmBill
-from witan.service.batch import BatchBill, BatchReport
+from witan.service.batch import BatchBill, BatchReport, Progress
 from witan.service.text import count_noun, number
 from witan.service.trust import cost_sum_text, duration_text
 from witan.surfaces.report.arms import comparison_blocks
@@ -76,3 +76,25 @@ def bill_report(result: BatchBill) -> Report:
         f"{rows} to be done, at most {calls} when nothing fails.",
         tuple(blocks),
     )
+
+
+BAR_WIDTH = 24
+"""Characters of a progress bar."""
+
+
+def progress_text(progress: Progress) -> str:
+    """Write a progress bar with rows, cost and remaining time."""
+    filled = BAR_WIDTH * progress.n_done // max(1, progress.rows)
+    stage = f"{progress.stage} · " if progress.stage else ""
+    parts = [
+        f"{stage}{'█' * filled}{'░' * (BAR_WIDTH - filled)} "
+        f"{progress.n_done:,} of {progress.rows:,} rows",
+        f"{progress.n_running} under way",
+        f"{cost_sum_text(progress.spent_usd)} so far",
+    ]
+    if progress.expected_usd:
+        parts.append(f"{cost_sum_text(progress.expected_usd)} expected")
+    if progress.seconds_left is not None:
+        rate = progress.rows_per_minute
+        parts += [f"{rate:,.0f} a minute", f"{duration_text(progress.seconds_left)} left"]
+    return " · ".join(parts)

@@ -1,4 +1,4 @@
-"""Files of ballots that only grade: read as a table, and as ballot by ballot."""
+"""Files of ballots with grades only: read as a table, and ballot by ballot."""
 
 import json
 from io import BytesIO
@@ -24,7 +24,7 @@ def lines(*records: object) -> bytes:
 
 
 def parts(content: bytes) -> list[Ballot | BallotTable]:
-    """What a file is read as, problems left out."""
+    """The parts of a file, problems left out."""
     report = lambda path: ProblemReport(path, lambda _: None)  # noqa: E731
     return list(read_parts(BytesIO(content), (None, {}), report, (Scale(), None)))
 
@@ -73,7 +73,7 @@ ODD = [
 
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
-    """Lines of JSON that mostly are ballots that only grade."""
+    """Lines of JSON, most of them ballots with grades only."""
     grade = st.sampled_from([1, 2, 5, 7, 10, 0, 0.5, 7.25, 85, 100])
     usual = st.builds(
         lambda session, reviewer, grades: {
@@ -93,15 +93,15 @@ def files(draw: st.DrawFn) -> bytes:
 
 @given(files(), st.sampled_from([None, "0-10", "1-10", "0-100"]))
 @example(lines(*PLAIN, ""), None)
-def test_a_table_says_what_its_lines_say(content, scale):
-    """Ballots, errors and doubts are those of a file that is read ballot by ballot."""
+def test_table_equals_its_lines(content, scale):
+    """Ballots, errors and warnings are those of reading ballot by ballot."""
     by_line = {"columns": {"session": "session"}}  # a file with renamed columns is never a table
 
     assert read(content, scale=scale) == read(content, scale=scale, **by_line)
 
 
-def test_ballots_that_only_grade_are_one_table():
-    """A file of nothing but sessions, reviewers and plain grades comes as columns."""
+def test_ballots_with_grades_only_are_one_table():
+    """A file of nothing but sessions, reviewers and plain grades is read as columns."""
     [table] = parts(lines(*PLAIN))
 
     assert isinstance(table, BallotTable)
@@ -110,13 +110,13 @@ def test_ballots_that_only_grade_are_one_table():
 
 
 @pytest.mark.parametrize("odd", ODD[2:], ids=str)
-def test_one_other_line_makes_the_file_no_table(odd):
-    """A line that is anything else is read with care, and so are the lines beside it."""
+def test_one_other_line_prevents_a_table(odd):
+    """Any other line makes the file be read ballot by ballot."""
     assert not any(isinstance(part, BallotTable) for part in parts(lines(*PLAIN, odd)))
 
 
-def test_sessions_of_a_table_may_lie_apart():
-    """The ballots of a session are joined wherever they stand."""
+def test_session_of_a_table_may_be_scattered():
+    """The ballots of a session are joined wherever they are."""
     others = [{**each, "session": "t"} for each in PLAIN]
     content = lines(PLAIN[0], others[0], PLAIN[1], others[1])
 

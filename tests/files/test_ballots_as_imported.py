@@ -1,4 +1,4 @@
-"""One reader: what is imported as sessions is read as the same ballots."""
+"""Reading a file gives the ballots that importing it gives."""
 
 import io
 import json
@@ -54,8 +54,8 @@ def ballots_of(sessions):
 
 
 @pytest.mark.parametrize("held", FILES.values(), ids=FILES)
-def test_a_file_gives_the_ballots_that_its_import_gives(tmp_path, held):
-    """Counted as it lies, a file has the ballots that it has in a history."""
+def test_file_gives_the_ballots_of_its_import(tmp_path, held):
+    """A file counted directly has the ballots that it has in a history."""
     path = tmp_path / "file"
     path.write_bytes(held if isinstance(held, bytes) else held.encode())
 
@@ -65,8 +65,8 @@ def test_a_file_gives_the_ballots_that_its_import_gives(tmp_path, held):
     assert ballots == ballots_of(read_imports(path))
 
 
-def test_a_saved_session_is_read_on_one_line_or_many(tmp_path):
-    """The record of a council gives its ballots, marked as those of scripts where scripts sat."""
+def test_saved_session_is_read_on_one_line_or_many(tmp_path):
+    """The record of a council gives its ballots, marked where scripts sat."""
     line = held()
     whole = [ballot for one in read_imports(io.BytesIO(line.encode())) for ballot in one.ballots]
     assert whole
@@ -80,7 +80,7 @@ def test_a_saved_session_is_read_on_one_line_or_many(tmp_path):
 
 
 def test_battles_without_an_id_are_one_session():
-    """Nobody's vote is lost: people without a name are several people."""
+    """People without a name are different people, so no vote is lost."""
     rows = "model_a,model_b,winner\nx,y,model_a\nx,y,model_a\ny,x,tie\n"
     ballots = list(read_ballots(io.BytesIO(rows.encode())))
 
@@ -89,8 +89,8 @@ def test_battles_without_an_id_are_one_session():
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_the_columns_of_battles_can_be_named(form):
-    """A column that is called otherwise is found where the caller says so."""
+def test_columns_of_battles_can_be_named(form):
+    """The caller may name a column of another name."""
     row = {"task": "q", "model_a": "x", "model_b": "y", "winner": "model_b", "who": "ann"}
     text = json.dumps(row) if form == "jsonl" else f"{','.join(row)}\n{','.join(row.values())}\n"
     columns = {"session": "task", "reviewer": "who"}

@@ -45,7 +45,7 @@ def read(tmp_path, *lines):
     return cast, [str(problem).removeprefix(f"{tmp_path}/") for problem in problems]
 
 
-def test_a_session_a_line_gives_a_ballot_per_reviewer(tmp_path):
+def test_each_line_is_a_session_with_a_ballot_per_reviewer(tmp_path):
     """Labels become models, unknown labels stay, and the source keeps equal ids apart."""
     cast, problems = read(tmp_path, SESSION)
 
@@ -61,8 +61,8 @@ def test_a_session_a_line_gives_a_ballot_per_reviewer(tmp_path):
     ]
 
 
-def test_an_event_log_gives_its_ranking_events(tmp_path):
-    """Each reviewer's labels are resolved, an invalid ballot abstains, the rest is passed by."""
+def test_event_log_gives_its_ranking_events(tmp_path):
+    """Labels are resolved, an invalid ballot abstains, other events are skipped."""
     cast, problems = read(tmp_path, *EVENTS)
 
     assert problems == []
@@ -83,8 +83,8 @@ def test_an_event_log_gives_its_ranking_events(tmp_path):
         ({"question_id": None}, 0, "field 'question_id' is missing"),
     ],
 )
-def test_a_bad_session_is_told_and_the_others_count(tmp_path, change, n_read, said):
-    """A flaw of one reviewer or session leaves the others whole."""
+def test_bad_session_is_reported_and_the_others_count(tmp_path, change, n_read, said):
+    """A flaw of one reviewer or session does not affect the others."""
     cast, problems = read(tmp_path, SESSION, {**SESSION, **change}, SESSION)
 
     assert len(cast) == 4 + n_read

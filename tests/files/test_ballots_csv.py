@@ -21,7 +21,7 @@ def read(tmp_path, text, **options):
 class TestLong:
     """One row per session, reviewer and candidate."""
 
-    def test_rows_of_one_ballot_are_gathered_wherever_they_stand(self, tmp_path):
+    def test_rows_of_a_ballot_may_be_scattered(self, tmp_path):
         """A file sorted by candidate gives the same ballots; equal ranks are tied."""
         cast, problems = read(
             tmp_path,
@@ -35,7 +35,7 @@ class TestLong:
             Ballot("s", (("a",),), {"b": "8/10"}, session="q", scale="1-10"),
         ]
 
-    def test_criteria_have_columns_and_a_grade_beside_them_is_the_overall_one(self, tmp_path):
+    def test_criteria_are_columns_beside_the_overall_grade(self, tmp_path):
         """Known criteria, prefixed and listed ones are read; other columns are not grades."""
         cast, _ = read(
             tmp_path,
@@ -50,20 +50,20 @@ class TestLong:
             "c": {"accuracy": 9},
         }
 
-    def test_without_rank_grade_or_known_criteria_numeric_columns_are_criteria(self, tmp_path):
+    def test_unknown_numeric_columns_are_criteria(self, tmp_path):
         """A table of unknown numbers alone is a rubric of its own; words in it are not."""
         cast, _ = read(tmp_path, "reviewer,candidate,wit,tempo,remark\nr,a,7,4,nice\n")
 
         assert cast[0].grades == {"a": {"wit": 7, "tempo": 4}}
 
     def test_every_criterion_of_a_named_rubric_is_known(self):
-        """The list of criteria kept for speed is the list of the rubrics."""
+        """The reader's own list of criteria matches the rubrics."""
         named = {c.name for rubric in RUBRICS.values() for c in rubric.criteria}
 
         assert named | {"overall"} == set(CRITERIA)
 
-    def test_optional_columns_arrive(self, tmp_path):
-        """Optional columns speak of the ballot, position and author of the candidate."""
+    def test_optional_columns_are_read(self, tmp_path):
+        """Optional columns describe the ballot, and position and author of the candidate."""
         cast, _ = read(
             tmp_path,
             "session,reviewer,candidate,rank,position,author,weight,category,at,kind,question,notes,"
@@ -83,8 +83,8 @@ class TestLong:
         assert one.at.isoformat() == "2025-01-31T09:30:00+01:00"
         assert one.candidates == ("a", "b")
 
-    def test_an_abstention_is_a_row_without_a_candidate(self, tmp_path):
-        """Who abstains names no candidate, with a reason."""
+    def test_abstention_is_a_row_without_a_candidate(self, tmp_path):
+        """It may have a reason."""
         cast, problems = read(
             tmp_path, "reviewer,candidate,rank,abstained,reason\nr,,,true,ill\ns,a,1,,\n"
         )
@@ -92,14 +92,14 @@ class TestLong:
         assert problems == []
         assert cast[0] == Ballot("r", abstained=True, reason="ill")
 
-    def test_columns_are_found_by_alias_and_in_any_case(self, tmp_path):
-        """The names other tools give their columns are known."""
+    def test_columns_are_recognised_by_alias_in_any_case(self, tmp_path):
+        """The column names of other tools are known."""
         cast, _ = read(tmp_path, "Prompt_ID,Judge,Model,Score,Judge_Kind\nq,j,m,8,llm\n")
 
         assert cast == [Ballot("j", grades={"m": 8}, session="q", scale="1-10")]
 
     def test_columns_can_be_named_and_joined(self, tmp_path):
-        """A field is read from the column one names; a plus joins two with @."""
+        """A field is read from the named column; a plus joins two with @."""
         cast, _ = read(
             tmp_path,
             "task,who,version,candidate,grade\nq,j,1,m,8\nq,j,2,m,9\n",
@@ -111,8 +111,8 @@ class TestLong:
             ("q", "j@2", {"m": 9}),
         ]
 
-    def test_of_repeated_rows_the_last_counts_and_the_file_is_told_once(self, tmp_path):
-        """Two cells for one candidate on one ballot are one notice per file with their number."""
+    def test_last_of_repeated_rows_counts_with_one_notice(self, tmp_path):
+        """The notice has the number of repeated cells in the file."""
         cast, problems = read(
             tmp_path, "reviewer,candidate,rank,grade\nr,a,1,8\nr,a,,7\nr,b,2,\nr,b,1,\n"
         )
@@ -122,14 +122,14 @@ class TestLong:
         assert problems[0].startswith("votes.csv:3: field 'candidate'")
 
     @pytest.mark.parametrize("mark", [";", "\t"])
-    def test_semicolons_and_tabs_separate_as_well(self, tmp_path, mark):
-        """A header without commas is cut at what it has."""
+    def test_semicolons_and_tabs_are_separators(self, tmp_path, mark):
+        """A header without commas is split at what it has."""
         text = "reviewer,candidate,rank\nr,a,1\n".replace(",", mark)
 
         assert read(tmp_path, text)[0] == [Ballot("r", groups=(("a",),))]
 
     def test_quoted_cells_may_hold_commas_quotes_and_line_breaks(self, tmp_path):
-        """Names are what stands between the quotes, and later lines keep their numbers."""
+        """Later lines keep their numbers."""
         cast, problems = read(tmp_path, 'reviewer,candidate,rank\n"a, ""b""\nc",x,1\nr,x,zero\n')
 
         assert cast[0].reviewer == 'a, "b"\nc'
@@ -153,8 +153,8 @@ class TestLong:
             ("r,c,3,2,,,", "field 'weight' is 2.0 here and 1.0 on an earlier row of this ballot"),
         ],
     )
-    def test_a_bad_row_is_told_and_the_good_ones_count(self, tmp_path, row, said):
-        """A problem names line and column; nothing of the row is kept, the others are."""
+    def test_bad_row_is_reported_and_the_good_ones_count(self, tmp_path, row, said):
+        """A problem names line and column; only that row is dropped."""
         cast, problems = read(
             tmp_path,
             f"reviewer,candidate,rank,weight,kind,at,position\nr,a,1,1,,,\n{row}\n\nr,b,2,,,,\n",
@@ -164,30 +164,30 @@ class TestLong:
         assert len(problems) == 1
         assert problems[0].startswith(f"votes.csv:3: {said}")
 
-    def test_an_open_quote_is_told(self, tmp_path):
-        """A quote that never closes is a problem of the row it opens on, not a huge name."""
+    def test_open_quote_is_reported(self, tmp_path):
+        """A quote that never closes is a problem of its row, not a huge name."""
         cast, problems = read(tmp_path, 'reviewer,candidate,rank\nr,a,1\nr,"b,2\nr,c,3\n')
 
         assert cast == [Ballot("r", groups=(("a",),))]
         [problem] = problems
         assert all(fact in problem for fact in ("votes.csv:3: is not CSV", "quotes in pairs"))
 
-    def test_a_header_that_is_no_ballot_is_refused(self, tmp_path):
-        """The error shows the header and says which columns were expected."""
+    def test_header_without_ballot_columns_is_refused(self, tmp_path):
+        """The error shows the header and the expected columns."""
         with pytest.raises(BallotFileError, match=r"no table that is recognised.*name, age"):
             read(tmp_path, "name,age\nx,3\n")
 
-    def test_a_named_column_that_is_missing_is_refused(self, tmp_path):
-        """The error lists the columns there are."""
+    def test_missing_named_column_is_refused(self, tmp_path):
+        """The error lists the columns of the file."""
         with pytest.raises(BallotFileError, match=r"no column 'judge'.*reviewer"):
             read(tmp_path, "reviewer,candidate\nr,a\n", columns={"reviewer": "judge"})
 
-    def test_a_format_that_the_header_does_not_fit_is_refused(self, tmp_path):
-        """Asking for pairs in a long table names the column that is missing."""
+    def test_format_that_does_not_fit_the_header_is_refused(self, tmp_path):
+        """Asking for pairs in a long table names the missing column."""
         with pytest.raises(BallotFileError, match="for the field 'first'"):
             read(tmp_path, "reviewer,candidate,rank\nr,a,1\n", format="csv-pairs")
 
-    def test_a_field_that_does_not_exist_is_refused(self, tmp_path):
+    def test_unknown_field_is_refused(self, tmp_path):
         """`columns` for an unknown field suggests the nearest."""
         with pytest.raises(UnknownName, match="did you mean 'reviewer'"):
             read(tmp_path, "reviewer,candidate\nr,a\n", columns={"reviewr": "judge"})
@@ -197,7 +197,7 @@ class TestPairs:
     """One row per comparison."""
 
     def test_each_outcome_is_a_ballot_with_the_order_shown(self, tmp_path):
-        """First, second, tie and abstain; the positions say what was shown first."""
+        """First, second, tie and abstain; the positions record the order shown."""
         cast, problems = read(
             tmp_path,
             "session,reviewer,first,second,outcome\n"
@@ -215,7 +215,7 @@ class TestPairs:
         ]
 
     def test_arena_columns_and_words_are_known(self, tmp_path):
-        """model_a, model_b and winner are read, whichever way the winner is told."""
+        """model_a, model_b and winner are read, in every notation of the winner."""
         cast, _ = read(
             tmp_path,
             "question_id,model_a,model_b,winner,judge\n"
@@ -226,7 +226,7 @@ class TestPairs:
         assert [one.groups for one in cast] == [y_wins, (("x",), ("y",)), (("x", "y"),), y_wins]
 
     def test_people_who_share_a_name_keep_their_votes(self, tmp_path):
-        """A human who judges one pair in one order again is another person; a model is not."""
+        """A human with a second vote on one pair is another person; a model is not."""
         cast, _ = read(
             tmp_path,
             "session,reviewer,first,second,outcome,kind\n"
@@ -251,7 +251,7 @@ class TestPairs:
             ),
         ],
     )
-    def test_a_bad_row_is_told_and_the_good_ones_count(self, tmp_path, row, said):
+    def test_bad_row_is_reported_and_the_good_ones_count(self, tmp_path, row, said):
         """A problem names line and column; the rows around it are read."""
         good = "q,s,a,b,first"
 

@@ -1,4 +1,4 @@
-"""The ballot files among the examples: they are read whole, and show what they are for."""
+"""The example ballot files are read whole, and show what they are meant to show."""
 
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +15,7 @@ def sessions(name):
     return {session: list(those) for session, those in groupby(cast, key=lambda one: one.session)}
 
 
-def test_the_ballots_show_a_leader_a_tie_an_abstention_and_recusal():
+def test_ballots_show_a_leader_a_tie_an_abstention_and_recusal():
     """One leader is clear, two are too close to call, a seat abstains, an own answer is graded."""
     cast = sessions("ballots.jsonl")
     clear, close = tally(cast["capital-gains"]), tally(cast["cold-start"])
@@ -29,7 +29,7 @@ def test_the_ballots_show_a_leader_a_tie_an_abstention_and_recusal():
     ]
 
 
-def test_the_pairs_hold_both_orders_and_a_person():
+def test_pairs_hold_both_orders_and_a_person():
     """Twenty comparisons, some of them flipped, four by a person."""
     [cast] = sessions("pairs.csv").values()
 

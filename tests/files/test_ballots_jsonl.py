@@ -1,4 +1,4 @@
-"""Ballots in JSON Lines: what a record may say, and how a bad line is told."""
+"""Ballots in JSON Lines: the fields of a record, and reports of bad lines."""
 
 import json
 from datetime import UTC, datetime
@@ -21,9 +21,9 @@ def read(tmp_path, *lines, **options):
 
 
 class TestRecord:
-    """A record says what a ballot holds."""
+    """The fields of a record."""
 
-    def test_every_field_arrives(self, tmp_path):
+    def test_every_field_is_read(self, tmp_path):
         """All documented fields of a record are on the ballot."""
         record = {
             "session": "q1",
@@ -67,7 +67,7 @@ class TestRecord:
             )
         ]
 
-    def test_a_ranking_may_be_a_map_from_candidate_to_rank(self, tmp_path):
+    def test_ranking_may_be_a_map_from_candidate_to_rank(self, tmp_path):
         """Equal ranks are tied, gaps do not matter, null is unranked."""
         cast, _ = read(
             tmp_path, {"reviewer": "r", "ranking": {"a": 4, "b": 1, "c": 4, "d": None, "e": 2.5}}
@@ -75,8 +75,8 @@ class TestRecord:
 
         assert cast[0].groups == (("b",), ("e",), ("a", "c"))
 
-    def test_bad_grades_are_kept_as_they_were_given(self, tmp_path):
-        """Grades out of range, booleans and words stay on the ballot; null is an empty one."""
+    def test_bad_grades_stay_on_the_ballot(self, tmp_path):
+        """Grades out of range, booleans and words stay as they are; null is an empty grade."""
         grades = {"a": 11, "b": True, "c": "good", "d": {"accuracy": "8/10", "clarity": None}}
 
         cast, problems = read(tmp_path, {"reviewer": "r", "grades": {**grades, "e": None}})
@@ -86,21 +86,21 @@ class TestRecord:
         assert cast[0].grades == {"a": 11, "b": True, "c": "good", **empty}
         assert cast[0].grades["b"] is True
 
-    def test_names_keep_any_unicode_but_the_space_around_them(self, tmp_path):
-        """Only surrounding white space leaves a name."""
+    def test_names_keep_any_unicode_except_outer_white_space(self, tmp_path):
+        """White space is removed only around a name."""
         cast, _ = read(tmp_path, {"reviewer": " Ольга 🦉 ", "ranking": ["模型", "e\u0301", "é"]})
 
         assert cast[0].reviewer == "Ольга 🦉"
         assert cast[0].groups == (("模型",), ("e\u0301",), ("é",))
 
-    def test_a_session_may_be_a_number_or_missing(self, tmp_path):
+    def test_session_may_be_a_number_or_missing(self, tmp_path):
         """A numeric id is its digits; a file without sessions is one session."""
         cast, _ = read(tmp_path, {"reviewer": "r", "session": 7}, {"reviewer": "r"})
 
         assert [one.session for one in cast] == ["7", ""]
 
-    def test_columns_say_under_which_key_a_field_is(self, tmp_path):
-        """Keys of one's own are read, two of them joined by a plus as name@name."""
+    def test_columns_map_fields_to_keys(self, tmp_path):
+        """Custom keys are read; a plus joins two as name@name."""
         cast, _ = read(
             tmp_path,
             {"task": "q", "judge": "j", "version": 2, "order": ["a"]},
@@ -165,8 +165,8 @@ BAD = [
 
 
 @pytest.mark.parametrize(("bad", "said"), BAD, ids=[said[:48] for _, said in BAD])
-def test_a_bad_line_is_told_and_the_good_ones_count(tmp_path, bad, said):
-    """A problem names file, line and field and says what was expected; its neighbours are read."""
+def test_bad_line_is_reported_and_the_good_ones_count(tmp_path, bad, said):
+    """A problem names file, line and field and the expected value; its neighbours are read."""
     good = {"reviewer": "r", "ranking": ["a", "b"]}
 
     cast, problems = read(tmp_path, good, bad, "", good)
@@ -176,7 +176,7 @@ def test_a_bad_line_is_told_and_the_good_ones_count(tmp_path, bad, said):
     assert problems[0].startswith(f"votes.jsonl:2: {said}")
 
 
-def test_without_a_listener_the_first_problem_is_raised(tmp_path):
+def test_without_a_callback_the_first_problem_is_raised(tmp_path):
     """The error carries path, line and field, after the good ballots before it."""
     path = tmp_path / "votes.jsonl"
     path.write_text('{"reviewer": "r"}\n{"reviewer": "s", "weight": "x"}\n', encoding="utf-8")
@@ -189,8 +189,8 @@ def test_without_a_listener_the_first_problem_is_raised(tmp_path):
     assert (caught.value.path, caught.value.line) == (str(path), 2)
 
 
-def test_an_array_and_an_indented_object_are_read(tmp_path):
-    """Ballots may stand in one array, or each spread over lines."""
+def test_array_and_indented_object_are_read(tmp_path):
+    """Ballots may be in one array, or each spread over lines."""
     rows = ('{"reviewer": "r",', '"ranking": ["a"]}')
     for lines in (["[", *rows, "]"], rows):
         [ballot], problems = read(tmp_path, *lines)

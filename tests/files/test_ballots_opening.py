@@ -1,4 +1,4 @@
-"""Ballot files as they come: packed, piped, marked, empty, damaged, missing."""
+"""Ballot files as they occur: compressed, piped, with marks, empty, damaged, missing."""
 
 import gzip
 import io
@@ -17,7 +17,7 @@ LINES = b'{"reviewer": "r", "ranking": ["a"]}\n{"reviewer": "s", "ranking": ["b"
 CAST = [Ballot("r", groups=(("a",),)), Ballot("s", groups=(("b",),))]
 
 
-def packed_by_zstd(held: bytes) -> bytes:
+def compress_with_zstd(held: bytes) -> bytes:
     """These bytes as one Zstandard frame."""
     zstandard = pytest.importorskip("zstandard", reason="Zstandard needs the extra 'zstd'")
     return zstandard.ZstdCompressor().compress(held)
@@ -35,31 +35,31 @@ PACKINGS = {
     "plain": lambda held: held,
     "gzip": gzip.compress,
     "two gzip members": lambda held: gzip.compress(held[:20]) + gzip.compress(held[20:]),
-    "zstd": packed_by_zstd,
-    "two zstd frames": lambda held: packed_by_zstd(held[:20]) + packed_by_zstd(held[20:]),
+    "zstd": compress_with_zstd,
+    "two zstd frames": lambda held: compress_with_zstd(held[:20]) + compress_with_zstd(held[20:]),
 }
 
 
 @pytest.mark.parametrize("pack", PACKINGS.values(), ids=PACKINGS)
-class TestPacking:
-    """What a file is packed by is seen from its content, whatever it is called."""
+class TestCompression:
+    """Compression is detected from the content, whatever the file's name."""
 
-    def test_a_file_is_unpacked(self, tmp_path, pack):
+    def test_file_is_decompressed(self, tmp_path, pack):
         """The ballots inside are the same."""
         path = tmp_path / "votes"
         path.write_bytes(pack(LINES))
 
         assert list(read_ballots(path)) == CAST
 
-    def test_a_stream_is_unpacked(self, pack):
-        """A binary stream is read from where it stands, and stays open."""
+    def test_stream_is_decompressed(self, pack):
+        """A binary stream is read from its position, and stays open."""
         stream = io.BytesIO(b"skip" + pack(LINES))
         stream.seek(4)
 
         assert list(read_ballots(stream)) == CAST
         assert not stream.closed
 
-    def test_standard_input_is_unpacked(self, pack):
+    def test_standard_input_is_decompressed(self, pack):
         """A single dash is standard input, through a pipe."""
         code = (
             "from witan.files.ballots import read_ballots\n"
@@ -69,10 +69,10 @@ class TestPacking:
         assert run(code, pack(LINES)).strip() == "['r', 's']"
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, packed_by_zstd])
+@pytest.mark.parametrize("pack", [gzip.compress, compress_with_zstd])
 @pytest.mark.parametrize("kept", [0.4, 0.95])
-def test_a_file_cut_short_is_told(tmp_path, pack, kept):
-    """A download that broke off is an error that says so, never a smaller election."""
+def test_truncated_file_is_an_error(tmp_path, pack, kept):
+    """The error says that the file is incomplete; no smaller election results."""
     whole = pack(b"".join(b'{"reviewer": "r%d"}\n' % (k * 7919 % 10007) for k in range(5000)))
     path = tmp_path / "votes.packed"
     path.write_bytes(whole[: int(len(whole) * kept)])
@@ -81,9 +81,9 @@ def test_a_file_cut_short_is_told(tmp_path, pack, kept):
         list(read_ballots(path))
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, packed_by_zstd])
-def test_a_damaged_packing_is_told(tmp_path, pack):
-    """Bytes changed inside a packed file are an error that says so."""
+@pytest.mark.parametrize("pack", [gzip.compress, compress_with_zstd])
+def test_damaged_compression_is_an_error(tmp_path, pack):
+    """The error says that bytes inside a compressed file are damaged."""
     whole = bytearray(pack(bytes(range(256)) * 4000))
     whole[8:] = b"\xff" * (len(whole) - 8)
     path = tmp_path / "votes.packed"
@@ -108,8 +108,8 @@ def test_a_damaged_packing_is_told(tmp_path, pack):
 )
 @pytest.mark.parametrize("start", ["", "\ufeff", "\n  \n", "\ufeff\n"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_the_kind_is_recognised_from_the_content(tmp_path, text, kind, start, end):
-    """Byte order marks, blank lines first and CRLF change nothing; naming the kind neither."""
+def test_format_is_recognised_from_the_content(tmp_path, text, kind, start, end):
+    """Byte order marks, leading blank lines, CRLF and a named format change nothing."""
     path = tmp_path / "votes.txt"
     path.write_bytes((start + text).replace("\n", end).encode())
 
@@ -121,8 +121,8 @@ def test_the_kind_is_recognised_from_the_content(tmp_path, text, kind, start, en
 
 @pytest.mark.parametrize("kind", [None, *FORMATS])
 @pytest.mark.parametrize("held", [b"", gzip.compress(b"")], ids=["plain", "packed"])
-def test_an_empty_file_has_no_ballots(tmp_path, kind, held):
-    """No bytes, no ballots, no error, in every format."""
+def test_empty_file_has_no_ballots(tmp_path, kind, held):
+    """An empty file is no error, in every format."""
     path = tmp_path / "empty"
     path.write_bytes(held)
 
@@ -130,7 +130,7 @@ def test_an_empty_file_has_no_ballots(tmp_path, kind, held):
 
 
 @pytest.mark.parametrize("text", ["\n \n", "\ufeff", "reviewer,candidate,rank\n"])
-def test_a_file_with_nothing_to_read_has_no_ballots(tmp_path, text):
+def test_blank_file_has_no_ballots(tmp_path, text):
     """Blank lines, or a header alone, are no ballots and no error."""
     path = tmp_path / "blank"
     path.write_text(text, encoding="utf-8")
@@ -138,29 +138,29 @@ def test_a_file_with_nothing_to_read_has_no_ballots(tmp_path, text):
     assert list(read_ballots(path)) == []
 
 
-def test_a_text_stream_is_read():
-    """Text is as good as bytes."""
+def test_text_stream_is_read():
+    """Text is accepted like bytes."""
     assert list(read_ballots(io.StringIO(LINES.decode()))) == CAST
 
 
-class TestRefusals:
-    """A file that cannot be read is named, with what to do."""
+class TestErrors:
+    """An unreadable file is named, with what to do."""
 
-    def test_a_missing_file(self, tmp_path):
-        """A path that leads nowhere is told."""
+    def test_missing_file_is_an_error(self, tmp_path):
+        """A path to nothing is reported."""
         with pytest.raises(BallotFileError, match=r"none\.jsonl: does not exist"):
             list(read_ballots(tmp_path / "none.jsonl"))
 
-    def test_a_folder(self, tmp_path):
-        """A folder is told from a file."""
+    def test_folder_is_an_error(self, tmp_path):
+        """The error says that the path is a folder."""
         with pytest.raises(BallotFileError, match="name a file in it"):
             list(read_ballots(tmp_path))
 
     @pytest.mark.skipif(
         not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read every file"
     )
-    def test_a_forbidden_file(self, tmp_path):
-        """A file one may not read is told."""
+    def test_forbidden_file_is_an_error(self, tmp_path):
+        """The error says that permission is missing."""
         path = tmp_path / "secret"
         path.write_bytes(LINES)
         path.chmod(0)
@@ -168,8 +168,8 @@ class TestRefusals:
         with pytest.raises(BallotFileError, match="check its permissions"):
             list(read_ballots(path))
 
-    def test_other_encodings(self, tmp_path):
-        """Latin-1 is reported with its line; good lines before it count. So is half of UTF-16."""
+    def test_other_encodings_are_errors(self, tmp_path):
+        """Latin-1 is reported with its line, after the good lines; so is half of UTF-16."""
         (tmp_path / "wide").write_bytes(LINES.decode().encode("utf-16")[:-1])
         (tmp_path / "latin").write_bytes(LINES + '{"reviewer": "José"}'.encode("latin-1"))
 
@@ -180,12 +180,12 @@ class TestRefusals:
         with pytest.raises(BallotFileError, match=r"latin:3.*save it as UTF-8"):
             next(ballots)
 
-    def test_an_unknown_format(self):
-        """A format that does not exist is refused before anything is opened."""
+    def test_unknown_format_is_refused(self):
+        """The format is refused before any file is opened."""
         with pytest.raises(UnknownName, match=r"'json'.*did you mean 'jsonl'"):
             read_ballots("none", format="json")
 
-    def test_columns_of_a_kind_without_columns(self, tmp_path):
+    def test_columns_are_refused_for_preflib(self, tmp_path):
         """PrefLib has no columns to name."""
         path = tmp_path / "v.soc"
         path.write_text("# TITLE: t\n# ALTERNATIVE NAME 1: a\n1: 1\n", encoding="utf-8")
@@ -197,8 +197,8 @@ class TestRefusals:
         ("module", "held", "extra"),
         [("zstandard", b"\x28\xb5\x2f\xfd____", "zstd"), ("pyarrow", b"PAR1____", "lake")],
     )
-    def test_a_missing_extra(self, module, held, extra):
-        """What is not installed is named with the command that installs it."""
+    def test_missing_extra_is_named(self, module, held, extra):
+        """The error has the command that installs it."""
         code = (
             f"import sys\nsys.modules[{module!r}] = None\n"
             "from witan.files.ballots import read_ballots\n"
@@ -209,8 +209,8 @@ class TestRefusals:
         assert f"pip install 'witan[{extra}]'" in run(code, held)
 
 
-def test_a_carriage_return_within_the_first_line_is_refused(tmp_path):
-    """The file is named with its first line; no CSV reader stumbles over it."""
+def test_carriage_return_within_the_first_line_is_refused(tmp_path):
+    """The error names the file with its first line; the CSV reader does not fail on it."""
     path = tmp_path / "old.txt"
     path.write_bytes(b"a\rb\n")
 
@@ -218,7 +218,7 @@ def test_a_carriage_return_within_the_first_line_is_refused(tmp_path):
         list(read_ballots(path))
 
 
-def test_reading_loads_no_more_than_it_uses():
+def test_reading_imports_no_optional_package():
     """JSON Lines and CSV need neither numpy nor any optional package."""
     code = (
         "import sys\nfrom witan.files.ballots import read_ballots\nlist(read_ballots('-'))\n"
@@ -228,7 +228,7 @@ def test_reading_loads_no_more_than_it_uses():
     assert run(code, LINES).strip() == "set()"
 
 
-def test_a_file_is_streamed():
+def test_file_is_streamed():
     """The first ballot is there before the stream has ended."""
 
     class Endless(io.RawIOBase):

@@ -1,4 +1,4 @@
-"""Ballots in Parquet: one row per ballot, and the forms that CSV has."""
+"""Ballots in Parquet: one row per ballot, and the forms of CSV."""
 
 import io
 from datetime import UTC, datetime
@@ -22,8 +22,8 @@ def read(tmp_path, table, **options):
     return cast, [str(problem).removeprefix(f"{tmp_path}/") for problem in problems]
 
 
-def test_the_long_form_is_read_like_a_long_csv(tmp_path):
-    """Typed columns, nulls and NaN are ranks, grades and cells that say nothing."""
+def test_long_form_is_read_like_a_long_csv(tmp_path):
+    """Typed columns, nulls and NaN are ranks, grades and empty cells."""
     table = pa.table(
         {
             "prompt_id": [7, 7, 7],
@@ -65,7 +65,7 @@ def test_pairs_are_recognised_by_their_columns(tmp_path):
     ids=["struct", "map", "list of structs", "as text"],
 )
 def test_grades_may_be_a_struct_a_map_or_a_list(tmp_path, column, kind):
-    """Whatever Arrow made of a map of grades is read as one."""
+    """Every form that Arrow gives a map of grades is read as one."""
     table = pa.table({"reviewer": ["r"], "grades": pa.array(column, kind)})
 
     cast, problems = read(tmp_path, table)
@@ -90,7 +90,7 @@ def test_criteria_may_be_a_map_of_maps(tmp_path):
     assert cast == [Ballot("r", (("a",), ("b",)), {"a": {"accuracy": 9}}, scale="1-10")]
 
 
-def test_a_bad_row_is_told_by_its_number_and_the_good_ones_count(tmp_path):
+def test_bad_row_is_reported_by_number_and_the_good_ones_count(tmp_path):
     """The problem's line is the row; the rows around it are read."""
     table = pa.table({"reviewer": ["r", "s", "t"], "weight": [1.0, -1.0, float("nan")]})
 
@@ -102,7 +102,7 @@ def test_a_bad_row_is_told_by_its_number_and_the_good_ones_count(tmp_path):
 
 
 def test_columns_can_be_named(tmp_path):
-    """A row per ballot whose columns have other names is read by `columns`."""
+    """One row per ballot with other column names is read by `columns`."""
     table = pa.table({"who": ["r"], "run": [2], "order": [[["a"], ["b", "c"]]]})
 
     cast, _ = read(tmp_path, table, columns={"reviewer": "who+run", "ranking": "order"})
@@ -110,8 +110,8 @@ def test_columns_can_be_named(tmp_path):
     assert cast == [Ballot("r@2", groups=(("a",), ("b", "c")))]
 
 
-def test_a_stream_that_cannot_be_sought_is_read(tmp_path):
-    """Parquet from a pipe is laid on disk first."""
+def test_unseekable_stream_is_read(tmp_path):
+    """Parquet from a pipe is copied to disk first."""
 
     class Pipe(io.RawIOBase):
         def __init__(self, held):
@@ -130,8 +130,8 @@ def test_a_stream_that_cannot_be_sought_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("held", [b"PAR1 and no more", b"reviewer,candidate\n"])
-def test_what_is_no_parquet_is_refused(tmp_path, held):
-    """A damaged file, or one that is called Parquet and is not, is named."""
+def test_invalid_parquet_is_refused(tmp_path, held):
+    """A damaged file, or another file with that suffix, is named."""
     path = tmp_path / "votes.parquet"
     path.write_bytes(held)
 

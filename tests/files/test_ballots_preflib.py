@@ -48,7 +48,7 @@ def test_every_voter_is_a_ballot(tmp_path):
     assert {one.candidates for one in cast} == {("Ann: the elder", "Bo", "Cy")}
 
 
-def test_the_older_form_is_read(tmp_path):
+def test_older_form_is_read(tmp_path):
     """Names, then totals, then orders with the count first; the session is the file's name."""
     cast, problems = read(tmp_path, OLD, name="old.toc")
 
@@ -67,16 +67,16 @@ def test_the_older_form_is_read(tmp_path):
         ("1: 3,{2,1", "field 'ranking' is '3,{2,1'; expected such as 1,{2,3},4"),
     ],
 )
-def test_a_bad_line_is_told_and_the_good_ones_count(tmp_path, line, said):
-    """A line that cannot be read costs its own voters only."""
+def test_bad_line_is_reported_and_the_good_ones_count(tmp_path, line, said):
+    """An unreadable line loses its own voters only."""
     cast, problems = read(tmp_path, NEW.replace("1: 3,2", line))
 
     assert len(cast) == 3
     assert problems == [f"small.toi:11: {said}"]
 
 
-def test_missing_voters_are_told(tmp_path):
-    """A file with fewer voters than its header says is told, and read."""
+def test_missing_voters_are_reported(tmp_path):
+    """A file with fewer voters than in its header is read with a warning."""
     cast, problems = read(tmp_path, NEW.replace("1: 3,2\n", ""))
 
     assert len(cast) == 3
@@ -94,8 +94,8 @@ def test_missing_voters_are_told(tmp_path):
         ("3\n1,Ann\nBo\n", ":3: has 'Bo' where 'number,name' is expected"),
     ],
 )
-def test_a_file_without_an_election_is_refused(tmp_path, text, said):
-    """What is wrong with the header stops the reading."""
+def test_file_without_an_election_is_refused(tmp_path, text, said):
+    """A header error stops the reading."""
     with pytest.raises(BallotFileError) as caught:
         read(tmp_path, text)
 

@@ -1,4 +1,4 @@
-"""The scale of grades in files: recognised, declared, kept when written, and kept in a history."""
+"""The scale of grades in files: detected, declared, written, and stored in a history."""
 
 import json
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ LOW = "reviewer,candidate,grade\nr1,a,4\nr1,b,2\nr2,a,5\nr2,b,3\n"
 
 @st.composite
 def casts(draw):
-    """Ballots on any scale, which none of them names."""
+    """Ballots on any scale, without its name."""
     grade = draw(
         st.sampled_from([
             st.integers(1, 5), st.integers(0, 3), st.integers(1, 10), st.integers(0, 100),
@@ -35,8 +35,8 @@ def casts(draw):
     return [Ballot(f"r{n}", grades=sheet, session="q") for n, sheet in enumerate(sheets)]
 
 
-def counted(ballots):
-    """What comes of counting: an outcome's lines, or the refusal without the name of a file."""
+def count_file(ballots):
+    """The result of counting: an outcome's lines, or the error without the name of a file."""
     try:
         outcome = tally(ballots, "range")
     except (UnclearScale, BallotFileError) as error:
@@ -59,7 +59,7 @@ def file(tmp_path):
 
 
 def grades(ballots):
-    """Who gets which mean grade, from 1 to 10."""
+    """The mean grade of each candidate, from 1 to 10."""
     outcome = tally(ballots, "range")
     return {line.candidate: round(line.score, 3) for line in outcome.standings}
 
@@ -84,12 +84,12 @@ def guarded_lines(**accuracy):
 class TestReading:
     """One file is one source, whatever its sessions."""
 
-    def test_fractions_are_no_grades_from_1_to_10(self, file):
-        """Of 0.85, 0.60 and 1 none is dropped, and none is read as the worst grade."""
+    def test_fractions_are_not_on_the_scale_from_1_to_10(self, file):
+        """Of 0.85, 0.60 and 1 none is dropped, and none is read as the lowest grade."""
         assert grades(read_ballots(file("unit.csv", UNIT))) == {"a": 8.875, "b": 5.95, "c": 8.65}
 
-    def test_all_sessions_of_a_file_are_on_one_scale(self, file):
-        """A session of low grades is read by the others beside it, also when counted alone."""
+    def test_all_sessions_of_a_file_share_a_scale(self, file):
+        """A session of low grades has the scale of the others, also when counted alone."""
         lines = [
             {"session": "q1", "reviewer": "r", "grades": {"a": 5, "b": 3}},
             {"session": "q2", "reviewer": "r", "grades": {"a": 9, "b": 2}},
@@ -103,14 +103,12 @@ class TestReading:
 
     @pytest.mark.parametrize("name", ["cast.jsonl", "cast.csv", "cast.parquet"])
     @given(cast=casts())
-    def test_ballots_made_in_python_count_as_the_file_of_them_does(
-        self, tmp_path_factory, name, cast
-    ):
-        """Whoever counts reads their grades on the same scale, or refuses them alike."""
+    def test_ballots_from_python_count_like_their_file(self, tmp_path_factory, name, cast):
+        """Both give the same scale, or the same error."""
         path = tmp_path_factory.mktemp("cast") / name
         write_ballots(cast, path)
 
-        assert counted(cast) == counted(read_ballots(path))
+        assert count_file(cast) == count_file(read_ballots(path))
 
     @pytest.mark.parametrize(
         "text",
@@ -119,8 +117,8 @@ class TestReading:
          "session,judge,model,score\nq,j1,a,\"8,5\"\nq,j1,b,7\nq,j2,a,\"9,5\"\nq,j2,b,\"6,5\"\n"],
         ids=["judges", "models", "long"],
     )  # fmt: skip
-    def test_a_decimal_comma_in_quotes_is_one(self, file, text):
-        """In a table that commas separate, in every shape."""
+    def test_quoted_decimal_comma_is_one(self, file, text):
+        """In a table separated by commas, in every shape."""
         assert grades(read_ballots(file("comma.csv", text))) == {"a": 9, "b": 6.75}
 
     @pytest.mark.parametrize(
@@ -133,8 +131,8 @@ class TestReading:
         ],
     )  # fmt: skip
     @pytest.mark.parametrize("form", ["text", "parquet"])
-    def test_no_spelling_of_a_missing_criterion_evades_its_ceiling(self, file, name, text, form):
-        """Whatever the file, an answer without accuracy is capped as one with the lowest."""
+    def test_missing_criterion_has_its_ceiling_in_any_spelling(self, file, name, text, form):
+        """In any file, an answer without accuracy is capped like one with the lowest."""
         path = file(name, text)
         if form == "parquet":
             write_ballots(read_ballots(path), path.with_suffix(".parquet"))
@@ -143,7 +141,7 @@ class TestReading:
         assert grades(read_ballots(path)) == {"good": 8, "bad": 4}
 
     @pytest.mark.parametrize("name", ["difficulty", "Prompt Tokens", "latencyMs", "elapsed"])
-    def test_numbers_beside_the_grades_are_no_model(self, file, name):
+    def test_numeric_columns_beside_the_grades_are_no_model(self, file, name):
         """Their name tells, and a note names them."""
         text = f"item,gpt,grok,{name}\nq1,8,6,35\nq2,9,7,350\nq3,7,8,70\n"
         notes = []
@@ -153,7 +151,7 @@ class TestReading:
         assert f"passed over: {name}" in notes[0]
 
     @pytest.mark.parametrize("scale", [None, "0-100"])
-    def test_no_judge_is_dropped_for_a_larger_scale(self, file, scale):
+    def test_judge_with_a_larger_scale_is_not_dropped(self, file, scale):
         """A table with a column per judge holds the same grades as one with a row per grade."""
         wide = "question,candidate,anna,ben,carl\nq,a,9,8,95\nq,b,5,6,40\nq,c,3,4,20\n"
         wide += "q,d,7,9,80\n"
@@ -178,15 +176,15 @@ class TestReading:
         if scale is None:
             assert [held for *_, held in found["wide.csv"]] == ["1-10", "1-10", "0-100"]
 
-    def test_a_model_beyond_the_scale_of_the_others_is_not_dropped(self, file):
-        """A table whose numbers fit no scale is refused; none of them are passed over."""
+    def test_model_beyond_the_scale_of_the_others_is_not_dropped(self, file):
+        """A table whose numbers fit no scale is refused, and none of them is ignored."""
         text = "item,gpt,grok,zeit\nq1,8,6,35\nq2,9,7,350\nq3,7,8,70\n"
 
         with pytest.raises(BallotFileError, match="they run from 6 to 350"):
             list(read_ballots(file("models.csv", text)))
 
-    def test_a_field_that_comes_late_is_named(self, file):
-        """What only rows below the sample have is not read, and not passed over in silence."""
+    def test_late_field_is_named(self, file):
+        """A field only in rows below the sample is not read, and is reported."""
         rows = [{"item": f"q{n}", "gpt": 8, "grok": 6} for n in range(300)]
         rows[250]["claude"] = 9
         notes = []
@@ -199,7 +197,7 @@ class TestReading:
         )
 
     def test_two_files_are_two_sources(self, file):
-        """Each is read on a scale of its own."""
+        """Each is read on its own scale."""
         paths = file("unit.csv", UNIT), file("low.csv", LOW)
 
         assert {str(b.scale) for path in paths for b in read_ballots(path)} == {"0-1", "1-5"}
@@ -207,20 +205,20 @@ class TestReading:
     @pytest.mark.parametrize(
         ("scale", "score"), [(None, 7.75), ("1-10", 4), ("0-5", 8.2), ("5-1", 3.25)]
     )  # fmt: skip
-    def test_the_caller_has_the_last_word(self, file, scale, score):
-        """A scale that is given holds for every grade."""
+    def test_scale_of_the_caller_wins(self, file, scale, score):
+        """A given scale applies to every grade."""
         assert grades(read_ballots(file("low.csv", LOW), scale=scale))["a"] == pytest.approx(
             score, abs=1.2
         )
 
-    def test_a_column_declares_it_row_by_row(self, file):
-        """The ballots of one judge may be on one scale, those of another on another."""
+    def test_column_declares_the_scale_of_each_row(self, file):
+        """One judge's ballots may be on another scale than another's."""
         text = "reviewer,candidate,grade,scale\nr1,a,0.5,0-1\nr1,b,1,0-1\nr2,a,3,1-5\nr2,b,1,1-5\n"
 
         assert grades(read_ballots(file("two.csv", text))) == {"a": 5.5, "b": 5.5}
 
-    def test_the_rubric_declares_it_where_the_file_does_not(self, file, tmp_path):
-        """What is recognised gives way to it, what the file says does not."""
+    def test_rubric_declares_the_scale_where_the_file_does_not(self, file, tmp_path):
+        """It wins over detection, but not over the file."""
         general = RUBRICS["general"]
         path = tmp_path / "mine.toml"
         text = rubric_to_toml(general).replace("\n", '\nscale = "0-5"\n', 1)
@@ -234,8 +232,8 @@ class TestReading:
         [one, _] = read_ballots(file("said.csv", said[:-1] + ",1-5\n"), rubric=rubric)
         assert str(one.scale) == "1-5"
 
-    def test_what_is_unclear_is_refused_with_two_readings(self, file):
-        """By file, with the range, and the options that read it."""
+    def test_unclear_scale_is_refused_with_two_readings(self, file):
+        """The error has the file, the range, and the options that read it."""
         path = file("odd.csv", "reviewer,candidate,grade\nr,a,7\nr,b,85\nr,c,9\n")
 
         with pytest.raises(BallotFileError) as refused:
@@ -244,8 +242,8 @@ class TestReading:
             assert fact in str(refused.value)
         assert len(list(read_ballots(path, scale="0-100"))) == 1
 
-    def test_what_lies_outside_is_told_by_line(self, file):
-        """And counts as the nearer end."""
+    def test_grade_outside_the_scale_is_reported_by_line(self, file):
+        """It counts as the nearer end."""
         text = (
             '{"reviewer":"r1","grades":{"a":0.5,"b":1.5}}\n{"reviewer":"r2","grades":{"a":"x"}}\n'
         )
@@ -259,8 +257,8 @@ class TestReading:
         ]
         assert grades(read[:1]) == {"b": 10, "a": 5.5}
 
-    def test_more_than_are_held_in_memory_are_laid_aside(self):
-        """In the same order, on the same scale."""
+    def test_large_file_is_spooled_to_disk(self):
+        """The order and the scale stay the same."""
         cast = [Ballot(f"r{k}", grades={"a": k / 10}) for k in range(11)]
         read = list(scale_ballots(cast, ProblemReport("many.jsonl", None), most_held=3))
 
@@ -269,20 +267,20 @@ class TestReading:
 
 
 class TestWriting:
-    """What is written names its scale, and reads as it was."""
+    """Written files name their scale, and are read unchanged."""
 
     @pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
     @pytest.mark.parametrize("scale", ["1-10", "0-1", "pass-fail", "1-10,style=1-5"])
-    def test_every_format_keeps_it(self, tmp_path, name, scale):
-        """Low grades from 1 to 10 do not come back as grades from 1 to 5."""
+    def test_every_format_keeps_the_scale(self, tmp_path, name, scale):
+        """Low grades from 1 to 10 are not read back as grades from 1 to 5."""
         held = Scale.parse(scale)
         cast = [Ballot("r", grades={"a": {"style": 4.0}, "b": {"style": 1.0}}, scale=held)]
         write_ballots(cast, tmp_path / name)
 
         assert list(read_ballots(tmp_path / name)) == cast
 
-    def test_grades_are_written_as_they_were_given(self, file, tmp_path):
-        """With the scale that was recognised, so that nobody has to recognise it again."""
+    def test_grades_are_written_unchanged(self, file, tmp_path):
+        """They are written with the detected scale, so that no reader has to detect it."""
         write_ballots(read_ballots(file("unit.csv", UNIT)), tmp_path / "out.jsonl")
         record = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
 
@@ -291,9 +289,9 @@ class TestWriting:
 
 
 class TestHistory:
-    """An import keeps grades as given, and counts them from 1 to 10."""
+    """An import stores grades unchanged, and counts them from 1 to 10."""
 
-    def test_a_session_counts_and_leaves_on_its_scale(self, file, tmp_path):
+    def test_session_counts_and_exports_on_its_scale(self, file, tmp_path):
         """Its outcome, its rows and its export agree with the file."""
         path = file(
             "unit.csv", UNIT.replace("reviewer", "session,reviewer").replace("\nr", "\nq,r")
@@ -308,8 +306,8 @@ class TestHistory:
         assert str(ballot.scale) == "0-1"
         assert grades([ballot]) == {"c": 10, "a": 8.65, "b": 6.4}
 
-    def test_low_grades_of_our_own_export_are_from_1_to_10(self, file):
-        """A line of a whole session names every scale but that."""
+    def test_low_grades_of_an_export_are_from_1_to_10(self, file):
+        """A line of a whole session names every other scale."""
         line = {
             "witan_imported": 1, "session": "q", "at": datetime(2026, 1, 1, tzinfo=UTC).isoformat(),
             "ballots": [{"reviewer": "r", "grades": {"a": 4, "b": 2}}],

@@ -1,4 +1,4 @@
-"""Tables as people have them: their dialects, their shapes, and what is said of an unknown one."""
+"""Tables as people have them: dialects, shapes, and errors on unknown ones."""
 
 import io
 import json
@@ -39,7 +39,7 @@ def table(mark, *, quoted=False, end="\r\n", rows=LONG):
 
 
 class TestDialects:
-    """The same table gives the same ballots, whatever program wrote it."""
+    """A table gives the same ballots in the dialect of any program."""
 
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be with a mark"])
     @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
@@ -66,35 +66,35 @@ class TestDialects:
         assert session == "1,5"
         assert grades == {"2,0": {"accuracy": 6.25, "overall": 7.5}}
 
-    def test_what_spreadsheets_leave_behind(self):
-        """Trailing empty columns, rows of separators alone and the line ``sep=`` say nothing."""
+    def test_spreadsheet_leftovers_are_ignored(self):
+        """Trailing empty columns, rows of separators alone and the line ``sep=`` mean nothing."""
         rows = [*LONG, [""] * 4]
         text = "sep=;\r\n" + "".join(";".join([*row, "", ""]) + "\r\n" for row in rows)
 
         assert read(text) == (CAST, [])
         assert read(table(",", rows=[LONG[0], *([*row, "", ""] for row in LONG[1:])])) == (CAST, [])
 
-    def test_blanks_after_commas(self):
-        """A quoted cell may stand after a blank."""
+    def test_blanks_after_commas_are_ignored(self):
+        """A quoted cell may follow a blank."""
         text = 'session, judge, model, score\nq1, gpt, "x, the first", 7\n'
         assert read(text)[0] == [("q1", "gpt", {"x, the first": 7})]
 
     @pytest.mark.parametrize("header", ["Question ID", "question-id", "questionId", " QUESTION_ID"])
     def test_headers_in_any_spelling(self, header):
-        """Case, blanks, hyphens and capitals inside a word are no matter."""
+        """Case, blanks, hyphens and camel case do not matter."""
         assert read(table(",", rows=[[header, *LONG[0][1:]], *LONG[1:]]))[0] == CAST
 
     @given(
         st.lists(st.sampled_from("abc;|\t, x"), min_size=1, max_size=8).map("".join),
         st.sampled_from([",", ";", "\t", "|"]),
     )
-    def test_a_quoted_header_separates_nothing(self, name, mark):
-        """Whatever stands in quotes, the separator is the one between them."""
+    def test_quoted_header_does_not_set_the_separator(self, name, mark):
+        """The separator is the one between quoted headers, not inside."""
         text = table(mark, rows=[[*LONG[0], f'"{name}"'], *([*row, ""] for row in LONG[1:])])
         assert read(text)[0] == CAST
 
     def test_rows_as_json_objects(self):
-        """A long table may come as JSON Lines."""
+        """A long table may be in JSON Lines."""
         lines = (dict(zip(LONG[0], row, strict=True)) for row in LONG[1:])
         assert read("".join(json.dumps(line) + "\n" for line in lines))[0] == CAST
 
@@ -110,22 +110,22 @@ class TestAColumnPerJudge:
         ("q2", "claude", {"x": 9}),
     )
 
-    def test_it_is_read_and_said(self):
-        """Means and texts are no judges, an empty cell is a grade unknown, and a note says so."""
+    def test_table_is_read_with_a_note(self):
+        """Means and texts are no judges, and an empty cell is a grade unknown; a note says so."""
         cast, notes = read(self.TEXT)
 
         assert cast == list(self.CAST)
         [note] = notes
         assert all(fact in note for fact in ("read as csv-judges", "gpt-4, claude", "Mean, remark"))
 
-    def test_lengths_come_in_with_it(self):
+    def test_lengths_are_read(self):
         """A column of lengths is that of the answers, not a judge."""
         [one] = read_imports(stream("item,model,chars,a,b\nq1,x,120,7,8\n"))
 
         assert [ballot.reviewer for ballot in one.ballots] == ["a", "b"]
         assert one.lengths == {"x": 120}
 
-    def test_one_judge_has_to_be_asked_for(self):
+    def test_single_judge_needs_a_named_format(self):
         """A single column may be anything, unless the format is named."""
         text = "item,model,helpful\nq1,x,7\nq1,y,5\n"
         with pytest.raises(BallotFileError, match="no column for reviewer and grade"):
@@ -151,7 +151,7 @@ class TestAColumnPerModel:
         assert all(fact in note for fact in ("read as csv-models", "x, y"))
 
     def test_rows_by_item_alone(self):
-        """The file stands for a judge that no column names, which is said."""
+        """The file stands for the judge, with a note."""
         cast, notes = read("id,x,y\n7,0.5,0.25\n8,1,0\n")
 
         assert [(s, r) for s, r, _ in cast] == [("7", "votes"), ("8", "votes")]
@@ -166,7 +166,7 @@ class TestAColumnPerModel:
             ("votes/2", "How?"),
         ]
 
-    def test_any_numbers_are_not_grades(self):
+    def test_arbitrary_numbers_are_not_grades(self):
         """A table of numbers without an item is refused."""
         with pytest.raises(BallotFileError, match="no table that is recognised"):
             read("x,y\n1,2\n3,4\n")
@@ -202,7 +202,7 @@ class TestPairs:
 
 
 class TestUnknownTables:
-    """The nearest shape is named, which columns it lacks, and which are not read."""
+    """The error names the nearest shape, its missing columns, and the unread ones."""
 
     @pytest.mark.parametrize(
         ("text", "nearest", "way_on"),
@@ -228,8 +228,8 @@ class TestUnknownTables:
             ),
         ],
     )
-    def test_the_way_on_is_told(self, text, nearest, way_on):
-        """What is found, and what is missing."""
+    def test_error_says_how_to_go_on(self, text, nearest, way_on):
+        """It has the recognised columns and the missing ones."""
         with pytest.raises(BallotFileError) as caught:
             read(text)
 
@@ -261,8 +261,8 @@ class TestUnknownTables:
              {"reviewer": "critic", "candidate": "subject", "grade": "stars", "session": "round"}),
         ],
     )  # fmt: skip
-    def test_the_remedy_reads_the_file_question_by_question(self, text, meant):
-        """Whoever names all that it asks for and the table has gets a session per question."""
+    def test_suggested_options_read_the_file_question_by_question(self, text, meant):
+        """Naming the suggested columns gives a session per question."""
         with pytest.raises(BallotFileError) as caught:
             list(read_imports(stream(text)))
 
@@ -272,15 +272,15 @@ class TestUnknownTables:
         assert len(sessions) == 2
         assert all(one.ballots for one in sessions)
 
-    def test_a_file_without_a_judge_is_read(self):
-        """Where no column can name who judged, the file stands for it."""
+    def test_file_without_a_judge_is_read(self):
+        """Where no column names the judge, the file stands for it."""
         cast, notes = read("prompt_id,model,score\n1,x,3\n1,y,5\n")
 
         assert cast == [("1", "votes", {"x": 3, "y": 5})]
         [note] = notes
         assert all(fact in note for fact in ("votes.csv", "votes stands for it"))
 
-    def test_questions_tell_sessions_apart(self):
+    def test_questions_distinguish_sessions(self):
         """A table with texts of questions and no ids has a session per question."""
         cast, _ = read("question,judge,model,score\nWhy?,g,x,7\nHow?,g,x,5\nWhy?,g,y,6\n")
         assert cast == [("votes/1", "g", {"x": 7, "y": 6}), ("votes/2", "g", {"x": 5})]

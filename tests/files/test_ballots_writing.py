@@ -1,4 +1,4 @@
-"""Ballots written: what comes back, what is refused, and that nothing is half-written."""
+"""Writing ballots: they read back unchanged, errors, and no half-written file."""
 
 import csv
 import io
@@ -50,7 +50,7 @@ about = {
 
 
 def non_empty(strategy):
-    """None, or a mapping that holds something: a table knows no empty one."""
+    """None, or a mapping with entries: a table has no empty one."""
     return st.none() | strategy.filter(bool)
 
 
@@ -124,7 +124,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u200b\u202a-\u202e]"
 
 
 def graded(reviewer, *names):
-    """A ballot whose every text is one of these."""
+    """A ballot with each of its texts from this strategy."""
     first = names[0]
     return Ballot(
         reviewer,
@@ -140,11 +140,11 @@ def graded(reviewer, *names):
 
 
 class TestSafety:
-    """What others wrote stays text in whatever opens the file."""
+    """Foreign text stays text in any program that opens the file."""
 
     @pytest.mark.parametrize("name", [*FORMULAS, *CONTROLS])
-    def test_no_cell_of_a_table_is_a_formula_or_steers_a_terminal(self, tmp_path, name):
-        """A formula is marked as text, a control character is written out; both are read back."""
+    def test_table_cells_are_no_formulas_or_control_sequences(self, tmp_path, name):
+        """A formula is marked as text, a control character is escaped; both are read back."""
         cast = [graded(name, name, "b"), graded("s", name, "b")]
 
         write_ballots(cast, tmp_path / "votes.csv")
@@ -156,8 +156,8 @@ class TestSafety:
         assert list(read_ballots(tmp_path / "votes.csv")) == cast
 
     @pytest.mark.parametrize("name", CONTROLS)
-    def test_lines_of_text_steer_no_terminal(self, tmp_path, name):
-        """JSON Lines write control characters out, and are read back."""
+    def test_json_lines_have_no_control_characters(self, tmp_path, name):
+        """JSON Lines escape control characters, and are read back."""
         cast = [Ballot("voter-1", groups=((name,), ("b",)), session=name, kind="human")]
 
         write_ballots(cast, tmp_path / "votes.jsonl")
@@ -173,7 +173,7 @@ class TestSafety:
 
 
 class TestRoundTrip:
-    """What is written is read again, exactly."""
+    """Written ballots are read back exactly."""
 
     @given(cast=st.lists(whole_ballots | comparisons(), max_size=4))
     def test_json_lines(self, cast):
@@ -194,15 +194,15 @@ class TestRoundTrip:
 
     @pytest.mark.parametrize("name", ["votes.jsonl", "votes.csv", "votes.parquet"])
     @pytest.mark.parametrize("packing", [".gz", ".zst"])
-    def test_packed(self, name, packing):
-        """The suffix packs, and what is packed is read again."""
+    def test_compressed(self, name, packing):
+        """The suffix selects compression, and the file is read back."""
         pytest.importorskip("zstandard", reason="Zstandard needs the extra 'zstd'")
         pytest.importorskip("pyarrow", reason="Parquet needs the extra 'lake'")
 
         assert round_trip(SOME, name + packing) == SOME
 
 
-def test_a_grade_that_json_cannot_hold_stays_a_bad_grade(tmp_path):
+def test_grade_that_json_cannot_hold_stays_a_bad_grade(tmp_path):
     """NaN is written as text, so that the file is JSON and the grade still does not count."""
     write_ballots([Ballot("r", grades={"a": float("nan")})], tmp_path / "v.jsonl")
 
@@ -210,7 +210,7 @@ def test_a_grade_that_json_cannot_hold_stays_a_bad_grade(tmp_path):
     assert line["grades"] == {"a": "NaN"}
 
 
-def test_csv_holds_only_the_columns_it_needs(tmp_path):
+def test_csv_has_only_the_columns_it_needs(tmp_path):
     """A plain ranking is four columns, not twenty."""
     write_ballots([ballot("r: a > b", session="q")], tmp_path / "v.csv")
 
@@ -232,7 +232,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "cast", "said"), REFUSED, ids=[one[2][:40] for one in REFUSED])
-def test_what_a_format_cannot_hold_is_refused(tmp_path, name, cast, said):
+def test_unsupported_ballot_is_refused(tmp_path, name, cast, said):
     """The error names the file, the ballot and a way out; no file is left behind."""
     with pytest.raises(BallotFileError, match=said):
         write_ballots(cast, tmp_path / name)
@@ -244,8 +244,8 @@ class TestAtomic:
     """A file changes as a whole or not at all."""
 
     @pytest.mark.parametrize("name", ["v.jsonl", "v.csv", "v.parquet", "v.jsonl.gz"])
-    def test_ballots_that_break_off_leave_the_old_file(self, tmp_path, name):
-        """An iterable that raises half-way changes nothing and leaves nothing beside."""
+    def test_interrupted_writing_leaves_the_old_file(self, tmp_path, name):
+        """An iterable that raises half-way changes nothing and leaves no other file."""
         path = tmp_path / name
         path.write_bytes(b"as it was")
 
@@ -259,7 +259,7 @@ class TestAtomic:
         assert path.read_bytes() == b"as it was"
         assert list(tmp_path.iterdir()) == [path]
 
-    def test_a_file_can_be_rewritten_from_itself(self, tmp_path):
+    def test_file_can_be_rewritten_from_itself(self, tmp_path):
         """Reading a file while it is replaced reads the old one to its end."""
         path = tmp_path / "v.jsonl"
         write_ballots(SOME, path)
@@ -267,8 +267,8 @@ class TestAtomic:
         assert write_ballots((one for one in read_ballots(path)), path) == len(SOME)
         assert list(read_ballots(path)) == SOME
 
-    def test_a_replaced_file_keeps_its_permissions_and_its_links(self, tmp_path):
-        """The file behind a symbolic link is replaced, with the mode it had."""
+    def test_replaced_file_keeps_its_permissions_and_its_links(self, tmp_path):
+        """The file behind a symbolic link is replaced, with its old mode."""
         real, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
         real.write_bytes(b"")
         real.chmod(0o640)
@@ -280,20 +280,20 @@ class TestAtomic:
         assert list(read_ballots(real)) == SOME
         assert real.stat().st_mode & 0o777 == 0o640
 
-    def test_a_folder_that_is_missing_is_told(self, tmp_path):
+    def test_missing_folder_is_an_error(self, tmp_path):
         """The error names the path."""
         with pytest.raises(BallotFileError, match=r"none/v\.jsonl: does not exist"):
             write_ballots(SOME, tmp_path / "none" / "v.jsonl")
 
-    def test_a_folder_is_no_file(self, tmp_path):
-        """A folder in the place of the file is told."""
+    def test_folder_in_place_of_the_file_is_an_error(self, tmp_path):
+        """The error says that the path is a folder."""
         (tmp_path / "v.jsonl").mkdir()
 
         with pytest.raises(BallotFileError, match="is a folder"):
             write_ballots(SOME, tmp_path / "v.jsonl")
 
 
-def test_a_dash_writes_to_standard_output():
+def test_dash_writes_to_standard_output():
     """Ballots go through a pipe as JSON Lines unless another format is named."""
     code = (
         "from witan.files.ballots import write_ballots\nfrom witan.core.ballot import Ballot\n"
@@ -307,7 +307,7 @@ def test_a_dash_writes_to_standard_output():
     assert list(read_ballots(io.BytesIO(done.stdout))) == [ballot("r: a")]
 
 
-def test_formats_that_cannot_be_written_are_refused(tmp_path):
+def test_read_only_formats_are_refused(tmp_path):
     """Some formats are read only; an unknown format suggests the nearest."""
     with pytest.raises(InvalidParameter, match="cannot be 'council-log'"):
         write_ballots(SOME, tmp_path / "v", format="council-log")

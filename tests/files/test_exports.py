@@ -1,4 +1,4 @@
-"""Sessions that leave as files and come back the same."""
+"""Sessions are exported to files and imported unchanged."""
 
 import json
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ NOON = datetime(2026, 1, 31, 12, 0, 0, 250000, tzinfo=UTC)
 
 
 def council(*votes):
-    """A council session, and what people voted on it later."""
+    """A council session with later votes by people."""
     story = Story("a", "b", "c").answers(a="one\u2028", b="two", c="three")
     story.casts("a: b > c").casts("b: a = c").abstains("c", "timed out").closing("done").closed()
     session = Session.of(story)
@@ -90,8 +90,8 @@ class TestWholeSessions:
         ],
         ids=["council", "council with a vote", "imported", "pairs", "bare"],
     )
-    def test_they_come_back_the_same(self, tmp_path, one):
-        """Import gives the session that was exported, events and votes included."""
+    def test_imported_sessions_are_the_same(self, tmp_path, one):
+        """Import gives the exported session, events and votes included."""
         write_sessions([one], tmp_path / "first.jsonl")
 
         [back] = read_imports(tmp_path / "first.jsonl")
@@ -99,8 +99,8 @@ class TestWholeSessions:
         assert back == one
 
     @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst"])
-    def test_the_second_export_has_the_same_bytes(self, tmp_path, suffix):
-        """Export, import and export change nothing, packed or not; one line is one session."""
+    def test_second_export_has_the_same_bytes(self, tmp_path, suffix):
+        """Export, import and export change nothing, compressed or not; one line is one session."""
         first, second = tmp_path / f"first.{suffix}", tmp_path / f"second.{suffix}"
 
         n_sessions = write_sessions([council(), IMPORTED, PAIRS], first)
@@ -109,13 +109,13 @@ class TestWholeSessions:
         assert n_sessions == 3
         assert first.read_bytes() == second.read_bytes()
 
-    def test_a_line_is_a_line_for_every_reader(self, tmp_path):
-        """Characters that some take for the end of a line are escaped."""
+    def test_line_is_a_line_for_every_reader(self, tmp_path):
+        """Characters that some readers take for the end of a line are escaped."""
         write_sessions([council(), IMPORTED], tmp_path / "out")
 
         assert len((tmp_path / "out").read_text(encoding="utf-8").splitlines()) == 2
 
-    def test_a_session_file_on_its_own_comes_in(self, tmp_path):
+    def test_single_session_file_is_imported(self, tmp_path):
         """What `ask --save` writes is one line of such a file, spread over lines or not."""
         write_sessions([council()], tmp_path / "out")
         record = json.loads((tmp_path / "out").read_text(encoding="utf-8"))
@@ -125,8 +125,8 @@ class TestWholeSessions:
 
         assert back.session_record == council().session_record
 
-    def test_a_prefix_leaves_a_council_session_its_name(self, tmp_path):
-        """Its events tell of it under that name."""
+    def test_prefix_leaves_a_council_session_its_name(self, tmp_path):
+        """Its events use that name."""
         write_sessions([council(), IMPORTED], tmp_path / "out")
 
         found = read_imports(tmp_path / "out", session_prefix="old/")
@@ -169,8 +169,8 @@ class TestWholeSessions:
             ('{"other": 1}', "is no session"),
         ],
     )
-    def test_a_line_that_is_no_session_is_told(self, tmp_path, line, told):
-        """The others come in."""
+    def test_invalid_line_is_reported(self, tmp_path, line, told):
+        """The other sessions are imported."""
         write_sessions([IMPORTED], tmp_path / "out")
         with (tmp_path / "out").open("a", encoding="utf-8") as file:
             file.write(line + "\n")
@@ -187,8 +187,8 @@ class TestBallots:
     """Ballots of sessions in the formats of ballot files."""
 
     @pytest.mark.parametrize("name", ["b.jsonl", "b.parquet"])
-    def test_they_say_when_and_in_which_category(self, tmp_path, name):
-        """Time and category of the session stand on ballots that have none, and only there."""
+    def test_ballots_have_time_and_category(self, tmp_path, name):
+        """Time and category of the session are added only to ballots without them."""
         written = SessionImport("q1", NOON, "", "maths", IMPORTED.ballots[:2])
         write_session_ballots([written], tmp_path / name)
 
@@ -203,7 +203,7 @@ class TestBallots:
 
     @pytest.mark.parametrize("name", ["b.jsonl", "b.csv", "b.parquet"])
     def test_scripts_stay_scripts(self, tmp_path, name):
-        """Ballots of a simulated session are simulated when they come back."""
+        """Ballots of a simulated session are simulated when they are read back."""
         cast = tuple(ballot(f"r{k}: x > y", session="q1", notes=n) for k, n in enumerate("ab"))
         write_session_ballots(
             [SessionImport("q1", NOON, ballots=cast, simulated=True)], tmp_path / name
@@ -215,8 +215,8 @@ class TestBallots:
         assert (back.simulated, real.simulated) == (True, False)
         assert [one.notes for one in back.ballots] == ["a", "b"]
 
-    def test_seats_are_called_by_their_models(self, tmp_path):
-        """Two councils may both have a seat "critic": outside, it is the model that counts."""
+    def test_seats_are_exported_by_model(self, tmp_path):
+        """Two councils may both have a seat "critic": the export names the model."""
         write_session_ballots([council()], tmp_path / "b.jsonl")
 
         [back] = read_imports(tmp_path / "b.jsonl")
@@ -227,7 +227,7 @@ class TestBallots:
         assert back.ballots[0].authors is None
 
     def test_two_seats_of_one_model_stay_two(self, tmp_path):
-        """They are called by model and seat, and the ballots say who wrote the answers."""
+        """They are named by model and seat, and the ballots name the author of each answer."""
         cast = (ballot("p: r > q", session="s"), ballot("q: r > p", session="s"))
         models = {"p": "lab:m", "q": "lab:m", "r": "lab:n"}
         write_session_ballots(
@@ -241,8 +241,8 @@ class TestBallots:
         assert first.groups == (("lab:n",), ("lab:m (q)",))
         assert first.authors == {"lab:m (q)": "lab:m"}
 
-    def test_what_a_format_cannot_hold_is_refused(self, tmp_path):
-        """The file that was there stays."""
+    def test_unsupported_session_is_refused(self, tmp_path):
+        """The existing file stays."""
         (tmp_path / "b.csv").write_text("before")
 
         with pytest.raises(BallotFileError, match="write jsonl or parquet"):
@@ -253,8 +253,8 @@ class TestBallots:
 class TestBattles:
     """Battles as arenas publish them."""
 
-    def test_comparisons_come_back_the_same(self, tmp_path):
-        """Who won, in which order, whether both were bad, the weight, the texts."""
+    def test_imported_comparisons_are_the_same(self, tmp_path):
+        """Winner, order, both bad, weight and texts."""
         n_battles = write_battles([PAIRS], tmp_path / "out")
 
         [back] = read_imports(tmp_path / "out")
@@ -267,7 +267,7 @@ class TestBattles:
             assert (one.positions, one.weight, one.notes) == (was.positions, was.weight, was.notes)
         assert (tmp_path / "out").read_bytes() == (tmp_path / "again").read_bytes()
 
-    def test_they_are_of_models_and_say_where_scripts_sat(self, tmp_path):
+    def test_battles_are_between_models_and_mark_scripts(self, tmp_path):
         """Seats are named by their models; two answers of one model are no battle."""
         cast = (ballot("p: r > q > t", session="s"),)
         models = {"p": "lab:j", "q": "lab:m", "t": "lab:m"}
@@ -283,7 +283,7 @@ class TestBattles:
         assert {cast.groups for cast in back.ballots} == {(("r",), ("lab:m",))}
         assert back.answers == {"lab:m": "Q"}
 
-    def test_a_ranking_is_all_its_pairs(self, tmp_path):
+    def test_ranking_is_all_its_pairs(self, tmp_path):
         """Three ranked candidates are three battles; an abstention is none."""
         cast = (
             ballot("r: c > a = b", session="s", positions={"b": 1, "c": 2, "a": 3}),
@@ -309,7 +309,7 @@ class TestBattles:
         "ori_listwise_run/689b624a.jsonl",
     ],
 )
-def test_real_sessions_come_back_the_same(tmp_path, name):
+def test_real_sessions_survive_export_and_import(tmp_path, name):
     """Whole sessions of real councils are the same after export and import."""
     there = list(read_imports(DATA / name, at=NOON))
 

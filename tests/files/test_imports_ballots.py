@@ -1,4 +1,4 @@
-"""Files of ballots as sessions, with what stands beside them."""
+"""Files of ballots as sessions, with questions and answers beside them."""
 
 import json
 from datetime import UTC, datetime
@@ -24,10 +24,10 @@ def cast(session, reviewer, **fields):
 
 
 class TestSessions:
-    """All that a file says of a session is one import."""
+    """All lines of a session are one import."""
 
-    def test_ballots_of_a_session_come_together_wherever_they_stand(self, tmp_path):
-        """Sessions come in the order in which they are first named, ballots in theirs."""
+    def test_ballots_of_a_session_may_be_scattered(self, tmp_path):
+        """Sessions are in order of their first line, ballots in theirs."""
         path = write(tmp_path / "f", cast("s2", "a"), cast("s1", "a"), cast("s2", "b"))
 
         found = list(read_imports(path))
@@ -35,8 +35,8 @@ class TestSessions:
         assert [(one.session, len(one.ballots)) for one in found] == [("s2", 2), ("s1", 1)]
         assert [ballot.reviewer for ballot in found[0].ballots] == ["a", "b"]
 
-    def test_more_pieces_than_memory_holds_give_the_same(self):
-        """What is laid aside on disk comes back in the same order."""
+    def test_large_file_gives_the_same_sessions(self):
+        """Parts on disk are read back in the same order."""
         pieces = [
             SessionImport(f"s{k % 7}", NOON, ballots=(Ballot(f"r{k}", (("x",), ("y",))),))
             for k in range(50)
@@ -45,8 +45,8 @@ class TestSessions:
         assert list(gather(pieces, most=12_000)) == list(gather(pieces))
         assert [one.session for one in gather(pieces, most=12_000)] == [f"s{k}" for k in range(7)]
 
-    def test_the_first_word_and_the_earliest_time_count(self, tmp_path):
-        """Question and category are said once; a session was asked before its first ballot."""
+    def test_first_value_and_earliest_time_count(self, tmp_path):
+        """A session has one question and category; it was asked before its first ballot."""
         path = write(
             tmp_path / "f",
             cast("s", "a", at="2026-01-31T14:00:00+00:00"),
@@ -58,8 +58,8 @@ class TestSessions:
 
         assert (one.at, one.question, one.category) == (NOON, "Why?", "maths")
 
-    def test_what_the_file_does_not_say_the_caller_says(self, tmp_path):
-        """The time and the category given hold for the whole file."""
+    def test_caller_adds_what_the_file_lacks(self, tmp_path):
+        """The given time and category apply to the whole file."""
         path = write(tmp_path / "f", cast("s", "a"), cast("t", "a"))
 
         found = list(read_imports(path, at=NOON, category="coding"))
@@ -67,15 +67,15 @@ class TestSessions:
         assert [(one.at, one.category) for one in found] == [(NOON, "coding")] * 2
         assert next(iter(read_imports(path))).at is None
 
-    def test_a_prefix_renames_sessions_and_their_ballots(self, tmp_path):
-        """Two files that count their questions from 1 can stand in one history."""
+    def test_prefix_renames_sessions_and_their_ballots(self, tmp_path):
+        """Two files that number their questions from 1 fit in one history."""
         [one] = read_imports(write(tmp_path / "f", cast("1", "a")), session_prefix="prd/")
 
         assert one.session == "prd/1"
         assert [ballot.session for ballot in one.ballots] == ["prd/1"]
 
-    def test_ballots_without_a_session_are_of_the_session_called_like_the_file(self, tmp_path):
-        """The history names every session."""
+    def test_ballots_without_a_session_are_in_the_session_of_the_file(self, tmp_path):
+        """Its name is that of the file, for the history names every session."""
         path = write(tmp_path / "lunch.jsonl", {"reviewer": "a", "ranking": ["x"]})
 
         [one] = read_imports(path)
@@ -83,11 +83,11 @@ class TestSessions:
         assert (one.session, one.ballots[0].session) == ("lunch", "lunch")
 
 
-class TestBeside:
-    """Questions and answers that stand in files of their own."""
+class TestCompanionFiles:
+    """Questions and answers in separate files."""
 
     def test_answers_and_questions_join_their_sessions(self, tmp_path):
-        """Ids may be numbers; sessions that are not in the file are passed over."""
+        """Ids may be numbers; sessions that are not in the file are skipped."""
         ballots = write(tmp_path / "b", cast("1", "a"))
         answers = write(
             tmp_path / "a",
@@ -103,8 +103,8 @@ class TestBeside:
         assert one.lengths == {"y": 70}
         assert (one.question, one.category) == ("How?", "generic")
 
-    def test_what_the_ballots_say_themselves_comes_first(self, tmp_path):
-        """A question on a ballot is not replaced by another beside it."""
+    def test_question_on_a_ballot_wins(self, tmp_path):
+        """A question on a ballot is not replaced by one of a separate file."""
         ballots = write(tmp_path / "b", cast("1", "a", question="Mine?", category="law"))
         questions = write(
             tmp_path / "q", {"session": "1", "category": "generic", "text": "Theirs?"}
@@ -114,8 +114,8 @@ class TestBeside:
 
         assert (one.question, one.category) == ("Mine?", "law")
 
-    def test_a_flaw_beside_is_told_by_its_own_file(self, tmp_path):
-        """The ballots come in all the same."""
+    def test_flaw_of_a_companion_file_is_reported_for_that_file(self, tmp_path):
+        """The ballots are imported all the same."""
         ballots = write(tmp_path / "b", cast("1", "a"))
         answers = write(
             tmp_path / "a",
@@ -144,8 +144,8 @@ class TestBeside:
             "q:2: field 'text' is 4; expected text",
         ]
 
-    def test_lengths_stand_in_the_table_of_grades(self, tmp_path):
-        """The length of an answer is kept without its text."""
+    def test_lengths_are_read_from_the_table_of_grades(self, tmp_path):
+        """The length of an answer is stored without its text."""
         path = tmp_path / "f.csv"
         path.write_text(
             "prompt_id,judge,candidate,score,output_chars\n7,j,x,8,452\n7,j,y,6,\n8,j,x,3,10\n"
@@ -159,8 +159,8 @@ class TestBeside:
 class TestLogs:
     """Logs of other councils hold more than ballots."""
 
-    def test_a_session_a_line_keeps_answers_closing_text_and_expected_answer(self, tmp_path):
-        """A line whose ballots cannot be read gives nothing to its neighbours."""
+    def test_line_of_a_session_has_answers_and_final_answer(self, tmp_path):
+        """A line with unreadable ballots does not affect its neighbours."""
         sheet = {"A": "x", "B": "y"}
         path = write(
             tmp_path / "log",
@@ -184,8 +184,8 @@ class TestLogs:
         assert first.ballots[0].notes == "expected answer: 18"
         assert (second.session, second.answers, second.ballots[0].notes) == ("g2", {}, None)
 
-    def test_events_tell_question_answers_and_closing_text(self, tmp_path):
-        """The session was asked when the log begins."""
+    def test_events_give_question_answers_and_final_answer(self, tmp_path):
+        """The session was asked at the start of the log."""
         common = {"run_id": "r1"}
         path = write(
             tmp_path / "log",

@@ -43,8 +43,8 @@ def read(tmp_path, *rows, text=None):
 
 
 @pytest.mark.parametrize("kind", ["battles", "csv-pairs"])
-def test_a_pair_that_is_judged_again_is_told(tmp_path, kind):
-    """Once for the file, with the rows and how many say something else than the row before."""
+def test_pair_judged_again_is_reported(tmp_path, kind):
+    """There is one notice per file, with the rows and the number of contradictions."""
     names = {"battles": "question_id,judge,model_a,model_b,winner"}
     rows = [names.get(kind, "session,reviewer,first,second,outcome")]
     rows += ["q,gpt,x,y,x", "q,gpt,y,x,x", "q,gpt,x,y,x", "q,gpt,x,y,tie", "q,human,x,y,x"]
@@ -61,7 +61,7 @@ def test_a_pair_that_is_judged_again_is_told(tmp_path, kind):
     assert all(fact in told.problem for fact in ("2 rows in the file", "the last row of each"))
 
 
-def test_a_battle_is_a_session_of_one_persons_ballot(tmp_path):
+def test_battle_is_a_session_with_one_ballot_by_a_person(tmp_path):
     """Question, answers, order shown and time are the row's."""
     [one] = read(tmp_path, ARENA)
     [ballot] = one.ballots
@@ -86,8 +86,8 @@ def test_a_battle_is_a_session_of_one_persons_ballot(tmp_path):
         ("both_bad", (("x", "y"),), "both bad"),
     ],
 )
-def test_who_won_is_read_in_the_words_of_every_release(tmp_path, winner, groups, notes):
-    """A tie between bad answers is a tie, and says so."""
+def test_winner_is_read_in_the_words_of_every_release(tmp_path, winner, groups, notes):
+    """A tie between bad answers is a tie, with a note."""
     [one] = read(tmp_path, {"id": "b1", "model_a": "x", "model_b": "y", "winner": winner})
 
     assert (one.ballots[0].groups, one.ballots[0].notes) == (groups, notes)
@@ -107,8 +107,8 @@ def test_who_won_is_read_in_the_words_of_every_release(tmp_path, winner, groups,
         ("gpt-4-1106-preview", "model"),
     ],
 )
-def test_people_are_known_by_the_names_that_arenas_give_them(tmp_path, judge, kind):
-    """Whoever bears another name is a model; judge_kind says otherwise."""
+def test_people_have_the_names_of_arenas(tmp_path, judge, kind):
+    """Any other name is a model; judge_kind overrides this."""
     row = {"id": "b1", "model_a": "x", "model_b": "y", "winner": "tie", "judge": judge}
 
     [one] = read(tmp_path, row)
@@ -117,8 +117,8 @@ def test_people_are_known_by_the_names_that_arenas_give_them(tmp_path, judge, ki
     assert (one.ballots[0].kind, said.ballots[0].kind) == (kind, "model")
 
 
-def test_a_vote_that_was_not_blind_weighs_nothing(tmp_path):
-    """It is kept, and counts for neither."""
+def test_vote_that_was_not_blind_has_no_weight(tmp_path):
+    """It is stored, and counts for neither."""
     [one] = read(tmp_path, ARENA | {"anony": False})
     [ballot] = one.ballots
 
@@ -128,7 +128,7 @@ def test_a_vote_that_was_not_blind_weighs_nothing(tmp_path):
 
 
 def test_judgements_of_one_question_are_one_session_per_turn(tmp_path):
-    """A judgement of an earlier turn is of what had been said by then."""
+    """A judgement of an earlier turn has the conversation up to that turn."""
     said = {
         "conversation_a": talk("Q1", "a1", "Q2", "a2"),
         "conversation_b": talk("Q1", "b1", "Q2", "b2"),
@@ -149,8 +149,8 @@ def test_judgements_of_one_question_are_one_session_per_turn(tmp_path):
     assert first.question == second.question == "Q1"
 
 
-def test_people_without_a_name_are_told_apart(tmp_path):
-    """Nobody's vote is lost where several people judge one pair."""
+def test_people_without_a_name_are_distinct(tmp_path):
+    """No vote is lost where several people judge one pair."""
     row = {"question_id": "q", "model_a": "x", "model_b": "y", "winner": "tie"}
     turned = row | {"model_a": "y", "model_b": "x"}
 
@@ -160,7 +160,7 @@ def test_people_without_a_name_are_told_apart(tmp_path):
 
 
 def test_two_people_who_differ_are_two_votes(tmp_path):
-    """Opposite orders of one pair, and opposite views: no one person who cannot decide."""
+    """Opposite orders and opposite views of one pair are not one undecided person."""
     row = {"question_id": "q", "model_a": "x", "model_b": "y", "winner": "model_a"}
     turned = {"question_id": "q", "model_a": "y", "model_b": "x", "winner": "model_a"}
 
@@ -175,8 +175,8 @@ def test_two_people_who_differ_are_two_votes(tmp_path):
 
 @pytest.mark.parametrize("field", ["tstamp", "at"])
 @pytest.mark.parametrize("when", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
-def test_a_time_that_some_zone_cannot_say_is_told(tmp_path, field, when):
-    """It would be in the history, and no list could show it."""
+def test_time_outside_some_time_zone_is_refused(tmp_path, field, when):
+    """No list could show it in every zone."""
     problems = []
     row = {"question_id": "q", "model_a": "x", "model_b": "y", "winner": "tie", field: when}
     path = tmp_path / "battles"
@@ -187,7 +187,7 @@ def test_a_time_that_some_zone_cannot_say_is_told(tmp_path, field, when):
     assert "the years 1 to 9999" in problems[0].sentence
 
 
-def test_a_table_with_a_column_per_outcome_is_read(tmp_path):
+def test_table_with_a_column_per_outcome_is_read(tmp_path):
     """Prompts and replies are JSON lists in its cells."""
     head = (
         "id,model_a,model_b,prompt,response_a,response_b,winner_model_a,winner_model_b,winner_tie"
@@ -221,7 +221,7 @@ def test_content_in_parts_and_times_as_text_are_read(tmp_path):
 
 
 def test_comparisons_as_lines_are_battles_with_a_numbered_outcome(tmp_path):
-    """1 is the first shown, 2 the second, 3 a tie; the raw review is kept as a note."""
+    """1 is the first shown, 2 the second, 3 a tie; the raw review is stored as a note."""
     row = {"prompt_id": 1, "judge": "bard", "first": "bard", "second": "claude", "text": "Because."}
 
     [one] = read(tmp_path, *(row | {"score": score} for score in (1, 2, 3)))
@@ -234,8 +234,8 @@ def test_comparisons_as_lines_are_battles_with_a_numbered_outcome(tmp_path):
     assert {(b.reviewer, b.kind, b.notes) for b in one.ballots} == {("bard", "model", "Because.")}
 
 
-def test_battles_without_an_id_are_sessions_called_by_file_and_line(tmp_path):
-    """Each stays one of its own."""
+def test_battles_without_an_id_are_named_by_file_and_line(tmp_path):
+    """Each stays a separate session."""
     row = {"model_a": "x", "model_b": "y", "winner": "tie"}
 
     assert [one.session for one in read(tmp_path, row, row)] == ["battles/1", "battles/2"]

@@ -51,8 +51,8 @@ def read(tmp_path, *records, **options):
     return list(read_imports(path, **options))
 
 
-def test_a_question_is_a_session_with_answers_ballots_and_closing_text(tmp_path):
-    """Labels follow the order of stage1, and the ballot says that this is how they were read."""
+def test_question_is_a_session_with_answers_ballots_and_final_answer(tmp_path):
+    """Labels are in the order of stage1, and the ballot says so."""
     [one] = read(tmp_path, conversation([review(REPLY, "B", "C", "A")]))
 
     names = tuple(answer["model"] for answer in STAGE1)
@@ -74,7 +74,7 @@ def test_a_question_is_a_session_with_answers_ballots_and_closing_text(tmp_path)
     )
 
 
-def test_labels_that_are_kept_are_taken_at_their_word(tmp_path):
+def test_stored_labels_are_used(tmp_path):
     """Where a fork of the app stores label_to_model, its order is the order of the sheet."""
     labels = {
         "Response A": "x-ai/grok-4",
@@ -96,8 +96,8 @@ def test_labels_that_are_kept_are_taken_at_their_word(tmp_path):
     assert ballot.notes is None
 
 
-def test_later_questions_are_sessions_of_their_own(tmp_path):
-    """They are numbered, in the time of the conversation."""
+def test_later_questions_are_separate_sessions(tmp_path):
+    """They are numbered, with the time of the conversation."""
     first, second = read(tmp_path, conversation([review(REPLY, "B")], [review(REPLY, "B")]))
 
     assert (first.session, second.session) == ("3f8a1b2c", "3f8a1b2c/2")
@@ -106,8 +106,8 @@ def test_later_questions_are_sessions_of_their_own(tmp_path):
     assert first.at == second.at
 
 
-def test_prose_in_which_labels_occur_is_no_ballot(tmp_path):
-    """The app takes them for a ranking; the reviewer abstains here."""
+def test_labels_in_prose_are_no_ballot(tmp_path):
+    """The app reads them as a ranking; here the reviewer abstains."""
     prose = "I would hesitate between Response C and Response A; Response B is off the point."
 
     [one] = read(tmp_path, conversation([review(prose, "C", "A", "B")]))
@@ -118,8 +118,8 @@ def test_prose_in_which_labels_occur_is_no_ballot(tmp_path):
     assert ballot.groups == ()
 
 
-def test_a_review_of_which_only_the_labels_are_kept_is_a_ballot(tmp_path):
-    """Without the reply there is nothing to doubt."""
+def test_review_with_labels_only_is_a_ballot(tmp_path):
+    """Without the reply, the stored labels count."""
     kept = {"model": "x-ai/grok-4", "parsed_ranking": ["Response B", "Response A"]}
 
     [one] = read(tmp_path, conversation([kept, {"model": "openai/gpt-5.1"}]))
@@ -136,8 +136,8 @@ def test_a_review_of_which_only_the_labels_are_kept_is_a_ballot(tmp_path):
         (["Response A", "Response A"], "ranks Response A more than once"),
     ],
 )
-def test_labels_that_cannot_be_a_ranking_are_an_abstention(tmp_path, parsed, reason):
-    """Nobody stands for election who gave no answer, and nobody stands twice."""
+def test_invalid_labels_are_an_abstention(tmp_path, parsed, reason):
+    """Models without an answer, and repeated ones, are no candidates."""
     kept = {"model": "x-ai/grok-4", "parsed_ranking": parsed}
 
     [one] = read(tmp_path, conversation([kept]))
@@ -146,8 +146,8 @@ def test_labels_that_cannot_be_a_ranking_are_an_abstention(tmp_path, parsed, rea
     assert (ballot.abstained, ballot.reason, ballot.groups) == (True, reason, ())
 
 
-def test_a_label_of_a_model_twice_stands_for_its_next_answer(tmp_path):
-    """A fork names the model of each label: the second label of a model is its second answer."""
+def test_second_label_of_a_model_is_its_next_answer(tmp_path):
+    """A fork names the model of each label."""
     held = conversation([review(REPLY, "B", "C", "A")])
     held["messages"][1]["stage1"] = [STAGE1[0], STAGE1[1], {**STAGE1[0], "response": "Again."}]
     models = ["openai/gpt-5.1", "google/gemini-3-pro-preview", "openai/gpt-5.1"]
@@ -174,7 +174,7 @@ def test_one_model_twice_is_two_candidates_of_one_author(tmp_path):
     assert one.ballots[0].authors == {"openai/gpt-5.1#2": "openai/gpt-5.1"}
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_comes_in(tmp_path):
+def test_unreadable_turn_is_reported_and_the_rest_is_imported(tmp_path):
     """A turn in which every model failed, a damaged one, and a file of another kind."""
     held = conversation([review(REPLY, "B", "C", "A")], [], [review(REPLY, "B", "C", "A")])
     held["messages"][1]["stage1"] = []
@@ -192,7 +192,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_comes_in(tmp_path):
 
 
 @pytest.mark.parametrize("value", ["yesterday", "2025-13-01T00:00:00", "0001-01-01T00:00:00+14:00"])
-def test_a_time_that_is_none_is_told(tmp_path, value):
+def test_invalid_time_is_reported(tmp_path, value):
     """The conversation is left out rather than dated wrongly."""
     problems = []
 

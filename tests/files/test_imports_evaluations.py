@@ -1,4 +1,4 @@
-"""Preference pairs, and the results of promptfoo and Inspect, in files of our own making."""
+"""Preference pairs, and results of promptfoo and Inspect, in files made for these tests."""
 
 import io
 import json
@@ -22,10 +22,10 @@ def lines(*records):
 
 
 class TestPreferences:
-    """A chosen and a rejected answer are one comparison, in an order that nobody knows."""
+    """A chosen and a rejected answer are one comparison in unknown order."""
 
     def test_names_are_candidates(self):
-        """What is chosen may be named outright, with a judge and an item."""
+        """The choice may be a name, with a judge and an item."""
         row = {"item": "q1", "judge": "ann", "chosen": "gpt", "rejected": "grok"}
         [ballot] = read_ballots(stream(lines(row)))
 
@@ -45,8 +45,8 @@ class TestPreferences:
         ],
     )
     @pytest.mark.parametrize("form", ["text", "messages"])
-    def test_texts_belong_to_the_models_that_are_named(self, names, form):
-        """Question, answers and scores come in with the comparison; one prompt is one session."""
+    def test_texts_belong_to_the_named_models(self, names, form):
+        """Question, answers and scores are imported; one prompt is one session."""
 
         def answer(text):
             turns = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": text}]
@@ -74,14 +74,14 @@ class TestPreferences:
         assert second.groups == (("gpt",), ("claude",))
 
     def test_texts_without_models_are_refused(self):
-        """Nothing says who wrote them; the error names the fields to add."""
+        """The error names the fields to add."""
         row = {"prompt": "Why?", "chosen": "Because it is so.", "rejected": "No idea at all."}
         for format_ in (None, "preferences"):
             with pytest.raises(BallotFileError, match="add chosen_model and rejected_model"):
                 list(read_ballots(stream(lines(row)), format=format_, on_problem=lambda _: None))
 
-    def test_the_fields_can_be_named(self):
-        """Whose answer it is may stand under any name, in CSV as in JSON."""
+    def test_fields_can_be_named(self):
+        """The author of an answer may have any field name, in CSV as in JSON."""
         text = 'prompt,chosen,rejected,good_by,bad_by\nWhy?,"It is, so.",No idea.,gpt,grok\n'
         columns = {"first": "good_by", "second": "bad_by"}
         [ballot] = read_ballots(stream(text), columns=columns)
@@ -130,7 +130,7 @@ class TestPromptfoo:
 
     @pytest.mark.parametrize("form", ["file", "indented", "summary", "lines"])
     def test_results_are_read(self, form):
-        """Whole, as the summary of the library, or a result a line."""
+        """As a whole file, as the summary of the library, or one result per line."""
         whole = {"evalId": "e", "results": {"version": 3, "results": self.RESULTS, "stats": {}}}
         content = {
             "file": json.dumps(whole),
@@ -150,8 +150,8 @@ class TestPromptfoo:
         assert first.answers == {"gpt": "gpt says 0", "grok": "grok says 0"}
         assert second.session == "file/2"
 
-    def test_a_result_without_assertions_is_graded_as_a_whole(self):
-        """Named scores are criteria; without a score, passing is."""
+    def test_result_without_assertions_is_graded_as_a_whole(self):
+        """Named scores are criteria; without a score, passing counts."""
         whole = result(0, "gpt", namedScores={"tone": 0.5})
         passed = result(0, "grok", score=None, success=False, gradingResult=None)
         ballots = list(read_ballots(stream(lines(whole, passed))))
@@ -160,7 +160,7 @@ class TestPromptfoo:
             ("promptfoo", {"gpt": {"tone": 0.5, "overall": 0.75}, "grok": 0.0})
         ]
 
-    def test_an_answer_that_failed_has_no_grade(self):
+    def test_failed_call_has_no_grade(self):
         """A call that broke off is no bad answer; a failed assertion is one."""
         broken = result(0, "gpt", error="429 Too Many Requests", failureReason=2, score=0)
         failed = result(0, "grok", (CONTAINS, 0.0), error="Expected x", failureReason=1)
@@ -168,14 +168,14 @@ class TestPromptfoo:
 
         assert [(b.reviewer, dict(b.grades)) for b in ballots] == [("contains", {"grok": 0.0})]
 
-    def test_prompts_are_told_apart(self):
-        """Of several prompts each makes candidates of its own."""
+    def test_prompts_are_distinct_candidates(self):
+        """With several prompts, each has its own candidates."""
         whole = {"results": [result(0, "gpt", prompt=p) for p in (0, 1)], "stats": {}}
         [ballot] = read_ballots(stream(json.dumps(whole)))
 
         assert list(ballot.grades) == ["gpt (prompt 0)", "gpt (prompt 1)"]
 
-    def test_a_repeated_test_is_a_session_of_its_own(self):
+    def test_repeated_test_is_a_separate_session(self):
         """No candidate and no grade is lost, whatever the order of the results."""
         runs = [("gpt", 0.2), ("grok", 0.4), ("grok", 0.6), ("gpt", 0.8)]
         whole = {"results": [result(0, who, (KIND, score)) for who, score in runs], "stats": {}}
@@ -187,14 +187,14 @@ class TestPromptfoo:
             {"grok": 0.6, "gpt": 0.8},
         )
 
-    def test_a_prompt_of_its_own_needs_no_name(self):
-        """A provider is called by its prompt only where it answers several."""
+    def test_single_prompt_needs_no_name(self):
+        """A provider is named with its prompt only where it answers several."""
         whole = {"results": [result(0, "gpt"), result(0, "grok", prompt=1)], "stats": {}}
         [ballot] = read_ballots(stream(json.dumps(whole)))
 
         assert list(ballot.grades) == ["gpt", "grok"]
 
-    def test_what_cannot_be_read_is_told(self):
+    def test_unreadable_result_is_reported(self):
         """A result without a provider is named, and the others count."""
         whole = {"results": {"results": [{"testIdx": 0}, self.RESULTS[0]]}}
         problems = []
@@ -250,7 +250,7 @@ class TestInspect:
 
     @pytest.mark.parametrize("form", ["json", "header.json", "_journal/start.json", "start.json"])
     def test_logs_are_read(self, form):
-        """As JSON, and as .eval of every age."""
+        """As JSON, and as .eval of every version."""
         content = json.dumps(self.LOG, indent=2) if form == "json" else archive(self.LOG, form)
         found = list(read_imports(stream(content)))
 
@@ -265,12 +265,12 @@ class TestInspect:
         assert found[0].answers == {"openai/gpt": "It is 1."}
         assert found[0].at.isoformat() == "2025-05-01T10:00:00+00:00"
 
-    def test_an_epoch_is_a_session(self):
-        """What a model answers again is another answer."""
+    def test_epoch_is_a_session(self):
+        """A second answer of a model is another answer."""
         [one] = read_imports(stream(json.dumps(log("m", {"match": "C"}, epoch=2))))
         assert one.session == "sums/1/epoch-2"
 
-    def test_a_header_alone_has_nothing_to_count(self):
+    def test_header_alone_has_nothing_to_count(self):
         """A log without its samples says so."""
         header = {key: value for key, value in self.LOG.items() if key != "samples"}
         with pytest.raises(BallotFileError, match="'samples' is missing"):
@@ -293,8 +293,8 @@ class TestInspect:
         with pytest.raises(BallotFileError, match=what.replace("[", r"\[")):
             list(read_ballots(stream(out.getvalue())))
 
-    def test_a_damaged_archive_is_refused(self):
-        """Bytes that are lost are no smaller election."""
+    def test_damaged_archive_is_refused(self):
+        """Missing bytes do not give a smaller election."""
         for content in (archive(self.LOG)[:-40], b"PK\x03\x04 and nothing else"):
             with pytest.raises(BallotFileError, match="is a damaged ZIP archive"):
                 list(read_ballots(stream(content)))

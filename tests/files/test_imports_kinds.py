@@ -1,4 +1,4 @@
-"""Files that hold sessions: which kind one is, what is wrong with one, and what it is called."""
+"""Files of sessions: their kinds, their errors, and their digests."""
 
 import gzip
 import json
@@ -27,14 +27,14 @@ def names(path, **options):
 
 
 class TestKinds:
-    """A file is what it holds, whatever it is called."""
+    """The kind of a file depends on its content, not on its name."""
 
     @pytest.mark.parametrize(
         ("record", "session"),
         [(BALLOT, "s1"), (BATTLE, "q1"), (CONVERSATION, "c1"), (LOG, "g1")],
     )
     @pytest.mark.parametrize("form", ["line", "array", "spread", "spread from the first sign"])
-    def test_json_is_recognised_however_it_is_laid_out(self, tmp_path, record, session, form):
+    def test_json_is_recognised_in_any_layout(self, tmp_path, record, session, form):
         """One object a line, an array, and an object spread over lines are read alike."""
         text = {
             "line": json.dumps(record),
@@ -58,7 +58,7 @@ class TestKinds:
             '{"session": "s2", "ranking": ["x", "y"], "reviewer": "r"}',
         ],
     )
-    def test_objects_may_break_off_in_their_first_line(self, tmp_path, text):
+    def test_objects_may_start_in_the_first_line(self, tmp_path, text):
         """Several objects, each over lines, however much of them the first line holds."""
         path = tmp_path / "file"
         path.write_text(text, encoding="utf-8")
@@ -66,24 +66,24 @@ class TestKinds:
         assert names(path) == ["s1", "s2"]
 
     @pytest.mark.parametrize("first", ['{"session": "s0", "ranking":', '{"session" "s0"}', "{x"])
-    def test_a_first_line_that_is_damaged_spoils_no_other(self, tmp_path, first):
-        """It is told by its line, and the objects after it, one a line, come in."""
+    def test_damaged_first_line_affects_no_other(self, tmp_path, first):
+        """It is reported by its line, and the objects after it are imported."""
         path, problems = tmp_path / "file", []
         path.write_text(f"{first}\n{json.dumps(BALLOT)}\n", encoding="utf-8")
 
         assert names(path, on_problem=problems.append) == ["s1"]
         assert [problem.line for problem in problems] == [1]
 
-    def test_several_damaged_first_lines_spoil_no_other(self, tmp_path):
-        """Each is told by its line, and the ballot below them comes in."""
+    def test_several_damaged_first_lines_affect_no_other(self, tmp_path):
+        """Each is reported by its line, and the ballot below them is imported."""
         path, problems = tmp_path / "file", []
         path.write_text('{"session"\n{"session"\n' + json.dumps(BALLOT) + "\n", encoding="utf-8")
 
         assert names(path, on_problem=problems.append) == ["s1"]
         assert [problem.line for problem in problems] == [1, 2]
 
-    def test_a_first_object_that_is_no_ballot_spoils_no_other(self, tmp_path):
-        """An object about the file is reported as one line that cannot be read."""
+    def test_other_first_object_affects_no_other(self, tmp_path):
+        """An object about the file is reported as one unreadable line."""
         path, problems = tmp_path / "file", []
         path.write_text(f'{{"version": 2}}\n{json.dumps(BALLOT)}\n', encoding="utf-8")
 
@@ -110,13 +110,13 @@ class TestKinds:
 
         assert names(path) == [session]
 
-    def test_an_unknown_kind_is_refused_with_the_nearest(self, tmp_path):
-        """A misspelt kind is told before the file is opened."""
+    def test_unknown_kind_suggests_the_nearest(self, tmp_path):
+        """A misspelt kind is refused before the file is opened."""
         with pytest.raises(UnknownName, match=r"'battle'.*did you mean 'battles'"):
             read_imports(tmp_path / "absent", format="battle")
 
-    def test_a_given_kind_is_taken_at_its_word(self, tmp_path):
-        """A table of battles that is called csv-pairs is read as ballots of models."""
+    def test_given_kind_is_used(self, tmp_path):
+        """A table of battles read as csv-pairs gives ballots of models."""
         path = tmp_path / "file.csv"
         path.write_text("session,judge,model_a,model_b,winner\ns1,ann,x,y,model_a\n")
 
@@ -138,8 +138,8 @@ class TestKinds:
         } <= set(FORMATS)
         assert all(sentence.endswith(".") for sentence in FORMATS.values())
 
-    def test_battles_in_parquet_are_told_from_ballots_in_parquet(self, tmp_path):
-        """Both come in, each as what it is, packed or not."""
+    def test_battles_in_parquet_differ_from_ballots_in_parquet(self, tmp_path):
+        """Both are imported, each as its kind, compressed or not."""
         arrow = pytest.importorskip("pyarrow")
         parquet = pytest.importorskip("pyarrow.parquet")
         turns = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
@@ -160,17 +160,17 @@ class TestKinds:
         assert unpacked == battle
 
 
-class TestWhatCannotBeRead:
-    """Bad input costs what is bad, and says where."""
+class TestErrors:
+    """Errors name their place, and affect only the bad input."""
 
-    def test_an_empty_file_holds_nothing(self, tmp_path):
-        """Neither nothing nor blank lines are a session."""
+    def test_empty_file_has_no_sessions(self, tmp_path):
+        """Neither an empty file nor blank lines are a session."""
         for text in ("", "\n  \n"):
             (tmp_path / "file").write_text(text)
             assert names(tmp_path / "file") == []
 
-    def test_the_good_lines_count(self, tmp_path):
-        """A line that cannot be read is told by file, line and field, and left out."""
+    def test_good_lines_count(self, tmp_path):
+        """An unreadable line is reported by file, line and field, and left out."""
         path = tmp_path / "file"
         bad = BATTLE | {"winner": "nobody"}
         path.write_text("\n".join(map(json.dumps, [BATTLE, bad, BATTLE | {"question_id": 7}])))
@@ -182,7 +182,7 @@ class TestWhatCannotBeRead:
         expected = "field 'winner' is 'nobody'; expected model_a, model_b, tie or tie (bothbad)"
         assert str(problem) == f"{path}:2: {expected}"
 
-    def test_without_anyone_to_tell_the_first_raises(self, tmp_path):
+    def test_without_a_callback_the_first_problem_is_raised(self, tmp_path):
         """The error names the file and the line."""
         path = tmp_path / "file"
         path.write_text(json.dumps(BATTLE) + "\n" + json.dumps(BATTLE | {"model_b": "x"}))
@@ -190,24 +190,24 @@ class TestWhatCannotBeRead:
         with pytest.raises(BallotFileError, match=r"file:2.*'model_b' is 'x'"):
             names(path)
 
-    def test_a_packed_file_that_is_cut_short_is_told(self, tmp_path):
-        """The end of gzip comes before the end of the ballots."""
+    def test_truncated_compressed_file_is_reported(self, tmp_path):
+        """The gzip data ends before the ballots do."""
         whole = gzip.compress(b"\n".join(json.dumps(BALLOT).encode() for _ in range(1000)))
         (tmp_path / "cut.gz").write_bytes(whole[:-20])
 
         with pytest.raises(BallotFileError, match="ends before its packing does"):
             names(tmp_path / "cut.gz")
 
-    def test_an_array_that_is_cut_short_is_told_by_its_line(self, tmp_path):
-        """Nobody takes half a file for a whole one."""
+    def test_truncated_array_is_reported_by_its_line(self, tmp_path):
+        """Half a file does not pass for a whole one."""
         whole = json.dumps([BATTLE, BATTLE], indent=1)
         (tmp_path / "cut.json").write_text(whole[:-10])
 
         with pytest.raises(BallotFileError, match=r"cut\.json:\d+.*no JSON"):
             names(tmp_path / "cut.json", on_problem=lambda _: None)
 
-    def test_the_line_of_a_flaw_far_inside_an_array_is_told(self, tmp_path):
-        """Lines are counted over all that was read before."""
+    def test_line_of_a_flaw_far_inside_an_array_is_reported(self, tmp_path):
+        """Lines are counted over everything read before."""
         many = [BATTLE | {"notes": "x" * 500} for _ in range(2000)]
         text = (
             json.dumps(many, indent=1).replace("tie", 'tie" "', 1999).replace('tie" "', "tie", 1998)
@@ -221,15 +221,15 @@ class TestWhatCannotBeRead:
         assert raised.value.line in (line, line + 1)
 
     @pytest.mark.parametrize("text", ["[1, 2]", '["text"]', '[{"a": 1}, 2]'])
-    def test_an_array_of_something_else_is_refused(self, tmp_path, text):
-        """What is no object is not passed over in silence."""
+    def test_array_of_something_else_is_refused(self, tmp_path, text):
+        """An element that is no object is reported."""
         (tmp_path / "file").write_text(text)
 
         with pytest.raises(BallotFileError):
             names(tmp_path / "file")
 
-    def test_a_long_array_comes_object_by_object(self, tmp_path):
-        """An array larger than any piece that is read at a time gives every object, in order."""
+    def test_long_array_is_read_object_by_object(self, tmp_path):
+        """An array larger than the read buffer gives every object, in order."""
         many = [BATTLE | {"question_id": f"q{k}", "notes": "x" * 500} for k in range(2000)]
         (tmp_path / "one line").write_text(json.dumps(many))
         (tmp_path / "spread").write_text(json.dumps(many, indent=4))
@@ -239,10 +239,10 @@ class TestWhatCannotBeRead:
 
 
 class TestFiles:
-    """What a file is, before it is read."""
+    """A file before it is read."""
 
-    def test_the_same_content_has_the_same_digest_under_any_name(self, tmp_path):
-        """The digest is of the content, and of what changes its meaning."""
+    def test_digest_depends_on_the_content_only(self, tmp_path):
+        """It covers the content and the options that change its meaning, not the name."""
         for name in ("one", "two"):
             (tmp_path / name).write_text(json.dumps(BALLOT))
         one, two = digest_of([tmp_path / "one"]), digest_of([tmp_path / "two"])
@@ -253,7 +253,7 @@ class TestFiles:
         assert digest_of([tmp_path / "one", tmp_path / "two"]) != one
 
     def test_standard_input_can_be_read_twice(self, tmp_path):
-        """It is held, so that its digest can be taken first; problems call it stdin."""
+        """It is buffered, so that its digest can be taken first; problems name stdin."""
         (tmp_path / "in").write_text(json.dumps(BALLOT) + "\nnot JSON\n")
         program = (
             "from witan.files.imports import digest_of, read_imports, rereadable_file\n"
@@ -273,8 +273,8 @@ class TestFiles:
         assert problem.startswith("stdin:2: is not JSON")
         assert session == "s1"
 
-    def test_a_folder_stands_for_its_conversations_in_order(self, tmp_path):
-        """Only the .json files of a folder are taken; a folder without any is refused."""
+    def test_folder_stands_for_its_conversations_in_order(self, tmp_path):
+        """Only the .json files of a folder are read; a folder without any is refused."""
         for name in ("b.json", "a.json", "notes.txt"):
             (tmp_path / name).write_text("{}")
         (tmp_path / "empty").mkdir()

@@ -1,4 +1,4 @@
-"""Real votes, where they are at hand: every file comes in whole, with the counts of its README."""
+"""Real votes, where available: every file is imported whole, with the counts of its README."""
 
 from collections import Counter
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data are n
 
 
 def read(path, told=None, **options):
-    """The sessions of a file that has no problem but the one that is told."""
+    """The sessions of a file with at most the expected problem."""
     problems = []
     found = list(read_imports(path, on_problem=problems.append, **options))
     assert [problem.problem for problem in problems if problem.is_read] == (
@@ -28,7 +28,7 @@ def kinds(sessions):
     return Counter(ballot.kind for one in sessions for ballot in one.ballots)
 
 
-def test_a_council_comes_in_with_its_questions_and_answers():
+def test_council_is_imported_with_questions_and_answers():
     """40 sessions, 4,000 ballots by models and 880 by people, categories, texts and so lengths."""
     sessions = read(
         PRD / "pairwise.csv", answers=[PRD / "responses.jsonl"], questions=[PRD / "questions.jsonl"]
@@ -40,8 +40,8 @@ def test_a_council_comes_in_with_its_questions_and_answers():
     assert all(len(one.answers) == 5 and all(one.answers.values()) for one in sessions)
 
 
-def test_raw_reviews_come_in_as_comparisons():
-    """4,080 reviews 13 of them without a text; 80 pairs of one judge stand there twice."""
+def test_raw_reviews_are_imported_as_comparisons():
+    """4,080 reviews, 13 of them without a text; 80 pairs of one judge occur twice."""
     again = (
         "judges a pair in the same order again (80 rows in the file, 11 of them with another "
         "verdict, this the first); the last row of each counts"
@@ -55,7 +55,7 @@ def test_raw_reviews_come_in_as_comparisons():
     assert Counter(shown.values()) == {1: 3920, 2: 80}
 
 
-def test_fifteen_questions_come_in_with_what_was_expected():
+def test_fifteen_questions_are_imported_with_expected_answers():
     """60 ballots in 15 sessions with four answers and a final answer each."""
     sessions = read(DATA / "governance_listwise" / "trials.jsonl")
 
@@ -65,7 +65,7 @@ def test_fifteen_questions_come_in_with_what_was_expected():
     assert all(b.notes.startswith("expected answer: ") for one in sessions for b in one.ballots)
 
 
-def test_a_log_of_events_is_one_session():
+def test_log_of_events_is_one_session():
     """Four answers, four ballots, the question and the final answer of one council."""
     [one] = read(DATA / "ori_listwise_run" / "689b624a.jsonl")
 
@@ -76,7 +76,7 @@ def test_a_log_of_events_is_one_session():
     assert one.at.isoformat() == "2026-02-27T20:41:21.785784+00:00"
 
 
-def test_grades_come_in_with_lengths():
+def test_grades_are_imported_with_lengths():
     """29,653 grades of 1,024 tasks; the length of each of the 15,339 answers graded."""
     sessions = read(DATA / "wildbench" / "pointwise.csv", columns={"reviewer": "judge+version"})
 

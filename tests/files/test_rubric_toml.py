@@ -1,4 +1,4 @@
-"""Rubrics as TOML files: what is read, what is refused, and the way back."""
+"""Rubrics as TOML files: reading, errors, and writing."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -41,7 +41,7 @@ def load(tmp_path):
     return load_text
 
 
-def test_a_file_becomes_a_rubric(load):
+def test_file_becomes_a_rubric(load):
     """Criteria, anchors in any order and ceilings are read; anchors may be left out."""
     assert load(MINE) == Rubric(
         "support",
@@ -59,8 +59,8 @@ def test_a_file_becomes_a_rubric(load):
 
 
 @pytest.mark.parametrize("named", RUBRICS.values(), ids=lambda named: named.name)
-def test_a_named_rubric_round_trips(load, named):
-    """A user can start from any built-in rubric: written and read, it is the same."""
+def test_named_rubric_round_trips(load, named):
+    """Any built-in rubric, written and read, is the same."""
     assert load(rubric_to_toml(named)) == named
 
 
@@ -102,7 +102,7 @@ def rubrics(draw) -> Rubric:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rubrics())
 def test_any_rubric_round_trips(load, made):
-    """Whatever the names and texts hold, writing and reading give an equal rubric."""
+    """For any names and texts, writing and reading give an equal rubric."""
     assert load(rubric_to_toml(made)) == made
 
 
@@ -128,25 +128,25 @@ def test_any_rubric_round_trips(load, made):
         ("weight = 0.6", "weight = 0.6.0", "is not TOML: .*line 6"),
     ],
 )
-def test_what_cannot_be_read_is_named(load, old, new, problem):
-    """An error names the file, the key and what was expected there."""
+def test_invalid_rubric_is_refused(load, old, new, problem):
+    """The error names the file, the key and what was expected there."""
     with pytest.raises(InvalidRubric, match=rf"(?s)mine\.toml' .*{problem}"):
         load(MINE.replace(old, new))
 
 
-def test_a_file_without_criteria(load):
-    """The criteria cannot be left out."""
+def test_file_without_criteria_is_refused(load):
+    """Criteria are required."""
     with pytest.raises(InvalidRubric, match="lacks criteria; expected tables"):
         load('name = "empty"')
 
 
-def test_a_file_that_is_not_text(load):
+def test_file_that_is_not_text_is_refused(load):
     """Bytes that are no UTF-8 are refused with their place."""
     with pytest.raises(InvalidRubric, match=r"not UTF-8.*at byte 8"):
         load(b'name = "\xff"')
 
 
-def test_a_file_that_is_not_there(tmp_path):
-    """A missing file is named."""
+def test_missing_file_is_named(tmp_path):
+    """The error names the path."""
     with pytest.raises(InvalidRubric, match=r"absent\.toml' cannot be read"):
         load_rubric(tmp_path / "absent.toml")

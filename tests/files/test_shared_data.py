@@ -24,7 +24,7 @@ def read(name, **options):
 
 
 class TestPairs:
-    """Five models judged every ordered pair of answers to 40 questions, and people did too."""
+    """Five models, and people, judged every ordered pair of answers to 40 questions."""
 
     def test_no_vote_is_lost(self):
         """4,880 comparisons: 800 by each of five models and 880 by people."""
@@ -38,7 +38,7 @@ class TestPairs:
         assert len({one.session for one in cast}) == 40
         assert all(one.paired for one in cast)
 
-    def test_people_are_told_apart(self):
+    def test_people_are_distinct(self):
         """Nobody judges one pair in one order twice."""
         cast, _ = read("prd_vicuna80/pairwise.csv")
 
@@ -47,8 +47,8 @@ class TestPairs:
         people = {one.reviewer for one in cast if one.kind == "human"}
         assert people == {"human", "human-2", "human-3"}
 
-    def test_the_order_shown_is_kept(self):
-        """The share of comparisons in which the first shown was chosen is the README's."""
+    def test_order_shown_is_read(self):
+        """The share of first-shown answers among the chosen is the README's."""
         cast, _ = read("prd_vicuna80/pairwise.csv")
 
         first = Counter()
@@ -59,7 +59,7 @@ class TestPairs:
         assert shares == pytest.approx({"bard": 0.79, "gpt4": 0.57, "claude": 0.34}, abs=0.0051)
 
     @pytest.mark.parametrize("name", ["responses", "questions"])
-    def test_what_is_no_ballot_is_refused_with_the_option_that_takes_it(self, name):
+    def test_other_file_is_refused_with_the_option_that_takes_it(self, name):
         """Answers and questions go beside the ballots of an import."""
         option = "answers" if name == "responses" else name
 
@@ -85,7 +85,7 @@ class TestCouncilLogs:
     """Listwise ballots as other councils log them."""
 
     def test_fifteen_sessions_of_four_reviewers(self):
-        """60 ballots in 15 sessions, of which one ranks three of four."""
+        """60 ballots in 15 sessions; one ranks three of four."""
         cast, problems = read("governance_listwise/trials.jsonl")
 
         per_session = Counter(one.session for one in cast)
@@ -97,14 +97,14 @@ class TestCouncilLogs:
         assert {"results_test/gsm8k_0", "results_frontier_test/gsm8k_0"} <= set(per_session)
 
     def test_labels_are_resolved(self):
-        """Every name ranked is a model on the roster."""
+        """Every ranked name is a model on the roster."""
         cast, _ = read("governance_listwise/trials.jsonl")
 
         for one in cast:
             assert {c for group in one.groups for c in group} <= set(one.candidates)
 
-    def test_an_event_log_of_twelve_events_holds_four_ballots(self):
-        """Each reviewer ranked the three others under labels of its own."""
+    def test_event_log_of_twelve_events_holds_four_ballots(self):
+        """Each reviewer ranked the three others under separate labels."""
         cast, problems = read("ori_listwise_run/689b624a.jsonl")
 
         first = {one.reviewer: one.groups[0][0] for one in cast}
@@ -118,7 +118,7 @@ class TestCouncilLogs:
 class TestGrades:
     """Grades by two judges, one of them in two versions."""
 
-    def test_every_grade_is_read_when_versions_are_kept_apart(self):
+    def test_every_grade_is_read_with_versions_apart(self):
         """29,653 grades of 1,024 tasks; both judges graded 6,133 answers, as they count."""
         cast, problems = read("wildbench/pointwise.csv", columns={"reviewer": "judge+version"})
 
@@ -131,7 +131,7 @@ class TestGrades:
         assert len({one.session for one in cast}) == 1024
         assert sum(len(both) == 2 for both in judges.values()) == 6133
 
-    def test_repeated_grades_are_told_once(self):
+    def test_repeated_grades_are_reported_once(self):
         """Without the version 8,181 rows repeat a cell: one notice says so, and all are read."""
         cast, problems = read("wildbench/pointwise.csv")
 

@@ -1,4 +1,4 @@
-"""A grade that is there and cannot be read is unknown: no vote, and never the lowest grade."""
+"""An unreadable grade is unknown: no vote, and never the lowest grade."""
 
 import io
 import json
@@ -18,7 +18,7 @@ def count(text, name="votes.csv"):
 
 
 def long_table(**cells):
-    """Four reviewers; per candidate, the grade that each of them gives."""
+    """Four reviewers; per candidate, the grade of each of them."""
     rows = [f"q,r{k},{c},{cell[k]}\n" for k in range(4) for c, cell in cells.items()]
     return "session,reviewer,candidate,grade\n" + "".join(rows)
 
@@ -26,8 +26,8 @@ def long_table(**cells):
 @pytest.mark.parametrize(
     "cells", [("n/a", "n/a", 9, 9), ("9.0.", 9, 9, 9), (9, 9, "", 9), ("NaN", 9, 9, 9)], ids=str
 )
-class TestOneThatCannotBeRead:
-    """The others' grades stand."""
+class TestUnreadableGrade:
+    """The others' grades count."""
 
     def check(self, outcome, cells):
         assert outcome.leaders == ("a",)
@@ -40,11 +40,11 @@ class TestOneThatCannotBeRead:
             assert any(warning.startswith(said) for warning in outcome.warnings)
 
     def test_in_a_long_table(self, cells):
-        """A row without a grade that can be read is no vote."""
+        """A row with an unreadable grade is no vote."""
         self.check(count(long_table(a=cells, b=[7] * 4, c=[5] * 4)), cells)
 
     def test_in_a_column_per_judge(self, cells):
-        """A cell of a judge is the same."""
+        """A judge's cell with an unreadable grade is no vote."""
         rows = "\n".join(
             ",".join(map(str, row)) for row in (("q", "a", *cells), ("q", "b", *[7] * 4))
         )
@@ -52,7 +52,7 @@ class TestOneThatCannotBeRead:
             self.check(count(f"item,model,r0,r1,r2,r3\n{rows}\n"), cells)
 
     def test_in_json_lines(self, cells):
-        """So is text in place of a grade, and so is null."""
+        """Text in place of a grade, and null, are no vote."""
         cells = [None if cell == "" else cell for cell in cells]
         lines = [
             json.dumps({"reviewer": f"r{k}", "grades": {"a": cell, "b": 7, "c": 5}})
@@ -62,7 +62,7 @@ class TestOneThatCannotBeRead:
 
 
 @pytest.mark.parametrize("cell", ["", "1.234.5"])
-def test_a_candidate_without_any_grade_is_listed(cell):
+def test_candidate_without_any_grade_is_listed(cell):
     """It has no votes, no mean, and a note."""
     outcome = count(long_table(a=[cell] * 4, b=[8] * 4, c=[5] * 4))
 
@@ -70,7 +70,7 @@ def test_a_candidate_without_any_grade_is_listed(cell):
     assert any("'a'" in warning for warning in outcome.warnings)
 
 
-def test_a_typing_error_is_suspected():
+def test_typing_error_is_suspected():
     """A grade with digits in it may be one; words are none."""
     warnings = count(long_table(a=["9.0.", "n/a", 9, 9], b=[7] * 4)).warnings
 
@@ -78,8 +78,8 @@ def test_a_typing_error_is_suspected():
     assert any("r1 grades 'a' 'n/a'" in each and "dropped" in each for each in warnings)
 
 
-def test_a_reviewer_of_a_council_cannot_hide_behind_it():
-    """Its review leaves the grade out, so that a repair asks for it and else the lowest counts."""
+def test_council_reviewer_is_asked_to_repair_a_bad_grade():
+    """Without a repair its lowest grade counts."""
     sheet = Sheet("rev", ("x", "y", "z"), ("A", "B", "C"), "5d41")
     criteria = [criterion.name for criterion in RUBRICS["general"].criteria]
     grades = {

@@ -24,8 +24,8 @@ def by_criterion(line):
 class Habits:
     """How reviewers grade, by name: each answer has a quality per criterion, plus noise.
 
-    `severity`, `itself` and `first` add to the grades on accuracy; whoever is in `one_impression`
-    gives its grade on accuracy on every criterion, and whoever is in `careless` grades clarity 7.
+    `severity`, `itself` and `first` add to the grades on accuracy; reviewers in `one_impression`
+    give their grade on accuracy on every criterion; those in `careless` grade clarity 7.
     """
 
     severity: dict[str, float] = field(default_factory=dict)

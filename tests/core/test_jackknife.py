@@ -1,4 +1,4 @@
-"""The jackknife over buckets: exact for means, right in simulation, silent where ignorant."""
+"""The jackknife over buckets: exact for means, calibrated in simulation, NaN if unknown."""
 
 import numpy as np
 import pytest
@@ -16,29 +16,31 @@ def ratio(sums: np.ndarray) -> np.ndarray:
 class TestByHand:
     """Small tables."""
 
-    def test_of_a_mean_it_is_the_sample_deviation_over_root_n(self):
+    def test_the_error_of_a_mean_is_the_sample_deviation_over_root_n(self):
         """Efron and Stein 1981: for a mean of n numbers the jackknife is s / √n exactly."""
         values = np.array([2.0, 3.0, 5.0, 7.0, 11.0, 13.0])
 
-        found = jackknife(np.stack([values, np.ones(6)], axis=1), ratio)
+        result = jackknife(np.stack([values, np.ones(6)], axis=1), ratio)
 
-        assert found.estimate == pytest.approx(values.mean())
-        assert found.std_error == pytest.approx(values.std(ddof=1) / np.sqrt(6))
-        assert found.degrees == 5
+        assert result.estimate == pytest.approx(values.mean())
+        assert result.std_error == pytest.approx(values.std(ddof=1) / np.sqrt(6))
+        assert result.degrees == 5
 
-    def test_a_ratio_is_the_formula_written_out(self):
+    def test_the_error_of_a_ratio_equals_the_formula(self):
         """Five buckets of a ratio: the sum of squares over leave-one-out ratios, by loop."""
         sums = np.array([[3.0, 4], [1, 5], [4, 4], [2, 9], [6, 7]])
-        left = [(16 - sums[b, 0]) / (29 - sums[b, 1]) for b in range(5)]
-        expected = np.sqrt(4 / 5 * sum((value - np.mean(left)) ** 2 for value in left))
+        leave_one_out = [(16 - sums[b, 0]) / (29 - sums[b, 1]) for b in range(5)]
+        expected = np.sqrt(
+            4 / 5 * sum((value - np.mean(leave_one_out)) ** 2 for value in leave_one_out)
+        )
 
-        found = jackknife(sums, ratio)
+        result = jackknife(sums, ratio)
 
-        assert found.estimate == pytest.approx(16 / 29)
-        assert found.std_error == pytest.approx(expected, rel=1e-12)
+        assert result.estimate == pytest.approx(16 / 29)
+        assert result.std_error == pytest.approx(expected, rel=1e-12)
 
-    def test_many_estimates_at_once_are_each_their_own(self):
-        """Columns with buckets of their own give what each gives alone."""
+    def test_many_estimates_equal_single_ones(self):
+        """Columns with buckets of their own give the results of each alone."""
         rng = np.random.default_rng(0)
         sums = rng.random((30, 2, 4)) + 0.1
         sums[:10, :, 1] = 0
@@ -61,20 +63,20 @@ class TestByHand:
         assert np.array(jackknife(padded, ratio)) == pytest.approx(np.array(jackknife(sums, ratio)))
 
     def test_a_statistic_of_matrices_has_one_estimate(self):
-        """Where the estimate has no axis, a bucket with anything in it counts."""
+        """Without an axis in the estimate, a bucket with any data counts."""
         sums = np.random.default_rng(2).random((8, 3, 2, 2))
 
-        found = jackknife(sums, lambda held: np.linalg.det(held[:, 0]))
+        result = jackknife(sums, lambda held: np.linalg.det(held[:, 0]))
 
-        assert found.degrees == 7
-        assert np.isfinite(found.std_error)
+        assert result.degrees == 7
+        assert np.isfinite(result.std_error)
 
 
 class TestUnknown:
-    """What cannot be said is NaN."""
+    """Unknown results are NaN."""
 
     def test_too_few_buckets_have_no_error(self):
-        """One bucket fewer than the minimum gives the estimate alone."""
+        """One bucket under the minimum gives the estimate alone."""
         sums = np.random.default_rng(3).random((MIN_BUCKETS, 2))
 
         assert np.isfinite(jackknife(sums, ratio).std_error)
@@ -83,30 +85,30 @@ class TestUnknown:
         assert np.isnan(few.std_error)
         assert np.isnan(few.interval(0.95)).all()
 
-    def test_nothing_at_all_is_unknown(self):
-        """No bucket with data: neither an estimate nor an error, and no warning."""
-        found = jackknife(np.zeros((4, 2)), ratio)
+    def test_no_data_have_no_estimate(self):
+        """Estimate and error are NaN, without a warning."""
+        result = jackknife(np.zeros((4, 2)), ratio)
 
-        assert np.isnan(found.estimate)
-        assert np.isnan(found.std_error)
+        assert np.isnan(result.estimate)
+        assert np.isnan(result.std_error)
 
-    def test_an_estimate_that_hangs_on_one_bucket_has_no_error(self):
+    def test_an_estimate_from_a_single_bucket_has_no_error(self):
         """If leaving a bucket out leaves nothing to divide by, the error is unknown."""
         sums = np.array([[1.0, 2], [1, 0], [1, 0], [1, 0], [1, 0], [1, 0]])
 
         assert np.isnan(jackknife(sums, ratio).std_error)
 
     def test_a_statistic_of_the_wrong_shape_is_refused(self):
-        """One value for all samples is a mistake that is named."""
+        """The error names a statistic with one value for all samples."""
         with pytest.raises(InvalidParameter, match="statistic"):
             jackknife(np.ones((6, 2)), lambda sums: sums[:1, 0])
 
 
 class TestCoverage:
-    """Intervals hold what they say."""
+    """Intervals cover at their level."""
 
     @pytest.mark.parametrize("n_buckets", [8, 20, 60])
-    def test_intervals_of_clustered_data_cover_what_they_say(self, n_buckets):
+    def test_intervals_of_clustered_data_cover_their_level(self, n_buckets):
         """Means and ratios of data clustered by session: 93 to 97 of 100 at nominal 95 %.
 
         4,000 histories bound the Monte-Carlo error by 0.35 points; two of these widen the bounds.
@@ -123,9 +125,9 @@ class TestCoverage:
 
         for top, true in ((total, 2.0), (part, right)):
             sums = np.stack([top.sum(axis=1), size.sum(axis=1)], axis=1)
-            found = jackknife(sums, ratio)
-            low, high = found.interval(0.95)
+            result = jackknife(sums, ratio)
+            low, high = result.interval(0.95)
             covered = np.mean((low <= true) & (true <= high))
             assert 0.93 - 0.007 <= covered <= 0.97 + 0.007
-            reach = student.ppf(0.975, n_buckets - 1) * found.std_error
-            assert high - found.estimate == pytest.approx(reach)
+            reach = student.ppf(0.975, n_buckets - 1) * result.std_error
+            assert high - result.estimate == pytest.approx(reach)

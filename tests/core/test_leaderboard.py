@@ -1,4 +1,4 @@
-"""The leaderboard: hand-counted lines, intervals that hold, and what is not said."""
+"""The leaderboard: hand-counted lines, calibrated intervals, stated gaps."""
 
 import math
 from dataclasses import fields, is_dataclass, replace
@@ -28,7 +28,7 @@ ALL = Terms(min_sessions=1)
 
 
 def board(sessions, matchups=None, answers=None, *, terms=ALL, **options) -> Leaderboard:
-    """A leaderboard of sessions given as model → score."""
+    """A leaderboard of sessions, each a dictionary of model to score."""
     votes = options.pop("votes", 4)
     return leaderboard(
         standing_sums(sessions, votes=votes), matchups, answers, NAMES, terms=terms, **options
@@ -36,7 +36,7 @@ def board(sessions, matchups=None, answers=None, *, terms=ALL, **options) -> Lea
 
 
 def random_sessions(rng: np.random.Generator, n: int, gaps=(0.0, 0.0, 0.1, 0.3)) -> list[dict]:
-    """Sessions of models of different strength that share the session's luck."""
+    """Sessions of models of different strength with shared luck per session."""
     noise = rng.normal(0, 0.15, (n, len(gaps)))
     noise -= 0.5 * noise.mean(axis=1, keepdims=True)
     return [
@@ -45,7 +45,7 @@ def random_sessions(rng: np.random.Generator, n: int, gaps=(0.0, 0.0, 0.1, 0.3))
 
 
 class TestByHand:
-    """Lines one can check with a pencil."""
+    """Lines that can be checked with a pencil."""
 
     def test_a_line_is_the_mean_of_means_with_its_votes_wins_and_coverage(self):
         """Three sessions of a and b; b misses one score: ADR-007's columns."""
@@ -61,8 +61,8 @@ class TestByHand:
         assert (b.score, b.sessions, b.appearances, b.votes) == (0.25, 2, 3, 8)
         assert (b.coverage, b.confidence, b.wins) == (8 / 12, "medium", 0.5)
 
-    def test_the_interval_is_students_and_ends_where_scores_end(self):
-        """Mean ∓ t · s/√n with n − 1 degrees; a Borda score is no less than 0."""
+    def test_the_interval_is_students_within_the_range_of_scores(self):
+        """Mean ∓ t · s/√n with n − 1 degrees; a Borda score is at least 0."""
         values = [0.2, 0.4, 0.6, 0.8]
         line = board([{"a": x} for x in values]).by_model["a"]
         reach = student.ppf(0.975, 3) * np.std(values, ddof=1) / 2
@@ -75,15 +75,15 @@ class TestByHand:
     @pytest.mark.parametrize(
         ("votes", "expected"), [(4, "high"), (3, "medium"), (2, "medium"), (1, "low")]
     )
-    def test_confidence_is_coverage_in_a_word(self, votes, expected):
+    def test_confidence_follows_coverage(self, votes, expected):
         """From 0.8 on high, from 0.5 on medium, else low."""
         assert board([{"a": 0.3}, {"a": 0.4}], votes=votes).lines[0].confidence == expected
 
-    def test_a_single_session_is_low(self):
-        """However full its coverage."""
+    def test_a_single_session_has_low_confidence(self):
+        """Full coverage does not help."""
         assert board([{"a": 0.3}]).lines[0].confidence == "low"
 
-    def test_dead_heats_share_a_rank_and_stand_in_alphabetical_order(self):
+    def test_dead_heats_share_a_rank_in_alphabetical_order(self):
         """1, 2, 2, 4; sums that differ in their last digit are equal."""
         sessions = [
             {"a": 0.1, "d": 0.3, "c": 0.1 + 0.2, "b": 0.9},
@@ -97,7 +97,7 @@ class TestByHand:
         ]  # fmt: skip
 
     def test_a_low_mean_rank_is_best(self):
-        """The rule says which way is up."""
+        """The rule defines the direction."""
         sessions = [{"a": 2.0 + 0.1 * (n % 2), "b": 1.0 + 0.1 * (n % 3)} for n in range(12)]
 
         lines = board(sessions, terms=replace(ALL, rule="mean_rank")).lines
@@ -106,7 +106,7 @@ class TestByHand:
         assert [(line.rank_low, line.rank_high) for line in lines] == [(1, 1), (2, 2)]
         assert not lines[0].tied_with_next
 
-    def test_what_answers_took_is_a_mean_over_those_known(self):
+    def test_cost_and_time_are_means_over_known_values(self):
         """Two of four answers have a cost, one failed, none is timed; rows add up."""
         answers = answer_sums([("a", 3, 1, 1, 0.02, 0, 0.0), ("a", 1, 0, 1, 0.04, 0, 0.0)])
 
@@ -116,31 +116,31 @@ class TestByHand:
         assert effort.cost_usd == pytest.approx(0.03)
         assert (effort.seconds, effort.timed) == (None, 0)
 
-    def test_models_under_the_minimum_are_listed_apart_without_a_rank(self):
-        """A model of two sessions does not push one of ten down, nor does it lack its numbers."""
+    def test_models_under_the_minimum_have_no_rank(self):
+        """A model of two sessions has its numbers and does not displace one of ten."""
         sessions = [{"a": 0.4 + 0.01 * n, **({"b": 0.9} if n < 2 else {})} for n in range(10)]
 
-        found = board(sessions, terms=Terms())
+        result = board(sessions, terms=Terms())
 
-        assert [(line.model, line.rank) for line in found.lines] == [("a", 1)]
-        (b,) = found.provisional
+        assert [(line.model, line.rank) for line in result.lines] == [("a", 1)]
+        (b,) = result.provisional
         assert (b.model, b.rank, b.rank_low, b.provisional) == ("b", None, None, True)
         assert b.score == pytest.approx(0.9)
 
-    def test_a_model_without_scores_is_listed_last_without_one(self):
-        """A model that stood and got no vote, and one that only failed to answer, are there."""
+    def test_models_without_scores_are_listed_last(self):
+        """They are models without votes and models that only failed to answer."""
         sessions = [{"a": 0.5, "b": None}, {"a": 0.6, "b": None}]
-        found = board(sessions, None, answer_sums([("c", 2, 2, 0, 0.0, 0, 0.0)]))
+        result = board(sessions, None, answer_sums([("c", 2, 2, 0, 0.0, 0, 0.0)]))
 
-        assert [line.model for line in found.provisional] == ["b", "c"]
-        assert found.by_model["b"].score is None
-        assert found.by_model["b"].appearances == 2
-        assert found.by_model["c"].effort.failure_rate == 1
-        assert found.by_model["c"].coverage is None
+        assert [line.model for line in result.provisional] == ["b", "c"]
+        assert result.by_model["b"].score is None
+        assert result.by_model["b"].appearances == 2
+        assert result.by_model["c"].effort.failure_rate == 1
+        assert result.by_model["c"].coverage is None
 
 
 def matches_of(sessions):
-    """One matchup a session and pair, decided by the scores."""
+    """One matchup per session and pair, decided by the scores."""
     rows = []
     for number, scores in enumerate(sessions):
         models = sorted(scores)
@@ -153,10 +153,10 @@ def matches_of(sessions):
 
 
 class TestOrder:
-    """Ranks, what noise leaves of them, and the other two orders."""
+    """Ranks, their intervals, and the other two orders."""
 
     @pytest.mark.parametrize("order_by", ["score", "rating"])
-    def test_rank_intervals_hold_the_rank_and_neighbours_are_told_apart(self, order_by):
+    def test_rank_intervals_contain_the_rank(self, order_by):
         """Models far apart have one rank each; equal ones share theirs."""
         sessions = random_sessions(np.random.default_rng(1), 150, (0.0, 0.0, 0.3, 0.6))
         terms = Terms(order_by=order_by)
@@ -169,41 +169,41 @@ class TestOrder:
         ]  # fmt: skip
         assert [line.tied_with_next for line in lines] == [True, False, False, False]
 
-    def test_ratings_and_their_confidence_stand_in_the_order_of_lines(self):
-        """p_beats reads along the lines, provisional ones last; None on the diagonal."""
+    def test_ratings_and_probabilities_follow_the_order_of_lines(self):
+        """p_beats has provisional lines last and None on the diagonal."""
         sessions = random_sessions(np.random.default_rng(2), 60, (0.4, 0.0, 0.2))
         extra = [{"a": 0.5, "d": 0.1}]
 
-        found = board([*sessions, *extra], matches_of([*sessions, *extra]), terms=Terms())
+        result = board([*sessions, *extra], matches_of([*sessions, *extra]), terms=Terms())
 
-        assert [line.model for line in found.lines] == ["b", "c", "a"]
-        assert [line.model for line in found.provisional] == ["d"]
-        assert found.lines[0].rating > found.lines[1].rating > found.lines[2].rating
-        assert found.p_beats[0][1] > 0.9
-        assert found.p_beats[1][0] < 0.1
-        assert [found.p_beats[n][n] for n in range(4)] == [None] * 4
-        assert found.n_comparisons == 181
+        assert [line.model for line in result.lines] == ["b", "c", "a"]
+        assert [line.model for line in result.provisional] == ["d"]
+        assert result.lines[0].rating > result.lines[1].rating > result.lines[2].rating
+        assert result.p_beats[0][1] > 0.9
+        assert result.p_beats[1][0] < 0.1
+        assert [result.p_beats[n][n] for n in range(4)] == [None] * 4
+        assert result.n_comparisons == 181
 
     @pytest.mark.parametrize("order_by", ["score", "rating", "elo"])
-    def test_groups_that_never_met_are_ranked_each_by_itself(self, order_by):
-        """Ranks, and what noise leaves of them, begin anew in each group, the largest first."""
+    def test_disconnected_groups_are_ranked_separately(self, order_by):
+        """Ranks and their intervals restart in each group, the largest group first."""
         apart = [{"a": 0.9, "b": 0.1, "c": 0.4}] * 6 + [{"d": 0.2, "e": 0.95}] * 9
         elo = {code(name): 1000.0 + n for n, name in enumerate("bcade")}
 
-        found = board(apart, matches_of(apart), terms=replace(ALL, order_by=order_by), elo=elo)
+        result = board(apart, matches_of(apart), terms=replace(ALL, order_by=order_by), elo=elo)
 
-        assert [(line.group, line.rank, line.model) for line in found.lines] == [
+        assert [(line.group, line.rank, line.model) for line in result.lines] == [
             (1, 1, "a"), (1, 2, "c"), (1, 3, "b"), (2, 1, "e"), (2, 2, "d"),
         ]  # fmt: skip
-        assert found.p_beats[0][3] is None
-        assert any("(a, b, c), (d, e)" in line for line in found.warnings)
+        assert result.p_beats[0][3] is None
+        assert any("(a, b, c), (d, e)" in line for line in result.warnings)
         if order_by == "score":
-            assert [(line.rank_low, line.rank_high) for line in found.lines] == [
+            assert [(line.rank_low, line.rank_high) for line in result.lines] == [
                 (1, 1), (2, 2), (3, 3), (1, 1), (2, 2),
             ]  # fmt: skip
-            assert found.contenders == ()
+            assert result.contenders == ()
 
-    def test_noise_in_one_group_says_nothing_of_another(self):
+    def test_groups_do_not_affect_each_other(self):
         """Contenders, worst ranks and ties with the next stay within a group."""
         noise = np.random.default_rng(9)
         apart = [
@@ -211,39 +211,39 @@ class TestOrder:
             for _ in range(12) for one, two, last in ("abc", "def")
         ]  # fmt: skip
 
-        found = board(apart, matches_of(apart))
+        result = board(apart, matches_of(apart))
 
-        assert [line.group for line in found.lines] == [1, 1, 1, 2, 2, 2]
-        assert [(line.rank_low, line.rank_high) for line in found.lines] == [
+        assert [line.group for line in result.lines] == [1, 1, 1, 2, 2, 2]
+        assert [(line.rank_low, line.rank_high) for line in result.lines] == [
             (1, 2), (1, 2), (3, 3), (1, 2), (1, 2), (3, 3),
         ]  # fmt: skip
-        assert [line.tied_with_next for line in found.lines] == [True, False, False] * 2
-        assert set(found.contenders) == {found.lines[1].model, found.lines[4].model}
+        assert [line.tied_with_next for line in result.lines] == [True, False, False] * 2
+        assert set(result.contenders) == {result.lines[1].model, result.lines[4].model}
 
-    def test_a_model_that_met_nobody_stands_apart_from_those_that_did(self):
-        """A score that no ballot sets beside another ranks nobody."""
+    def test_a_model_without_matchups_is_a_group_of_its_own(self):
+        """A score without a common ballot gives no rank among the others."""
         sessions = [{"a": 0.9, "b": 0.1}] * 6
 
-        found = board([*sessions, *[{"c": 0.5}] * 6], matches_of(sessions))
+        result = board([*sessions, *[{"c": 0.5}] * 6], matches_of(sessions))
 
-        assert [(line.model, line.group) for line in found.lines] == [("a", 1), ("b", 1)]
-        assert [(line.model, line.rank, line.group) for line in found.provisional] == [
+        assert [(line.model, line.group) for line in result.lines] == [("a", 1), ("b", 1)]
+        assert [(line.model, line.rank, line.group) for line in result.provisional] == [
             ("c", None, None)
         ]
 
-    def test_elo_orders_when_asked_and_claims_no_certainty(self):
-        """Ratings given by code order the lines; ranks have no interval."""
+    def test_the_order_by_elo_has_no_rank_intervals(self):
+        """Ratings by code order the lines."""
         sessions = [{"a": 0.9, "b": 0.1}] * 3
         elo = {code("a"): 990.0, code("b"): 1010.0}
 
-        found = board(sessions, terms=replace(ALL, order_by="elo"), elo=elo)
+        result = board(sessions, terms=replace(ALL, order_by="elo"), elo=elo)
 
-        assert [(line.model, line.elo) for line in found.lines] == [("b", 1010.0), ("a", 990.0)]
-        assert found.lines[0].tied_with_next is None
-        assert found.lines[0].rank_low is None
+        assert [(line.model, line.elo) for line in result.lines] == [("b", 1010.0), ("a", 990.0)]
+        assert result.lines[0].tied_with_next is None
+        assert result.lines[0].rank_low is None
 
-    def test_a_model_that_always_wins_is_told_apart_by_signs(self):
-        """No spread, no error: six sessions that agree are enough at 95 %, five are not."""
+    def test_a_model_that_always_wins_is_separated_by_signs(self):
+        """Without spread there is no error: six sessions that agree are enough, five are not."""
         five, six = (board([{"a": 1.0, "b": 0.0}] * n).lines[0] for n in (5, 6))
 
         assert five.tied_with_next
@@ -251,8 +251,8 @@ class TestOrder:
         assert (six.std_error, six.interval) == (None, None)
 
     @pytest.mark.slow
-    def test_equal_models_are_seldom_told_apart(self):
-        """Two models equal in truth: of 1,500 histories of 12 and 60 sessions at most 7 % differ.
+    def test_equal_models_are_seldom_separated(self):
+        """Equal models differ in at most 7 % of 1,500 histories of 12 and 60 sessions.
 
         Nominal is 5 %; the Monte-Carlo error is 0.56 points.
         """
@@ -268,9 +268,9 @@ class TestOrder:
 
 
 class TestErrors:
-    """Intervals hold what they say."""
+    """Intervals cover at their level."""
 
-    def test_intervals_of_scores_cover_what_they_say(self):
+    def test_intervals_of_scores_cover_their_level(self):
         """Borda-like scores of 12 and 40 sessions: 93 to 97 of 100 at nominal 95 %.
 
         2,000 lines a size bound the Monte-Carlo error by 0.5 points; two of these widen it.
@@ -287,8 +287,8 @@ class TestErrors:
                 ]
             assert 0.93 - 0.01 <= np.mean(covered) <= 0.97 + 0.01
 
-    def test_large_scores_keep_their_small_spread(self):
-        """Scores about a thousand that differ by hundredths have the error that numpy finds."""
+    def test_large_scores_have_accurate_small_errors(self):
+        """Scores about a thousand that differ by hundredths have the error of numpy."""
         values = 1000 + np.random.default_rng(6).normal(0, 0.05, 50)
 
         line = board([{"a": x} for x in values.tolist()], terms=replace(ALL, rule="range")).lines[0]
@@ -297,7 +297,7 @@ class TestErrors:
 
 
 class TestRows:
-    """How rows are cut, ordered and named does not matter."""
+    """Split, order and names of rows do not matter."""
 
     def everything(self, change=lambda sums: sums, names=NAMES) -> Leaderboard:
         """A leaderboard of forty sessions with ratings, its tables passed through a change."""
@@ -320,7 +320,7 @@ class TestRows:
             assert one == two
 
     def test_splitting_and_reordering_rows_changes_nothing(self):
-        """A key may stand in several rows, in any order."""
+        """A key may be in several rows, in any order."""
         keys = {"bucket", "model", "first", "second"}
         rng = np.random.default_rng(8)
 
@@ -338,21 +338,21 @@ class TestRows:
 
 
 class TestChange:
-    """Now against the window before."""
+    """A window against the previous one."""
 
     def test_a_change_is_a_difference_with_welchs_error(self):
-        """Score and rank against before; beyond error exactly where Welch's test says so."""
+        """Score and rank against before; significant exactly where Welch's test says so."""
         rng = np.random.default_rng(9)
         outcomes = set()
         for drop in (0.0, 0.05, 0.1, 0.2):
             before, now = random_sessions(rng, 30), random_sessions(rng, 20, (drop, 0.0, 0.1, 0.3))
-            found = board(now, previous=board(before)).by_model["a"]
+            result = board(now, previous=board(before)).by_model["a"]
 
             values = [[session["a"] for session in sessions] for sessions in (now, before)]
             p = ttest_ind(*values, equal_var=False).pvalue
-            assert found.change.score == pytest.approx(np.mean(values[0]) - np.mean(values[1]))
-            assert found.change.beyond_error == (p < 0.05)
-            outcomes.add(found.change.beyond_error)
+            assert result.change.score == pytest.approx(np.mean(values[0]) - np.mean(values[1]))
+            assert result.change.beyond_error == (p < 0.05)
+            outcomes.add(result.change.beyond_error)
         assert outcomes == {True, False}
 
     def test_ranks_gained_are_positive(self):
@@ -360,49 +360,49 @@ class TestChange:
         before = [{"a": 0.9, "b": 0.5, "c": 0.1}, {"a": 0.8, "b": 0.6, "c": 0.2}]
         now = [{"a": 0.5, "b": 0.1, "c": 0.9}, {"a": 0.6, "b": 0.2, "c": 0.8}]
 
-        found = board(now, previous=board(before)).by_model
+        result = board(now, previous=board(before)).by_model
 
-        assert [found[m].change.rank for m in "abc"] == [-1, -1, 2]
+        assert [result[m].change.rank for m in "abc"] == [-1, -1, 2]
 
-    def test_ranks_in_other_company_are_not_compared(self):
-        """Two groups that meet meanwhile are ranked as one: nobody gained a rank by that."""
+    def test_ranks_are_not_compared_when_groups_merge(self):
+        """Two groups that meet are ranked as one, which gains no rank for any model."""
         before = [{"a": 0.9, "b": 0.1}, {"c": 0.8, "d": 0.2}] * 2
         now = [{"a": 0.9, "b": 0.1, "c": 0.8, "d": 0.2}] * 2
 
         then = board(before, matches_of(before))
-        found = board(now, matches_of(now), previous=then)
+        result = board(now, matches_of(now), previous=then)
         same = board(before, matches_of(before), previous=then)
 
-        assert [line.change.rank for line in found.lines] == [None] * 4
+        assert [line.change.rank for line in result.lines] == [None] * 4
         assert [line.change.rank for line in same.lines] == [0] * 4
 
-    def test_a_model_that_was_not_there_has_no_change(self):
-        """New models, and those with one session, claim nothing."""
+    def test_a_new_model_has_no_change(self):
+        """A model with one session has none either."""
         before = board([{"a": 0.5, "b": 0.4}])
-        found = board([{"a": 0.5, "c": 0.4}, {"a": 0.6, "c": 0.1}], previous=before)
+        result = board([{"a": 0.5, "c": 0.4}, {"a": 0.6, "c": 0.1}], previous=before)
 
-        assert found.by_model["c"].change is None
-        assert found.by_model["a"].change.beyond_error is None
-        assert found.compared_to == before.terms.window
+        assert result.by_model["c"].change is None
+        assert result.by_model["a"].change.beyond_error is None
+        assert result.compared_to == before.terms.window
 
     @pytest.mark.parametrize(
         "other",
         [Terms(rule="range", min_sessions=1), Terms(min_sessions=1, window=Window(category="x"))],
         ids=["rule", "category"],
     )
-    def test_other_terms_are_not_compared(self, other):
-        """Another rule or category is no window before."""
+    def test_different_terms_are_not_compared(self, other):
+        """Another rule or category is no previous window."""
         with pytest.raises(InvalidParameter, match="previous"):
             board([{"a": 0.5}], previous=board([{"a": 0.5}], terms=other))
 
 
-class TestSaidAloud:
-    """Nothing undefined passes in silence, and None stands for it."""
+class TestUnknown:
+    """Undefined results are reported, as None."""
 
     def test_no_number_is_ever_nan_or_infinite(self):
-        """One session, one comparison, no answers: everything unknown is None."""
+        """One session, one comparison, no answers: every unknown number is None."""
         answers = answer_sums([("a", 0, 0, 0, 0.0, 0, 0.0)])
-        found = board([{"a": 1.0, "b": 0.0, "c": None}], matchup_sums([(0, "a", "b", 1, 0, 0)]),
+        result = board([{"a": 1.0, "b": 0.0, "c": None}], matchup_sums([(0, "a", "b", 1, 0, 0)]),
                       answers)  # fmt: skip
 
         def walk(value):
@@ -416,16 +416,16 @@ class TestSaidAloud:
                 assert type(value) in (str, int, float, bool, type(None)), value
                 assert not isinstance(value, float) or math.isfinite(value)
 
-        walk(found)
-        a = found.by_model["a"]
+        walk(result)
+        a = result.by_model["a"]
         assert (a.std_error, a.interval, a.rating_error, a.rating_interval) == (None,) * 4
         assert a.rating is not None
         assert a.effort.failure_rate is None
         assert a.tied_with_next
-        assert any("one group of sessions" in line for line in found.warnings)
+        assert any("one group of sessions" in line for line in result.warnings)
 
-    def test_an_empty_window_says_which_and_what_to_do(self):
-        """The sentence names the window, the category and the rule."""
+    def test_an_empty_window_is_explained(self):
+        """The sentence names the window, the category, the rule and a remedy."""
         window = Window(datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC), "law")
 
         with pytest.raises(NothingToCount) as caught:
@@ -434,8 +434,8 @@ class TestSaidAloud:
         for fact in (f"by borda {window}", "a wider window", "category", "rule", "kind 'human'"):
             assert fact in str(caught.value)
 
-    def test_no_wider_window_is_advised_where_it_is_open(self):
-        """Only what could help is named: another rule, or the ballots of models."""
+    def test_an_open_window_is_not_advised_to_widen(self):
+        """The remedies are another rule or the ballots of models."""
         with pytest.raises(NothingToCount) as caught:
             board([], terms=Terms(kind="human"))
 
@@ -444,7 +444,7 @@ class TestSaidAloud:
         assert "wider window" not in str(caught.value)
         assert "category" not in str(caught.value)
 
-    def test_an_order_by_nothing_is_an_error(self):
+    def test_an_order_without_data_is_an_error(self):
         """Without comparisons there is no order by rating, without scores none by score."""
         with pytest.raises(NothingToCount, match=r"no model has a rating.*order by"):
             board([{"a": 0.5}], terms=replace(ALL, order_by="rating"))
@@ -453,11 +453,11 @@ class TestSaidAloud:
         with pytest.raises(InvalidParameter, match="Elo was not computed"):
             board([{"a": 0.5}], terms=replace(ALL, order_by="elo"))
 
-    def test_no_comparisons_and_scores_without_spread_are_warned_of(self):
-        """Both are said in a sentence."""
-        found = board([{"a": 1.0}] * 7, matchup_sums([]))
+    def test_missing_comparisons_and_spread_give_warnings(self):
+        """Each is reported in a sentence."""
+        result = board([{"a": 1.0}] * 7, matchup_sums([]))
 
-        assert found.warnings == (
+        assert result.warnings == (
             "a had one and the same score in all 7 sessions: its error is unknown",
             "no ballot compares two models since the first session: there are no ratings",
         )
@@ -472,12 +472,12 @@ class TestSaidAloud:
             {"level": 1},
         ],
     )
-    def test_impossible_terms_are_refused(self, options):
+    def test_invalid_terms_are_refused(self, options):
         """The error names the option."""
         with pytest.raises(InvalidParameter, match=next(iter(options))):
             Terms(**options)
 
     def test_an_unknown_rule_is_refused_with_the_nearest(self):
-        """A misspelt rule suggests the right one."""
+        """The error suggests the right name."""
         with pytest.raises(UnknownName, match="borda"):
             board([{"a": 0.5}], terms=Terms(rule="bordo"))

@@ -1,4 +1,4 @@
-"""A leaderboard in one sentence: it claims what noise leaves, and no more."""
+"""A leaderboard in one sentence, which claims only what exceeds noise."""
 
 from dataclasses import replace
 from itertools import chain
@@ -9,7 +9,7 @@ from witan.core.stats.leaderboard import Effort, Leaderboard, LeaderboardLine, T
 
 
 def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
-    """Models a, b, c … of these ranks, lowest and highest ranks; the last ones are apart."""
+    """Models a, b, c … with these ranks and rank intervals; the last ones are provisional."""
     line = LeaderboardLine(
         model="", rank=1, rank_low=1, rank_high=1, tied_with_next=None, provisional=False,
         group=1,
@@ -52,13 +52,13 @@ def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
          "a and b share the best mean score, but too close to call against c at 95%."),
     ],
 )  # fmt: skip
-def test_it_says_who_leads_and_from_whom_that_can_be_told(lines, sentence):
-    """The sentence follows from the ranks that noise leaves."""
+def test_the_sentence_names_leader_and_contenders(lines, sentence):
+    """The sentence follows from rank intervals."""
     assert conclusion(board(*lines)) == sentence
 
 
-def test_groups_that_never_met_are_told_one_by_one():
-    """Who leads is said of each group alone, of a few of them; the others are counted."""
+def test_disconnected_groups_are_described_separately():
+    """A few groups have their leader named; the others are counted."""
     one, two, more = (board((1, 1, 1), (2, 2, 2)), board((1, 1, 2), (2, 1, 2)), board((1, 1, 1)))
     grouped = [
         [replace(line, group=number) for line in held.lines]
@@ -78,8 +78,8 @@ def test_groups_that_never_met_are_told_one_by_one():
     assert said[1].endswith("2 more groups likewise.")
 
 
-def test_elo_claims_nothing():
-    """Elo has no error, so nothing is said of one."""
-    said = conclusion(board((1, None, None), (2, None, None), order_by="elo"))
+def test_elo_states_no_uncertainty():
+    """Elo has no error to state."""
+    sentence = conclusion(board((1, None, None), (2, None, None), order_by="elo"))
 
-    assert all(fact in said for fact in ("a has the best", "Elo states no noise"))
+    assert all(fact in sentence for fact in ("a has the best", "Elo states no noise"))

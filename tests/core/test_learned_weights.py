@@ -1,4 +1,4 @@
-"""Learning across sessions: weights, tracks, noise."""
+"""Learning across sessions: weights, evidence, noise."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ STEADY = {"a": (90, 100), "b": (50, 100)}
 
 @st.composite
 def counts(draw, n_max=400):
-    """Pairs kept of pairs compared, per reviewer."""
+    """Consistent pairs of compared pairs, per reviewer."""
     panel = draw(st.lists(st.integers(0, n_max), min_size=1, max_size=5))
     return {
         name: (draw(st.integers(0, compared)), compared)
@@ -61,29 +61,29 @@ class TestWeights:
 
         assert weights == pytest.approx({"a": 80 / 60, "b": 40 / 60})
 
-    def test_who_saw_no_pair_twice_weighs_one(self):
-        """A reviewer without evidence has weight 1 exactly, whatever the others did."""
+    def test_a_reviewer_without_evidence_weighs_one(self):
+        """The weight is exactly 1, with any evidence on the others."""
         weights = consistency_weights({"a": (30, 40), "new": (0, 0), "b": (10, 37)})
 
         assert weights["new"] == 1.0
 
-    def test_without_any_evidence_all_are_equal(self):
-        """Nobody compared, or nobody kept: every weight is 1."""
+    def test_without_evidence_all_weights_are_one(self):
+        """No pair was compared, or none consistently."""
         assert consistency_weights({}) == {}
         assert consistency_weights({"a": (0, 0), "b": (0, 0)}) == {"a": 1.0, "b": 1.0}
         assert consistency_weights({"a": (0, 9), "b": (0, 2)}) == {"a": 1.0, "b": 1.0}
 
     @given(kept=st.integers(0, 50), more=st.integers(0, 50))
     def test_equal_counts_give_exactly_one(self, kept, more):
-        """Where all are equally consistent, no rounding sets them apart."""
+        """Reviewers of equal consistency differ by no rounding."""
         weights = consistency_weights(dict.fromkeys(NAMES, (kept, kept + more)))
 
         assert set(weights.values()) == {weights["a"]}
         assert weights["a"] == pytest.approx(1.0)
 
     @given(order_kept=counts(), data=st.data())
-    def test_one_more_pair_kept_never_lowers_a_share(self, order_kept, data):
-        """Keeping one more pair raises a reviewer's weight against every other's."""
+    def test_one_more_consistent_pair_never_lowers_a_weight(self, order_kept, data):
+        """One more consistent pair raises a reviewer's weight against every other's."""
         name = data.draw(st.sampled_from(sorted(order_kept)))
         kept, compared = order_kept[name]
         if kept == compared or not any(alike for alike, _ in order_kept.values()):
@@ -96,8 +96,8 @@ class TestWeights:
             assert after[name] * before[other] >= before[name] * after[other] * (1 - 1e-12)
 
     @given(order_kept=counts(), compared=st.integers(1, 400), data=st.data())
-    def test_of_two_with_equal_numbers_the_steadier_weighs_more(self, order_kept, compared, data):
-        """Between reviewers that compared equally many pairs, weights stand as shares kept do."""
+    def test_the_more_consistent_of_two_reviewers_weighs_more(self, order_kept, compared, data):
+        """With equal numbers of pairs, weights are ordered by consistency."""
         low, high = sorted(data.draw(st.tuples(*[st.integers(0, compared)] * 2)))
         weights = consistency_weights({**order_kept, "x": (low, compared), "y": (high, compared)})
 
@@ -105,7 +105,7 @@ class TestWeights:
 
     @given(order_kept=counts())
     def test_weights_are_between_equal_and_the_ratio_of_shares(self, order_kept):
-        """Shrinking goes toward 1 and never past it, and no weight is negative."""
+        """Shrinkage moves toward 1 and never past it, and no weight is negative."""
         n_kept = sum(kept for kept, _ in order_kept.values())
         n_compared = sum(compared for _, compared in order_kept.values())
         weights = consistency_weights(order_kept)
@@ -116,21 +116,21 @@ class TestWeights:
             assert min(1, raw) - 1e-12 <= weights[name] <= max(1, raw) + 1e-12
 
     def test_evidence_overcomes_the_prior(self):
-        """With 100 times the pairs the weights come within 1 % of the ratio of shares."""
+        """With 100 times the pairs the weights are within 1 % of the ratio of shares."""
         weights = consistency_weights({"a": (3000, 4000), "b": (1000, 4000)})
 
         assert weights == pytest.approx({"a": 1.5, "b": 0.5}, rel=0.01)
         assert weights["a"] < 1.5
 
     @pytest.mark.parametrize("wrong", [(-1, 3), (4, 3), (0, -1)])
-    def test_impossible_counts_are_refused_by_name(self, wrong):
-        """More kept than compared, or a negative count, names the reviewer."""
+    def test_invalid_counts_name_the_reviewer(self, wrong):
+        """These are more consistent pairs than compared ones, or a negative count."""
         with pytest.raises(InvalidParameter, match="gpt4"):
             consistency_weights({"gpt4": wrong})
 
     @pytest.mark.parametrize("k", [0, -1, float("inf"), float("nan")])
-    def test_a_prior_worth_nothing_or_everything_is_refused(self, k):
-        """The number of pairs of equality is finite and positive."""
+    def test_an_invalid_prior_is_refused(self, k):
+        """The number of pairs it counts for is finite and positive."""
         with pytest.raises(InvalidParameter, match="pairs_of_equality"):
             consistency_weights({"a": (1, 2)}, k)
 
@@ -139,16 +139,16 @@ class TestOtherSessions:
     """A session's weights come from the other sessions."""
 
     @given(sessions=st.lists(counts(n_max=10), min_size=2, max_size=5), changed=counts(n_max=10))
-    def test_a_session_teaches_itself_nothing(self, sessions, changed):
-        """Whatever happens in a session, its own weights for those known elsewhere stay."""
-        known = {name for order_kept in sessions[1:] for name in order_kept}
+    def test_a_session_does_not_affect_its_own_weights(self, sessions, changed):
+        """Changes in a session leave its weights of reviewers known elsewhere as they are."""
+        others = {name for order_kept in sessions[1:] for name in order_kept}
         before = learn_consistency(sessions)[0]
 
         after = learn_consistency([changed, *sessions[1:]])[0]
 
-        assert {name: before[name] for name in known} == {name: after[name] for name in known}
+        assert {name: before[name] for name in others} == {name: after[name] for name in others}
 
-    def test_the_counts_of_the_others_are_added_up(self):
+    def test_counts_of_other_sessions_are_summed(self):
         """The weights of the first session are those of the sum of the second and third."""
         sessions = [{"a": (9, 10), "b": (1, 10)}, {"a": (2, 5), "b": (3, 5)}, {"a": (4, 6)}]
 
@@ -161,14 +161,14 @@ class TestOtherSessions:
         """There is no other session to learn from."""
         assert learn_consistency([{"a": (9, 10), "b": (1, 10)}]) == [{"a": 1.0, "b": 1.0}]
 
-    def test_a_wrong_count_does_not_hide_in_the_sum(self):
-        """A session with more kept than compared is refused even where the sum is possible."""
+    def test_an_invalid_count_in_one_session_is_refused(self):
+        """It is refused even where the sum over sessions is valid."""
         with pytest.raises(InvalidParameter, match="3 of 2"):
             learn_consistency([{"a": (3, 2)}, {"a": (0, 9)}])
 
 
-def test_the_prior_is_that_of_the_documentation():
-    """Twenty comparisons stand for a spread of 0.16 between reviewers, correlated two to one."""
+def test_the_prior_equals_the_documentation():
+    """Twenty comparisons correspond to a spread of 0.16 between reviewers."""
     spread = (0.5 * 0.5 / (PAIRS_OF_EQUALITY / 2 + 1)) ** 0.5
 
     assert spread == pytest.approx(0.16, abs=0.015)
@@ -189,45 +189,45 @@ def compared(session, reviewer, first, second, *, flips=False):
 
 
 class TestSources:
-    """Order, agreement, people: which of them decides, and how far."""
+    """The influence of order, agreement and people."""
 
-    def test_order_goes_before_agreement(self):
-        """Where half of the reviewers are known by order, agreement does not enter."""
+    def test_order_consistency_overrides_agreement(self):
+        """Where half of the reviewers have it, agreement is not used."""
         tracks = Tracks(order_kept=STEADY, agreement={"a": 0.1, "b": 1.9})
 
         assert reliability_from_tracks(tracks, "ab") == consistency_weights(STEADY)
 
-    def test_agreement_stands_in_for_too_few_pairs(self):
-        """Nineteen pairs of each are no knowledge of their order."""
+    def test_agreement_replaces_too_few_pairs(self):
+        """Nineteen pairs each are too few for order-consistency."""
         few = {"a": (19, 19), "b": (9, 19)}
         tracks = Tracks(order_kept=few, agreement={"a": 0.9, "b": 1.1})
 
         assert reliability_from_tracks(tracks, "ab") == {"a": 0.9, "b": 1.1}
 
-    def test_people_count_by_their_number(self):
-        """Fifty pairs weigh as much as all the rest, and ever more decide alone."""
+    def test_people_count_by_number_of_pairs(self):
+        """Fifty pairs weigh as much as all other evidence, and many more decide alone."""
         tracks = Tracks(agreement={"a": 0.9}, people={"a": 1.5}, pairs_judged={"a": 50.0})
         many = replace(tracks, pairs_judged={"a": 5e9})
 
         assert reliability_from_tracks(tracks, "a") == {"a": pytest.approx(1.2)}
         assert reliability_from_tracks(many, "a") == {"a": pytest.approx(1.5)}
 
-    def test_others_than_the_council_do_not_enter(self):
-        """A third reviewer's record changes nothing for two that sit."""
+    def test_reviewers_outside_the_council_do_not_count(self):
+        """A third reviewer's record changes nothing for the two of the council."""
         more = Tracks(order_kept={**STEADY, "c": (0, 1000)})
 
         assert reliability_from_tracks(more, "ab") == consistency_weights(STEADY)
 
     def test_without_evidence_there_are_no_weights(self):
-        """Nobody knows anything: nothing is said."""
+        """No source has any data."""
         assert reliability_from_tracks(Tracks(), "ab") == {}
 
 
 class TestFiles:
-    """`weighted_borda` of a file learns by order where both orders are there."""
+    """`weighted_borda` of a file learns by order where both orders exist."""
 
-    def test_both_orders_teach_by_order(self):
-        """A reviewer who picks the first shown weighs less than one who does not."""
+    def test_files_with_both_orders_learn_by_order(self):
+        """A reviewer that picks the first shown weighs less than one that does not."""
         cast = [
             ballot
             for session in "12345678"
@@ -245,7 +245,7 @@ class TestFiles:
         given = next(tally_sessions(cast, replace(settings, reliability=learned[0])))
         assert next(tally_sessions(cast, settings)).standings == given.standings
 
-    def test_one_order_teaches_by_agreement(self):
+    def test_files_with_one_order_learn_by_agreement(self):
         """Files without both orders learn as they did."""
         cast = [
             replace(one, session=session)
@@ -256,7 +256,7 @@ class TestFiles:
 
         assert learn_weights(everyone) == learn_reliability(everyone)
 
-    def test_stored_shares_teach_what_ballots_do(self):
+    def test_stored_shares_teach_the_same_weights(self):
         """The same sessions as shares give the same weights for one more."""
         shares = {"x": [1, 0.5, 0], "y": [1, 0.5, 0], "z": [1, 0.5, 0], "w": [0, 0.5, 1]}
         cast = [
@@ -266,12 +266,12 @@ class TestFiles:
         ]
         everyone, _ = prepare(cast, Settings.of("weighted_borda"))
 
-        stored = reliability_from_shares([{k: np.array([v]) for k, v in shares.items()}] * 2)
+        weights = reliability_from_shares([{k: np.array([v]) for k, v in shares.items()}] * 2)
 
-        assert stored == pytest.approx(dict(learn_reliability(everyone)[0]))
+        assert weights == pytest.approx(dict(learn_reliability(everyone)[0]))
 
-    def test_blocks_of_sessions_teach_what_each_does(self):
-        """Ties, gaps and one's own answer count in a block of sessions as in one alone."""
+    def test_blocks_teach_the_same_weights_as_single_sessions(self):
+        """Ties, gaps and own answers count the same in a block of sessions as in one."""
         rng, cast, shares = np.random.default_rng(12), [], []
         for number in range(60):
             shares.append({})
@@ -293,7 +293,7 @@ class TestFiles:
 
 
 class TestBesidePeople:
-    """Stored ballots beside those of people, by hand."""
+    """Stored ballots against those of people, by hand."""
 
     SESSION = JudgedSession(
         bucket=3,
@@ -307,7 +307,7 @@ class TestBesidePeople:
     )
 
     def test_own_candidates_are_left_out(self):
-        """Reviewer 1 is asked of 2 and 3 alone, and right; reviewer 2 of 1 and 3, and wrong."""
+        """Reviewer 1 is compared on 2 and 3 alone, and right; reviewer 2 on 1 and 3, and wrong."""
         beside = compare_with_people([self.SESSION])
         right = dict(zip(beside.reviewers, beside.correct.tolist(), strict=True))
 
@@ -315,8 +315,8 @@ class TestBesidePeople:
         assert right[1] == pytest.approx([np.nan, np.nan, 1], nan_ok=True)
         assert right[2] == pytest.approx([np.nan, -1, np.nan], nan_ok=True)
 
-    def test_panels_are_banded_by_how_sure_they_were(self):
-        """0.1 for 2 over 1 is 0.9 for 1, rightly; 0.4 for 1 over 3 is 0.6 for 3, wrongly."""
+    def test_panels_are_banded_by_confidence(self):
+        """0.1 for 2 over 1 is 0.9 for 1, correctly; 0.4 for 1 over 3 is 0.6 for 3, wrongly."""
         table = compare_with_people([self.SESSION]).calibration
 
         rows = zip(table.bucket, table.band, table.pairs, table.matched, strict=True)
@@ -324,9 +324,9 @@ class TestBesidePeople:
 
 
 class TestReliability:
-    """What is said of the first line over the second."""
+    """The reliability of the first line over the second."""
 
-    def test_it_is_unknown_without_people(self):
+    def test_reliability_is_unknown_without_people(self):
         """No calibration, too few pairs, or no outcome: unknown, with the reason."""
         outcome = tally(ballots("x: a > b", "y: a > b", "z: a > b"))
         empty = calibrate(compare_with_people([]).calibration)
@@ -342,16 +342,16 @@ def graded(reviewer: str, **grades: float) -> Ballot:
     return Ballot(reviewer, grades=grades, candidates=("a", "b", "c"))
 
 
-def noise_in(*cast: Ballot):
-    """What a session of these ballots keeps of its noise."""
+def noise_of_session(*cast: Ballot):
+    """The noise that a session of these ballots stores."""
     return entries_of(SessionBallots("s", datetime(2026, 11, 21, tzinfo=UTC), cast)).session.noise
 
 
 class TestNoise:
-    """What the fit of a session says of its noise, and the prior learned from many."""
+    """The noise of single fits, and the prior learned from many."""
 
-    def test_the_prior_is_that_of_the_fits(self):
-        """Kept rows teach what the fits themselves teach."""
+    def test_stored_rows_teach_the_prior_of_the_fits(self):
+        """Rows from storage give the same prior as the fits themselves."""
         rng = np.random.default_rng(7)
         profile = council((0.5, 0.2, 0, -0.3), reviewers=4, sessions=80, rng=rng)
         fit = fit_grades(profile)
@@ -365,7 +365,7 @@ class TestNoise:
         assert (prior.unit, prior.n_sessions) == ("grades", 80)
 
     def test_effect_variance_is_unbiased(self):
-        """Its mean over sessions is the variance between candidates, 0 where they are equal."""
+        """Its mean over sessions is the variance between candidates, 0 for equal candidates."""
         rng = np.random.default_rng(8)
         for quality in ((0.0,) * 5, (2.0, 1.0, 0.0, -1.0, -2.0)):
             rows = rng.normal(np.array(quality)[:, np.newaxis], 1.0, (5, 5, 3000))
@@ -375,8 +375,8 @@ class TestNoise:
             mean = np.mean([noise.effect_variance for noise in kept])
             assert mean == pytest.approx(np.var(quality, ddof=1), abs=0.06)
 
-    def test_too_few_sessions_teach_nothing(self):
-        """Under fifty of a unit there is no prior."""
+    def test_under_fifty_sessions_there_is_no_prior(self):
+        """Fifty sessions of a unit are needed."""
         rng = np.random.default_rng(9)
         fit = fit_grades(council((0.5, 0), reviewers=4, sessions=49, rng=rng))
         kept = [n for n in noise_of([(fit, at, "grades") for at in range(49)]) if n is not None]
@@ -384,15 +384,15 @@ class TestNoise:
         assert learn_prior_from_noise(kept, "grades") is None
         assert learn_prior_from_noise([*kept, *kept], "ranks") is None
 
-    def test_a_session_keeps_its_noise(self):
-        """Grades where two ballots have them, else ranks; one reviewer tells nothing."""
+    def test_a_session_stores_its_noise(self):
+        """Grades where two ballots have them, else ranks; a single reviewer has none."""
         rows = [graded("x", a=9, b=6, c=3), graded("y", a=8, b=7, c=1), graded("z", a=3, b=5, c=4)]
 
-        by_grades = noise_in(*rows)
-        by_ranks = noise_in(*ballots("x: a > b > c", "y: b > a > c", "z: a > c > b"))
+        by_grades = noise_of_session(*rows)
+        by_ranks = noise_of_session(*ballots("x: a > b > c", "y: b > a > c", "z: a > c > b"))
 
         assert (by_grades.unit, by_grades.df) == ("grades", 4.0)
         assert (by_ranks.unit, by_ranks.df) == ("ranks", 4.0)
-        assert noise_in(rows[0]) is None
+        assert noise_of_session(rows[0]) is None
         people = [replace(row, kind="human") for row in rows]
-        assert noise_in(*people) is None
+        assert noise_of_session(*people) is None

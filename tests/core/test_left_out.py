@@ -1,4 +1,4 @@
-"""Leaving a grade out never places its candidate higher than the lowest grade would."""
+"""Omitting a grade never places its candidate above the lowest grade."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def settings(rule):
 
 @st.composite
 def sheets(draw, scale, stated, rubric):
-    """Ballots of a session that grade everybody on their sheets, and rank some, or only rank some.
+    """Ballots that grade all candidates on their sheets and rank some, or only rank some.
 
     A reviewer may have written one of the candidates, and have it on its sheet.
     """
@@ -55,18 +55,18 @@ def sheets(draw, scale, stated, rubric):
     ballots = []
     for number in range(draw(st.integers(2, 4))):
         reviewer = draw(st.sampled_from([f"r{number}", *names[number : number + 1]]))
-        shown = [name for name in names if name != reviewer or draw(st.booleans())]
+        sheet = [name for name in names if name != reviewer or draw(st.booleans())]
         if stated and number:
-            shown = draw(st.lists(st.sampled_from(shown), min_size=1, unique=True))
-        ranked = draw(st.permutations(shown))[: draw(st.integers(0, len(shown)))]
+            sheet = draw(st.lists(st.sampled_from(sheet), min_size=1, unique=True))
+        ranked = draw(st.permutations(sheet))[: draw(st.integers(0, len(sheet)))]
         only_ranks = ranked and not draw(st.integers(0, 3))
         ballots.append(
             Ballot(
                 reviewer,
                 groups=tuple((name,) for name in ranked),
-                grades={} if only_ranks else {name: draw(grade) for name in shown},
-                candidates=tuple(shown) if stated == "candidates" else None,
-                positions={n: k for k, n in enumerate(shown, 1)} if stated == "positions" else None,
+                grades={} if only_ranks else {name: draw(grade) for name in sheet},
+                candidates=tuple(sheet) if stated == "candidates" else None,
+                positions={n: k for k, n in enumerate(sheet, 1)} if stated == "positions" else None,
                 weight=draw(st.sampled_from([1.0, 1.0, 0.5, 3.0])),
                 scale=scale,
             )
@@ -74,15 +74,15 @@ def sheets(draw, scale, stated, rubric):
     return ballots
 
 
-def leave_out(name, ballots):
+def omit_grades(name, ballots):
     """The same ballots without grades for one candidate."""
     bare = [{c: grade for c, grade in b.grades.items() if c != name} for b in ballots]
     return [replace(b, grades=grades) for b, grades in zip(ballots, bare, strict=True)]
 
 
 @st.composite
-def without_one(draw, *, graded_elsewhere):
-    """Ballots with a grade left out, the same with the lowest in its place, and whose it is."""
+def with_and_without_a_grade(draw, *, graded_elsewhere):
+    """Ballots with a grade omitted, the same with the lowest in its place, and the candidate."""
     scale = draw(st.sampled_from(list(SCALES)))
     stated = draw(st.sampled_from(["candidates", "positions", ""][: 2 + graded_elsewhere]))
     rubric = draw(st.booleans())
@@ -93,7 +93,7 @@ def without_one(draw, *, graded_elsewhere):
     name = draw(st.sampled_from(sorted(reviewer.grades)))
     others = [b for b in ballots if b is not reviewer]
     if not graded_elsewhere:
-        others = leave_out(name, others)
+        others = omit_grades(name, others)
     left = {c: grade for c, grade in reviewer.grades.items() if c != name}
     assume(name != reviewer.reviewer)  # silence about oneself is a recusal
     assume(left.keys() - {reviewer.reviewer})  # else it casts no grades
@@ -114,7 +114,7 @@ def without_one(draw, *, graded_elsewhere):
 
 
 def lines(ballots, rule, options):
-    """What an outcome says of each candidate."""
+    """The outcome's line of each candidate."""
     return {
         line.candidate: (line.rank, line.score, line.votes, line.p_best, line.tier)
         for line in tally(ballots, rule, **options).standings
@@ -123,20 +123,20 @@ def lines(ballots, rule, options):
 
 @pytest.mark.parametrize("rule", ["auto", *RULES])
 @given(st.data())
-def test_left_out_is_the_lowest(rule, data):
-    """By every rule and option, if others grade the candidate; Elo reads what grades rank."""
+def test_an_omitted_grade_counts_as_the_lowest(rule, data):
+    """By every rule and option, if others grade the candidate; Elo reads ranks from grades."""
     options = data.draw(settings(rule))
-    left_out, lowest, _ = data.draw(without_one(graded_elsewhere=True))
+    left_out, lowest, _ = data.draw(with_and_without_a_grade(graded_elsewhere=True))
 
     assert lines(left_out, rule, options) == lines(lowest, rule, options)
 
 
 @pytest.mark.parametrize("rule", ["auto", *RULES])
 @given(st.data())
-def test_left_out_is_placed_no_higher_than_the_lowest(rule, data):
-    """By every rule and option, if nobody else grades it; without votes only who fails is lower."""
+def test_an_omitted_grade_ranks_no_higher_than_the_lowest(rule, data):
+    """By every rule and option, if no other ballot grades it; only failed candidates are lower."""
     options = data.draw(settings(rule))
-    left_out, lowest, name = data.draw(without_one(graded_elsewhere=False))
+    left_out, lowest, name = data.draw(with_and_without_a_grade(graded_elsewhere=False))
 
     without, full = lines(left_out, rule, options), lines(lowest, rule, options)
     if name in without:  # else nobody names it
@@ -146,8 +146,8 @@ def test_left_out_is_placed_no_higher_than_the_lowest(rule, data):
         assert rank >= full[name][0] or (not n_votes and rank == last)
 
 
-def test_whom_only_the_places_left_rank_has_the_lowest_grade():
-    """With `unranked="last"`, whom nobody grades or ranks stands beside who has a 1."""
+def test_remaining_places_rank_equal_to_the_lowest_grade():
+    """With `unranked="last"`, a candidate without grade and rank ties with one graded 1."""
     ballots = [
         Ballot("r1", groups=(("a",),), grades={"a": 1, "c": 1, "d": 2}, candidates=tuple("abcd")),
         Ballot("r2", groups=(("a",),), candidates=("a",), scale="1-10"),
@@ -159,8 +159,8 @@ def test_whom_only_the_places_left_rank_has_the_lowest_grade():
 
 
 @pytest.mark.parametrize("rule", ["auto", "calibrated", "range", "normalized_scores", "hybrid"])
-class TestUnpunished:
-    """Who was not there to be graded has no vote from that ballot, and no lowest grade."""
+class TestNotOnTheSheet:
+    """A candidate off the sheet has no vote from that ballot, and no lowest grade."""
 
     def cast(self, last):
         return [
@@ -169,8 +169,8 @@ class TestUnpunished:
             last,
         ]
 
-    def test_ones_own(self, rule):
-        """A reviewer that keeps to its rivals does itself no harm."""
+    def test_own_candidates_may_be_omitted(self, rule):
+        """A reviewer that grades only its rivals does itself no harm."""
         outcome = tally(self.cast(Ballot("a", grades={"b": 6, "c": 7})), rule)
 
         assert outcome["a"].votes == 2
@@ -180,16 +180,16 @@ class TestUnpunished:
     @pytest.mark.parametrize(
         "sheet", [{"candidates": ("b", "c")}, {"positions": {"b": 1, "c": 2}}], ids=str
     )
-    def test_off_the_sheet(self, rule, sheet):
-        """A ballot that says what it was shown leaves nobody else out."""
+    def test_candidates_off_the_sheet_may_be_omitted(self, rule, sheet):
+        """A ballot that states its sheet omits nobody else."""
         ballots = self.cast(Ballot("r3", grades={"b": 6, "c": 7}, **sheet))
         ballots[0] = replace(ballots[0], candidates=("a", "b", "c"))
         outcome = tally(ballots, rule)
 
         assert (outcome["a"].votes, outcome["a"].mean_grade) == (2, 8.5)
 
-    def test_partial_sheets_that_nobody_states(self, rule):
-        """Where no ballot grades everybody, each was shown whom it names."""
+    def test_unstated_sheets_are_the_candidates_named(self, rule):
+        """Where no ballot grades all candidates, each saw only those that it names."""
         ballots = [
             Ballot("r1", grades={"a": 8, "b": 6}),
             Ballot("r2", grades={"b": 5, "c": 7}),
@@ -200,15 +200,15 @@ class TestUnpunished:
         assert [outcome[name].votes for name in "abc"] == [2, 2, 2]
         assert outcome["a"].mean_grade == 8.5
 
-    def test_an_abstention(self, rule):
-        """A seat that casts no ballot leaves nobody out."""
+    def test_an_abstention_omits_nobody(self, rule):
+        """A seat without a ballot gives no lowest grades."""
         outcome = tally(self.cast(Ballot("r3", abstained=True, candidates=("a", "b", "c"))), rule)
 
         assert (outcome["a"].votes, outcome["a"].mean_grade) == (2, 8.5)
 
 
-def test_who_forgets_is_told():
-    """The warning names the ballot, the candidate, and how to say that it was not shown."""
+def test_an_omission_gives_a_warning():
+    """It names the ballot, the candidate, and how to declare the sheet."""
     outcome = tally([Ballot("r1", grades={"a": 8, "b": 6}), Ballot("r2", grades={"a": 7})], "range")
 
     assert outcome["b"].mean_grade == 3.5
@@ -217,8 +217,8 @@ def test_who_forgets_is_told():
 
 
 @pytest.mark.parametrize("rule", IN_SESSION)
-def test_a_capped_answer_that_all_list_first_does_not_lead(rule):
-    """Accuracy 2 caps it below the dull one, whoever ranks it first, by every rule."""
+def test_a_capped_answer_ranked_first_does_not_lead(rule):
+    """Accuracy 2 caps it below the other answer, whichever ballot ranks it first."""
     error = dict.fromkeys(CRITERIA, 10) | {"accuracy": 2}
     ballots = [
         Ballot(

@@ -1,4 +1,4 @@
-"""A measured number: an interval where there is one to be had, and a reason where there is none."""
+"""A measured number has an interval or the reason why it has none."""
 
 import numpy as np
 import pytest
@@ -8,13 +8,13 @@ from witan.core.stats.measures import Count, estimate_measure, join_buckets, lac
 SIDES = (slice(0, 2), slice(2, 4))
 
 
-def gap(held):
+def gap(sums):
     """Share of the first side less that of the second."""
-    return ratio(held[:, :2]) - ratio(held[:, 2:])
+    return ratio(sums[:, :2]) - ratio(sums[:, 2:])
 
 
 def side(rng, n_buckets):
-    """Hits and cases of one side, whose share varies between buckets."""
+    """Hits and cases of one side, with a share that varies between buckets."""
     share = np.clip(rng.normal(0.7, 0.15, n_buckets), 0.02, 0.98)
     return np.arange(n_buckets), (
         rng.binomial(15, share).astype(float),
@@ -23,7 +23,7 @@ def side(rng, n_buckets):
 
 
 def difference(rng, mine, people):
-    """A difference of two sides, one in so many buckets, the other in so many."""
+    """A difference of two sides in these numbers of buckets."""
     return estimate_measure(
         join_buckets(side(rng, mine), side(rng, people)),
         gap,
@@ -35,57 +35,57 @@ def difference(rng, mine, people):
 
 
 class TestTwoSides:
-    """A difference is no better known than its poorer side."""
+    """The error of a difference reflects the side with fewer data."""
 
     @pytest.mark.parametrize(
         "people", [*(pytest.param(n, marks=pytest.mark.slow) for n in (5, 8)), 20, 200]
     )
-    def test_intervals_cover_what_they_say(self, people):
+    def test_intervals_cover_their_level(self, people):
         """Reviewer in 200 buckets, people in fewer: 93 to 97.5 of 100 at nominal 95.
 
         2,000 histories bound the Monte-Carlo error by 0.5 points.
         """
         rng = np.random.default_rng(people)
 
-        found = [difference(rng, 200, people).interval for _ in range(2_000)]
+        result = [difference(rng, 200, people).interval for _ in range(2_000)]
 
-        assert 0.93 <= np.mean([i.low <= 0 <= i.high for i in found]) <= 0.975
+        assert 0.93 <= np.mean([i.low <= 0 <= i.high for i in result]) <= 0.975
 
     @pytest.mark.parametrize("people", [2, 4])
-    def test_a_side_in_under_five_buckets_leaves_no_interval(self, people):
+    def test_a_side_in_under_five_buckets_has_no_interval(self, people):
         """There is a value, and the reason why its error is unknown."""
-        found = difference(np.random.default_rng(0), 200, people)
+        result = difference(np.random.default_rng(0), 200, people)
 
-        assert found.value is not None
-        assert found.interval is None
-        assert all(fact in found.why for fact in ("error unknown", "fewer than 5 groups"))
+        assert result.value is not None
+        assert result.interval is None
+        assert all(fact in result.why for fact in ("error unknown", "fewer than 5 groups"))
 
-    def test_either_side_may_be_the_poorer(self):
-        """It does not matter which."""
+    def test_either_side_may_have_fewer_buckets(self):
+        """The order of the two does not matter."""
         assert difference(np.random.default_rng(1), 4, 200).interval is None
 
 
 class TestNoSpread:
-    """Data that all say the same do not say how much they vary."""
+    """Constant data do not show their variance."""
 
-    def test_no_spread_between_buckets_is_no_interval(self):
-        """Twenty buckets of one mean: the value stands, its error is unknown, and it says so."""
+    def test_without_spread_there_is_no_interval(self):
+        """Twenty buckets of one mean: the value is known, its error is not, and it says so."""
         sums = np.stack([np.full(20, 1.3), np.full(20, 2.0)], axis=1)
 
-        found = estimate_measure(sums, ratio, Count(40, "grades", 30), "grade points", level=0.95)
+        result = estimate_measure(sums, ratio, Count(40, "grades", 30), "grade points", level=0.95)
 
-        assert found.value == pytest.approx(0.65)
-        assert found.interval is None
-        assert "error unknown" in found.why
+        assert result.value == pytest.approx(0.65)
+        assert result.interval is None
+        assert "error unknown" in result.why
 
-    def test_a_rate_has_an_interval_all_the_same(self):
+    def test_a_rate_without_spread_has_an_interval(self):
         """All of a hundred cases: the lower end is that of twenty independent ones."""
-        found = rate(np.full((20, 2), 5.0), Count(100, "cases", 30), level=0.95)
+        result = rate(np.full((20, 2), 5.0), Count(100, "cases", 30), level=0.95)
 
-        assert found.interval.high == 1
-        assert 0.8 < found.interval.low < 0.95
+        assert result.interval.high == 1
+        assert 0.8 < result.interval.low < 0.95
 
-    def test_opposed_cases_may_be_worth_more_than_independent_ones(self):
+    def test_negatively_correlated_cases_narrow_the_interval(self):
         """Of ten cases a bucket has 4, 5 or 6 hits: narrower by far than the binomial interval.
 
         Where every bucket has 5, nothing is known of the spread, and cases count as independent.
@@ -119,6 +119,6 @@ class TestNoSpread:
         (2, "votes on its own answers", "2 votes on its own answers"),
     ],
 )
-def test_one_is_said_in_the_singular(n, of, said):
-    """What a measure lacks is a sentence of plain English."""
+def test_one_is_singular(n, of, said):
+    """The sentence on missing data is grammatical."""
     assert lack_data(Count(n, of, 30), "share").why == f"not enough data: {said}, 30 needed"

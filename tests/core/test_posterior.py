@@ -1,4 +1,4 @@
-"""Probabilities: found as often as they say, in simulation and on judges held out."""
+"""Probabilities match observed frequencies, in simulation and on held-out judges."""
 
 import csv
 import gzip
@@ -23,7 +23,7 @@ TENTHS = np.arange(0.5, 1.0, 0.1)
 SLOW = pytest.mark.slow
 
 
-def drawn(
+def simulate(
     rng: np.random.Generator, *, reviewers: int, spread: float, sessions: int, recused: bool
 ) -> tuple[np.ndarray, Profile]:
     """True qualities with this standard deviation, and whole grades with noise 1 around them."""
@@ -45,7 +45,7 @@ def stated_and_right(profile: Profile, best: np.ndarray, **borrowed) -> tuple[np
 
 
 def largest_gap(stated: np.ndarray, right: np.ndarray, least: int = 150) -> float:
-    """The largest difference between stated and found over the tenths from .5 up."""
+    """The largest difference between stated and observed over the tenths from .5 up."""
     gaps = []
     for low in TENTHS:
         chosen = (stated >= low) & (stated < low + 0.1 + (low > 0.85))
@@ -62,7 +62,7 @@ class TestSimulated:
     @pytest.mark.parametrize(
         "reviewers", [pytest.param(3, marks=SLOW), 5, pytest.param(8, marks=SLOW)]
     )
-    def test_it_is_right_as_often_as_it_says(self, reviewers, recused):
+    def test_probabilities_match_frequencies(self, reviewers, recused):
         """Within .07 in every tenth over a mix of spreads, and within .12 at any one of them.
 
         Three authors who review each other leave one residual degree of freedom a candidate; what
@@ -71,7 +71,7 @@ class TestSimulated:
         rng = np.random.default_rng(reviewers)
         parts = []
         for spread in SPREADS:
-            quality, profile = drawn(
+            quality, profile = simulate(
                 rng, reviewers=reviewers, spread=spread, sessions=3000, recused=recused
             )
             parts.append(stated_and_right(profile, quality.argmax(axis=0)))
@@ -80,10 +80,10 @@ class TestSimulated:
 
         assert largest_gap(stated, right) <= (0.09 if recused and reviewers == 3 else 0.07)
 
-    def test_with_a_history_it_is_right_as_often_as_it_says(self):
-        """Noise and spread that fifty sessions showed make it no surer than it may be."""
+    def test_probabilities_with_a_history_match_frequencies(self):
+        """Noise and spread estimated from fifty sessions do not make it overconfident."""
         rng = np.random.default_rng(5)
-        quality, profile = drawn(rng, reviewers=3, spread=1.0, sessions=4000, recused=False)
+        quality, profile = simulate(rng, reviewers=3, spread=1.0, sessions=4000, recused=False)
         prior = history(3, rng)
 
         stated, right = stated_and_right(profile, quality.argmax(axis=0), prior=prior)
@@ -91,7 +91,7 @@ class TestSimulated:
         assert largest_gap(stated, right) <= 0.07
 
     @pytest.mark.parametrize("reviewers", [3, pytest.param(5, marks=SLOW)])
-    def test_equals_are_seldom_said_to_be_best(self, reviewers):
+    def test_equal_candidates_are_seldom_called_best(self, reviewers):
         """P(best) ≥ .95 falls on one of two equals in at most 8 % of sessions, history or not."""
         rng = np.random.default_rng(6)
         profile = council((1.0, 1.0, -1, -2, -2), reviewers=reviewers, sessions=2000, rng=rng)
@@ -109,7 +109,7 @@ class TestHeldOut:
         not LLMJUDGE.exists(), reason="the real grades are not beside this checkout"
     )
     @pytest.mark.parametrize("reviewers", [3, 5])
-    def test_judges_held_out_agree_as_often_as_it_says(self, reviewers):
+    def test_held_out_judges_agree_as_often_as_stated(self, reviewers):
         """Over five documents of a query, the mean of 20 judges and more names the same best.
 
         The public prior was estimated on these judges, but not what is tested: that the posterior
@@ -141,13 +141,13 @@ class TestHeldOut:
 
 
 class TestOneSession:
-    """What holds for every session by itself."""
+    """Properties of every single session."""
 
     @pytest.mark.parametrize("recused", [False, True])
-    def test_the_shares_add_up_and_follow_the_effects(self, recused):
+    def test_probabilities_sum_to_one_and_follow_the_effects(self, recused):
         """p_best sums to 1, p_beats and its mirror too; on complete ballots the effects order."""
         rng = np.random.default_rng(2)
-        _, profile = drawn(rng, reviewers=4, spread=1.0, sessions=50, recused=recused)
+        _, profile = simulate(rng, reviewers=4, spread=1.0, sessions=50, recused=recused)
         uncertainty = uncertainty_of(profile)
 
         known = beliefs(uncertainty, np.ones(uncertainty.votes.shape, dtype=bool))
@@ -160,10 +160,10 @@ class TestOneSession:
             above = effects[:, np.newaxis] > effects + 1e-9
             assert (known.p_beats[above] > 0.5).all()
 
-    def test_it_does_not_depend_on_the_lattice(self):
-        """Ten times as many points move p_best by less than .01."""
+    def test_probabilities_do_not_depend_on_the_lattice(self):
+        """Ten times as many points change p_best by less than .01."""
         rng = np.random.default_rng(3)
-        _, profile = drawn(rng, reviewers=3, spread=1.0, sessions=30, recused=False)
+        _, profile = simulate(rng, reviewers=3, spread=1.0, sessions=30, recused=False)
         uncertainty = uncertainty_of(profile)
         known = beliefs(uncertainty, np.ones(uncertainty.votes.shape, dtype=bool)).p_best
         draws = np.random.default_rng(4)
@@ -196,7 +196,7 @@ class TestOneSession:
         assert best[0, 0] == best[1, 0]
 
     def test_candidates_that_were_never_compared_have_no_probability(self):
-        """Two judged by different reviewers, each of a single candidate, are not compared."""
+        """Two reviewers judge one candidate each, so the two are not compared."""
         grades = np.array([[9.0, np.nan], [7, np.nan], [np.nan, 4], [np.nan, 5]])[:, :, np.newaxis]
         profile = Profile.from_ranks(mean_ranks(-grades), grades=grades)
 
@@ -205,10 +205,10 @@ class TestOneSession:
         assert np.isnan(known.p_best).all()
         assert np.isnan(known.p_beats).all()
 
-    def test_who_is_not_eligible_leaves_the_place_to_the_others(self):
-        """A candidate barred from the lead has no share, and the others have all of it."""
+    def test_an_ineligible_candidate_has_no_share(self):
+        """The other candidates have all of it."""
         rng = np.random.default_rng(8)
-        _, profile = drawn(rng, reviewers=3, spread=1.0, sessions=1, recused=False)
+        _, profile = simulate(rng, reviewers=3, spread=1.0, sessions=1, recused=False)
         uncertainty = uncertainty_of(profile)
         eligible = np.ones((5, 1), dtype=bool)
         eligible[uncertainty.fit.effects[:, 0].argmax()] = False

@@ -1,4 +1,4 @@
-"""Ratings across sessions: published numbers, peers, errors that hold, and what is said aloud."""
+"""Ratings across sessions: published numbers, other packages, calibrated errors, warnings."""
 
 import math
 
@@ -49,7 +49,7 @@ def choix_pairs(comparisons: Comparisons) -> list[tuple[int, int]]:
 
 
 class TestPublished:
-    """Numbers that others have printed."""
+    """Published numbers are reproduced."""
 
     def test_the_american_league_of_1987(self):
         """Seven teams, 273 games, ties impossible: coefficients and errors against Baltimore.
@@ -110,10 +110,10 @@ def model_contrasts(rating: np.ndarray, wins: np.ndarray) -> np.ndarray:
 
 
 class TestPeers:
-    """Where peers are defined, they agree."""
+    """Other packages agree where they are defined."""
 
     def test_choix_finds_the_same_ratings(self):
-        """`choix.opt_pairwise` and `ilsr_pairwise` meet ours when the prior is next to nothing."""
+        """`choix.opt_pairwise` and `ilsr_pairwise` agree when the prior is nearly zero."""
         comparisons = random_comparisons(np.random.default_rng(1))
 
         rating = rate(comparisons, ghost_wins=1e-9).rating
@@ -190,7 +190,7 @@ def sandwich(comparisons: Comparisons, ratings, groups: list[np.ndarray], factor
 
 
 class TestErrors:
-    """The analytic errors are those of the definition, written out comparison by comparison."""
+    """The analytic errors equal their definition, comparison by comparison."""
 
     def test_robust_errors_are_the_sandwich_per_comparison(self):
         """One gradient per comparison, squared and summed."""
@@ -269,8 +269,8 @@ class TestErrors:
         assert (ratings.rank_low <= ratings.rank_high).all()
         assert ratings.rank_high[5] < 6
 
-    def test_confidence_and_chance_are_two_numbers(self):
-        """Twice the data makes one surer who is better, and a win no likelier."""
+    def test_confidence_and_win_probability_differ(self):
+        """Twice the data raises the confidence in the better model, and no win probability."""
         once = random_comparisons(np.random.default_rng(9), n=3000, n_sessions=300)
         twice = Comparisons(
             once.models,
@@ -288,7 +288,7 @@ class TestErrors:
 
 
 class TestCoverage:
-    """Clustered intervals hold their level where comparisons of a session hang together."""
+    """Clustered intervals hold their level where comparisons of a session are correlated."""
 
     @pytest.mark.slow
     def test_clustered_intervals_cover_and_independent_ones_do_not(self):
@@ -318,7 +318,7 @@ class TestCoverage:
 
 
 def true_ratings(strength: np.ndarray, spread: float) -> np.ndarray:
-    """What infinitely many sessions would give: the fit to expected win shares."""
+    """The ratings of infinitely many sessions: the fit to expected win shares."""
     node, weight = np.polynomial.hermite_e.hermegauss(60)
     gap = strength[:, np.newaxis] - strength
     shares = (
@@ -352,11 +352,11 @@ def one_history(rng: np.random.Generator, strength: np.ndarray, spread: float) -
     )
 
 
-class TestSaidAloud:
-    """Nothing undefined passes in silence."""
+class TestWarnings:
+    """Undefined and weak results are reported."""
 
     def test_disconnected_groups_are_named_and_not_compared(self):
-        """a, b and c, d never met: a warning names both groups, and nobody beats across."""
+        """a, b and c, d never met: a warning names both groups, and p_beats across is NaN."""
         outcome = ["first", "second", "first", "second", "first", "second", "tie"]
 
         ratings = rate(encode(list("aabbccd"), list("bbaaddc"), outcome))
@@ -389,7 +389,7 @@ class TestSaidAloud:
         assert any(line.startswith("c, d never won") for line in ratings.warnings)
 
     def test_well_connected_comparisons_give_no_warning(self):
-        """Enough sessions, everybody beat somebody: nothing to warn of."""
+        """There are enough sessions, and every model has wins and losses."""
         ratings = rate(random_comparisons(np.random.default_rng(10), n=2000))
 
         assert ratings.is_connected
@@ -400,8 +400,8 @@ class TestSaidAloud:
         [("aab", "bcc"), ("aabbccdd", "bbaaddcc")],
         ids=["undefeated", "disconnected"],
     )
-    def test_without_a_prior_there_must_be_an_answer(self, first, second):
-        """No prior and no finite maximum is an error that says what to do."""
+    def test_without_a_prior_and_a_maximum_rating_fails(self, first, second):
+        """The error says what to do."""
         outcome = ["first"] * len(first)
 
         with pytest.raises(UnsuitableBallots, match="ghost_wins above 0"):
@@ -415,16 +415,16 @@ class TestSaidAloud:
         assert any("one session" in line for line in ratings.warnings)
         assert ratings.rank_high.tolist() == [3, 3, 3]
 
-    def test_few_sessions_and_no_sessions_are_said(self):
-        """Fewer sessions than models, or none, weaken the errors; both are said."""
+    def test_few_and_missing_sessions_give_warnings(self):
+        """Fewer sessions than models, or none, weaken the errors."""
         few = rate(encode(list("aab"), list("bcc"), ["tie"] * 3, session=["s", "t", "t"]))
         none = rate(encode(list("aab"), list("bcc"), ["tie"] * 3))
 
         assert any("2 sessions are few for 3 models" in line for line in few.warnings)
         assert any("without sessions" in line for line in none.warnings)
 
-    def test_sessions_that_agree_by_chance_leave_no_certainty(self):
-        """Two identical sessions leave errors at least as wide as the model's own."""
+    def test_identical_sessions_keep_the_errors_of_the_model(self):
+        """Two identical sessions have errors at least as wide as the model's own."""
         ratings = rate(encode(list("ab" * 2), list("ba" * 2), ["first"] * 4, list("sstt")))
 
         assert ratings.widened
@@ -432,8 +432,8 @@ class TestSaidAloud:
         assert (ratings.std_error > 0.3).all()
 
     @pytest.mark.parametrize("cluster", [True, False])
-    def test_from_twenty_sessions_on_the_error_printed_is_the_one_that_is_named(self, cluster):
-        """With sessions enough, `std_error` is exactly the error of the kind in `errors`."""
+    def test_from_twenty_sessions_on_the_named_error_is_reported(self, cluster):
+        """`std_error` is then exactly the error of the kind in `errors`."""
         pairs = list(zip("abcab", "bcaab"[::-1], strict=True))
         first = [one for one, other in pairs if one != other] * 25
         second = [other for one, other in pairs if one != other] * 25
@@ -446,8 +446,8 @@ class TestSaidAloud:
         assert not ratings.widened
         assert ratings.std_error.tolist() == named[ratings.errors].tolist()
 
-    def test_a_model_that_met_nobody_is_not_rated(self):
-        """A model on the list without comparisons has NaN and a warning."""
+    def test_a_model_without_comparisons_is_not_rated(self):
+        """It has NaN and a warning."""
         ratings = rate(
             Comparisons(("a", "b", "c"), np.array([0, 1]), np.array([1, 0]), np.array([1, 1]))
         )
@@ -492,7 +492,7 @@ class TestSaidAloud:
             {"ghost_wins": True},
         ],
     )
-    def test_impossible_options_are_refused(self, options):
+    def test_invalid_options_are_refused(self, options):
         """The error names the option."""
         with pytest.raises(InvalidParameter, match=next(iter(options))):
             rate(encode(["a"], ["b"], ["tie"]), **options)
@@ -503,7 +503,7 @@ class TestSymmetry:
 
     @given(seed=st.integers(0, 10_000))
     def test_renaming_and_swapping_sides_change_nothing(self, seed):
-        """Permuted codes permute the ratings; who was shown first leaves them as they are."""
+        """Permuted codes permute the ratings; the side shown first does not matter."""
         rng = np.random.default_rng(seed)
         one = random_comparisons(rng, n=200)
         order = rng.permutation(6)

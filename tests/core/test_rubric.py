@@ -59,7 +59,7 @@ class TestOverall:
     """The overall grade is the weighted mean over what was graded, then the lowest ceiling."""
 
     def test_a_confident_error_is_capped(self):
-        """Accuracy 3 and nines elsewhere weigh 6.90 and count 4.0 (ADR-016 says 7.35)."""
+        """Accuracy 3 and nines elsewhere average 6.90 and count 4.0 (ADR-016 says 7.35)."""
         grades = {"accuracy": 3, "completeness": 9, "conciseness": 9, "clarity": 9}
 
         weighed = overall(uncapped(FIRST_EDITION), grades)
@@ -110,7 +110,7 @@ class TestOverall:
         assert graded.value == pytest.approx((0.35 * 8 + 0.20 * 6) / 0.55, abs=1e-9)
         assert graded.weight_given == pytest.approx(0.55)
 
-    def test_a_missing_criterion_trips_no_ceiling(self):
+    def test_a_missing_criterion_has_no_ceiling(self):
         """Without a grade for accuracy there is no accuracy ceiling."""
         graded = overall(
             GENERAL, {"relevance": 9, "completeness": 9, "conciseness": 9, "clarity": 9}
@@ -195,9 +195,9 @@ class TestOverall:
 
 
 class TestMissingGrades:
-    """A grade that is no number is not given."""
+    """A grade that is not a number is missing."""
 
-    def test_nan_is_a_grade_not_given(self):
+    def test_nan_is_a_missing_grade(self):
         """A NaN among the grades of one ballot counts as missing."""
         grades = {"accuracy": nan, "completeness": 9, "conciseness": 9, "clarity": 9}
 
@@ -205,9 +205,9 @@ class TestMissingGrades:
 
 
 class TestRubric:
-    """A rubric that cannot be graded by is refused with a reason."""
+    """An invalid rubric is refused with a reason."""
 
-    def test_weights_that_do_not_sum_to_one(self):
+    def test_weights_must_sum_to_one(self):
         """The error names the rubric and the sum."""
         with pytest.raises(InvalidRubric, match=r"'mine'.*sum to 1\.1;"):
             rubric(0.35, 0.25, 0.20, 0.30)
@@ -218,13 +218,13 @@ class TestRubric:
         assert overall(rubric(0.5, total - 0.5), {"a": 9, "b": 9}).value == 9.0
 
     @pytest.mark.parametrize("total", [0.9989, 1.0011])
-    def test_more_than_a_thousandth_is_not(self, total):
+    def test_more_than_a_thousandth_is_refused(self, total):
         """Beyond a thousandth the sum is refused by name."""
         with pytest.raises(InvalidRubric, match=f"sum to {total}"):
             rubric(0.5, total - 0.5)
 
     @pytest.mark.parametrize("weight", [-0.1, nan, inf])
-    def test_a_weight_that_is_none(self, weight):
+    def test_an_invalid_weight_is_refused(self, weight):
         """Negative, NaN and infinite weights are refused, naming the criterion."""
         with pytest.raises(InvalidRubric, match="gives 'b' the weight"):
             rubric(1.0, weight)
@@ -245,7 +245,7 @@ class TestRubric:
             ((Criterion("a", 1.0, "?", (Anchor(5, 9, "x"), Anchor(1, 5, "x"))),), "not overlap"),
         ],
     )
-    def test_criteria_that_cannot_be_graded(self, criteria, problem):
+    def test_invalid_criteria_are_refused(self, criteria, problem):
         """Empty, repeated, unnamed and wrongly anchored criteria are refused."""
         with pytest.raises(InvalidRubric, match=problem):
             Rubric("mine", criteria)
@@ -260,8 +260,8 @@ class TestRubric:
             ((Ceiling("a", 5, 4), Ceiling("a", 5, 6)), "two ceilings on 'a' below 5"),
         ],
     )
-    def test_ceilings_that_cannot_hold(self, ceilings, problem):
-        """A ceiling needs a criterion of the rubric and two grades, and no rival."""
+    def test_invalid_ceilings_are_refused(self, ceilings, problem):
+        """A ceiling needs a criterion of the rubric and two grades, and is the only one on it."""
         with pytest.raises(InvalidRubric, match=problem):
             rubric(0.5, 0.5, ceilings=ceilings)
 
@@ -270,34 +270,34 @@ class TestRubric:
         with pytest.raises(InvalidRubric, match="has no name"):
             Rubric(" ", (Criterion("a", 1.0, "?"),))
 
-    def test_reweighted(self):
-        """Weights from a configuration replace those they name; the rest stands."""
+    def test_weights_can_be_replaced(self):
+        """Weights from a configuration replace those they name; the rest is unchanged."""
         mine = GENERAL.replace_weights({"accuracy": 0.45, "relevance": 0})
 
         assert [c.weight for c in mine.criteria] == [0.45, 0, 0.20, 0.15, 0.20]
         assert mine.ceilings == GENERAL.ceilings
         assert mine.criteria[0].anchors == GENERAL.criteria[0].anchors
 
-    def test_reweighted_refuses_an_unknown_criterion(self):
-        """A misspelt criterion is answered with the nearest one."""
+    def test_replacing_the_weight_of_an_unknown_criterion_is_refused(self):
+        """The error suggests the nearest name."""
         with pytest.raises(UnknownName, match="did you mean 'conciseness'"):
             GENERAL.replace_weights({"consiseness": 0.15})
 
-    def test_reweighted_still_sums_to_one(self):
-        """New weights that spoil the sum are refused, and the sum is named."""
+    def test_replaced_weights_must_sum_to_one(self):
+        """The error names the sum."""
         with pytest.raises(InvalidRubric, match=r"sum to 1\.15"):
             GENERAL.replace_weights({"accuracy": 0.5})
 
-    def test_a_rubric_travels(self):
+    def test_a_rubric_can_be_pickled(self):
         """A rubric survives pickling and still caps."""
-        sent = pickle.loads(pickle.dumps(GENERAL))  # noqa: S301 — our own bytes
+        copy = pickle.loads(pickle.dumps(GENERAL))  # noqa: S301 — our own bytes
 
-        assert sent == GENERAL
-        assert overall(sent, {c.name: 9 for c in GENERAL.criteria} | {"accuracy": 2}).value == 4.0
+        assert copy == GENERAL
+        assert overall(copy, {c.name: 9 for c in GENERAL.criteria} | {"accuracy": 2}).value == 4.0
 
 
-def test_the_names():
-    """The default comes first and each is found under its own name."""
+def test_names_of_rubrics():
+    """The default comes first, and each rubric is found under its own name."""
     assert list(RUBRICS) == [
         "general", "general-first-edition", "coding", "creative", "factual",
     ]  # fmt: skip
@@ -323,7 +323,7 @@ def test_the_weights_of_the_general_rubric():
 
 @pytest.mark.parametrize("named", RUBRICS.values(), ids=lambda named: named.name)
 def test_every_criterion_has_an_anchor_for_every_band(named):
-    """A reviewer is told what each band of grades looks like, in words of its own."""
+    """Each band of grades is described in words of its own."""
     for criterion in named.criteria:
         assert tuple((a.low, a.high) for a in criterion.anchors) == BANDS
         assert len({a.text for a in criterion.anchors}) == len(BANDS)
@@ -338,7 +338,7 @@ def test_every_criterion_has_an_anchor_for_every_band(named):
         ("factual", "accuracy"),
     ],
 )
-def test_being_wrong_cannot_be_outvoted(name, leading):
+def test_other_criteria_cannot_outweigh_a_wrong_answer(name, leading):
     """With a grade of 2 for being right and tens elsewhere, the overall grade is 4."""
     named = find_rubric(name)
 
@@ -352,7 +352,7 @@ def test_creative_work_has_no_ceiling():
     assert find_rubric("creative").ceilings == ()
 
 
-def test_an_unknown_rubric():
-    """A misspelt rubric is answered with the nearest one."""
+def test_an_unknown_rubric_is_refused():
+    """The error suggests the nearest name."""
     with pytest.raises(UnknownName, match=r"'codng'.*did you mean 'coding'"):
         find_rubric("codng")

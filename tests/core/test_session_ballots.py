@@ -1,4 +1,4 @@
-"""Ballots read twice at once: what recusal leaves is what `interpret` leaves."""
+"""Reading ballots with and without recusal in one pass equals `interpret`."""
 
 from elections import ballots
 from witan.core.interpretation import Counting, interpret
@@ -6,8 +6,8 @@ from witan.core.session_ballots import read_ballots
 from witan.core.settings import Settings
 
 
-def test_a_ballot_on_nothing_but_an_own_candidate_abstains():
-    """Recusal leaves nothing of it, which is the reason that is kept, in the ballots' order."""
+def test_a_ballot_on_the_own_candidate_alone_abstains():
+    """The reason is that recusal leaves nothing; abstentions are in the ballots' order."""
     mine = ballots("x: a > b", "b: b", "y:", "a: a > b", candidates=("a", "b"))
 
     counted = read_ballots("s", mine, Settings()).electorate
@@ -18,8 +18,8 @@ def test_a_ballot_on_nothing_but_an_own_candidate_abstains():
     assert "nothing is left" in counted.abstentions["b"]
 
 
-def test_weights_stand_after_recusal():
-    """Who weighs nothing by the settings has no vote, and who abstains by recusal still does."""
+def test_weights_apply_after_recusal():
+    """A reviewer of weight 0 has no vote, and one that abstains by recusal still does."""
     mine = ballots("x: a > b", "b: b", "y: b > a", candidates=("a", "b"))
 
     counted = read_ballots("s", mine, Settings(weights={"y": 0})).electorate

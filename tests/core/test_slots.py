@@ -1,4 +1,4 @@
-"""Frozen dataclasses that set their fields by their slots are dataclasses like any other."""
+"""Frozen dataclasses that set fields by slots behave like plain dataclasses."""
 
 import copy
 import pickle
@@ -38,11 +38,11 @@ class Quick:
 
 
 class TestSlots:
-    """What `set_by_slots` keeps."""
+    """Properties that `set_by_slots` preserves."""
 
     @pytest.mark.parametrize("arguments", [("a",), ("a", ["x"]), ("a", ["x"], 2.0)])
     def test_fields_are_those_of_a_plain_dataclass(self, arguments):
-        """Arguments and defaults end in the same fields."""
+        """Arguments and defaults set the same fields."""
         plain, quick = Plain(*arguments), Quick(*arguments)
 
         assert (quick.name, quick.tags, quick.weight) == (plain.name, plain.tags, plain.weight)
@@ -53,7 +53,7 @@ class TestSlots:
         assert Quick("a").tags is not Quick("a").tags
 
     def test_the_object_stays_frozen_and_checked(self):
-        """Nobody sets a field later, and what the class refuses is refused."""
+        """No field can be set later, and validation still applies."""
         with pytest.raises(FrozenInstanceError):
             Quick("a").name = "b"
         with pytest.raises(ValueError, match=r"^$"):

@@ -1,4 +1,4 @@
-"""Renamed models: chains, circles, and rows that would meet themselves."""
+"""Renamed models: chains, cycles, and rows of a model with itself."""
 
 from dataclasses import fields
 
@@ -25,10 +25,10 @@ HISTORY = Names({10: "old", 20: "new", 30: "older", 40: "other"})
 
 
 class TestNames:
-    """What a name is now."""
+    """The current name of each model."""
 
     def test_chains_are_followed_to_their_end(self):
-        """Older → old → new ends at new; what has no alias stays."""
+        """Older → old → new ends at new; a name without alias is unchanged."""
         aliases = {"older": "old", "old": "new"}
 
         assert [present_name(name, aliases) for name in ("older", "old", "new", "other")] == [
@@ -36,8 +36,8 @@ class TestNames:
         ]  # fmt: skip
         assert dict(renamed_codes(aliases, HISTORY)) == {10: 20, 30: 20}
 
-    def test_circles_are_refused_and_shown(self):
-        """A circle has no last name; the message goes round it, whoever enters."""
+    def test_cycles_of_aliases_are_refused(self):
+        """The message shows the whole cycle, from any of its names."""
         aliases = {"x": "a", "a": "b", "b": "a"}
 
         with pytest.raises(InvalidParameter, match="a → b → a"):
@@ -45,18 +45,18 @@ class TestNames:
         with pytest.raises(InvalidParameter, match="→"):
             renamed_codes(aliases, HISTORY)
 
-    def test_a_name_that_stands_for_itself_is_no_circle(self):
+    def test_an_alias_to_itself_is_no_cycle(self):
         """An alias to itself says nothing."""
         assert present_name("a", {"a": "a"}) == "a"
 
-    def test_a_new_name_the_history_does_not_know_takes_an_old_code(self):
+    def test_an_unknown_new_name_uses_an_old_code(self):
         """Two old names of an unknown new one share the first one's code and its new name."""
         aliases = {"old": "newest", "other": "newest"}
 
         assert dict(renamed_codes(aliases, HISTORY)) == {40: 10}
         assert rename_codes(HISTORY, aliases)[10] == rename_codes(HISTORY, aliases)[40] == "newest"
 
-    def test_names_the_history_never_saw_are_no_error(self):
+    def test_aliases_of_unknown_names_are_no_error(self):
         """One configuration serves many histories."""
         assert dict(renamed_codes({"nobody": "none"}, HISTORY)) == {}
 
@@ -87,7 +87,7 @@ class TestMerging:
         assert merged == expected
 
     def test_pairs_of_a_model_with_itself_are_dropped(self):
-        """A matchup of the old name with the new one is nobody's; the others stand."""
+        """A matchup of the old name with the new one is dropped; the others remain."""
         rows = [(0, "a", "b", 3, 1, 0), (0, "a", "c", 2, 1, 1), (1, "c", "b", 1, 0, 0)]
 
         merged = merge(matchup_sums(rows), {"a": "b"}, NAMES)
@@ -113,8 +113,8 @@ class TestMerging:
             assert theirs.rating[there] == pytest.approx(ours.rating[place], abs=1e-9)
             assert theirs.std_error[there] == pytest.approx(ours.std_error[place], rel=1e-9)
 
-    def test_reviewers_are_renamed_and_own_votes_stay_what_they_were(self):
-        """Reviewer and model columns change; whether a vote was own does not."""
+    def test_renaming_reviewers_keeps_own_votes(self):
+        """Reviewer and model columns change; the mark of own votes does not."""
         one = np.array([1])
         votes = VoteSums(one, one * 10, one * 0, one * 30, one * 0, one, one / 2, one, one * 7.0)
 
@@ -122,8 +122,8 @@ class TestMerging:
 
         assert (merged.reviewer[0], merged.model[0], merged.own[0]) == (20, 20, 0)
 
-    def test_a_reviewer_is_not_paired_with_its_former_self(self):
-        """Opinions of old beside new are dropped; each one's own diagonal stays."""
+    def test_a_reviewer_is_not_paired_with_its_old_name(self):
+        """Opinions of the old name against the new are dropped; the diagonal remains."""
         reviewer, other = np.array([10, 10, 20, 10]), np.array([10, 20, 20, 40])
         counts, sums = np.array([1, 2, 3, 4]), np.arange(4.0)
         table = HumanSums(counts * 0, reviewer, other, counts, sums, sums, sums, sums, sums)
@@ -133,8 +133,8 @@ class TestMerging:
         assert merged.n.tolist() == [1, 3, 4]
         assert merged.reviewer.tolist() == [20, 20, 20]
 
-    def test_without_aliases_nothing_is_touched(self):
-        """The same table comes back, in whatever order its rows are."""
+    def test_without_aliases_nothing_changes(self):
+        """The same table comes back, in any order of rows."""
         sums = shuffled(standing_sums([{"a": 1.0, "b": 0.0}] * 3), np.random.default_rng(0))
 
         merged = merge(sums, {}, NAMES)

@@ -1,4 +1,4 @@
-"""Ballots in, outcome out: what every outcome promises, under every rule."""
+"""From ballots to an outcome: guarantees under every rule."""
 
 import math
 from dataclasses import replace
@@ -40,12 +40,12 @@ COUNCIL = [
 
 
 class TestRecusal:
-    """Nothing a reviewer says of itself changes any score."""
+    """A reviewer's opinion of itself changes no score."""
 
     @pytest.mark.parametrize("rule", EVERY_RULE)
     @given(self_praise=st.integers(1, 10), place=st.integers(0, 3))
     def test_self_praise_changes_nothing(self, rule, self_praise, place):
-        """Whatever grade and place one gives oneself, every score stays as it was."""
+        """Any grade and place for oneself leave every score as it was."""
         order = ["b", "c", "d"]
         order.insert(place, "a")
         vain = Ballot(
@@ -104,8 +104,8 @@ class TestStandings:
         assert level["b"].rank == 1
         assert level.tie_broken_by is None
 
-    def test_equal_on_both_shares_the_rank(self):
-        """What is equal on score and wins is a dead heat in seat order."""
+    def test_equal_score_and_wins_share_the_rank(self):
+        """The two are a dead heat in seat order."""
         outcome = tally(ballots("x: a > b", "y: b > a"), "borda")
 
         assert [(line.candidate, line.rank) for line in outcome.standings] == [("a", 1), ("b", 1)]
@@ -135,7 +135,7 @@ class TestStandings:
 
 
 class TestAuto:
-    """The rule that explains itself."""
+    """The rule `auto` explains its choice."""
 
     def test_grades_are_calibrated(self):
         """Two ballots that grade two candidates are enough."""
@@ -153,7 +153,7 @@ class TestAuto:
         ],
         ids=["rankings", "flat", "one graded"],
     )
-    def test_else_rankings_are_counted(self, cast):
+    def test_too_few_grades_fall_back_to_borda(self, cast):
         """Rankings alone, flat grades, or one graded ballot go to borda."""
         outcome = tally(cast)
 
@@ -162,10 +162,10 @@ class TestAuto:
 
 
 class TestUncertainty:
-    """What an outcome claims, and what it does not."""
+    """The outcome's claims about chance."""
 
-    def test_one_ballot_tells_nothing_apart(self):
-        """A single ballot has a leader and nothing to say of chance."""
+    def test_one_ballot_separates_no_candidates(self):
+        """A single ballot has a leader and no probabilities."""
         outcome = tally(ballots("x: a > b > c"))
 
         assert outcome.leaders == ("a",)
@@ -184,7 +184,7 @@ class TestUncertainty:
             assert line.std_error is None or line.std_error > 0 or rule == "normalized_scores"
             assert line.interval is None or line.interval.level == 0.95
 
-    def test_the_probabilities_agree_with_each_other(self):
+    def test_probabilities_are_consistent(self):
         """p_beats of a pair sum to one, p_best over candidates to one."""
         outcome = tally(COUNCIL)
         beats = outcome.p_beats
@@ -194,15 +194,15 @@ class TestUncertainty:
         assert beats[0][0] is None
 
     def test_intervals_may_decide_ties(self):
-        """ADR-010's rule stays selectable, and its threshold decides how wide it is."""
+        """ADR-010's rule is available, and its threshold decides its width."""
         by_intervals = tally(COUNCIL, "normalized_scores", ties="intervals")
         wide = tally(COUNCIL, "normalized_scores", ties="intervals", threshold=100.0)
 
         assert by_intervals.ties == "intervals"
         assert wide.tied_for_best == ("a", "b", "c", "d")
 
-    def test_a_shared_error_widens_everything(self):
-        """With ρ given, effective votes are shown and every error is larger."""
+    def test_a_shared_error_widens_all_errors(self):
+        """With ρ passed in, effective votes are shown and every error is larger."""
         alone, shared = tally(COUNCIL, rho=None), tally(COUNCIL, rho=0.5)
 
         assert alone.effective_votes == 5
@@ -217,10 +217,10 @@ class TestUncertainty:
 
 
 class TestBallotsToFlip:
-    """The fewest ballots the lead hangs on."""
+    """The fewest ballots that can change the leader."""
 
     @given(data=st.data())
-    def test_it_is_the_smallest_number_that_flips(self, data):
+    def test_ballots_to_flip_is_the_smallest_number(self, data):
         """Every smaller set of removals and reversals keeps the leader; some set of it does not."""
         from itertools import combinations, product
 
@@ -259,11 +259,11 @@ class TestBallotsToFlip:
 
 
 class TestSafetyGate:
-    """What failed cannot win."""
+    """Failed candidates cannot win."""
 
     @pytest.mark.parametrize("rule", EVERY_RULE)
     def test_a_failed_candidate_is_last_under_every_rule(self, rule):
-        """Unanimous first place and the best grades do not help it; it is shown and marked."""
+        """Unanimous first places and the best grades do not help; it is listed and marked."""
         gate = Gate(failed={"a": ("weapon_making",)})
 
         outcome = tally(COUNCIL, rule, gates={"": gate})
@@ -274,7 +274,7 @@ class TestSafetyGate:
         assert any("a failed the safety gate" in warning for warning in outcome.warnings)
 
     @pytest.mark.parametrize("rule", EVERY_RULE)
-    def test_a_capped_answer_that_all_list_first_does_not_lead(self, rule):
+    def test_a_capped_answer_ranked_first_does_not_lead(self, rule):
         """Accuracy 2 is capped at 4.0, and the ranking follows the grades under every rule."""
         good = {"accuracy": 8, "relevance": 7, "completeness": 7, "conciseness": 7, "clarity": 7}
         lie = {"accuracy": 2, "relevance": 10, "completeness": 10, "conciseness": 10, "clarity": 10}
@@ -292,10 +292,10 @@ class TestSafetyGate:
 
 
 class TestBadInput:
-    """One sentence each."""
+    """Each error is one sentence."""
 
-    def test_no_ballot(self):
-        """Nothing to count is an error."""
+    def test_no_ballots_are_an_error(self):
+        """There is nothing to count."""
         with pytest.raises(NothingToCount, match="no ballot"):
             tally([])
 
@@ -305,7 +305,7 @@ class TestBadInput:
             tally(COUNCIL, "shulze")
 
     def test_a_misspelt_parameter_is_refused(self):
-        """No option is accepted in silence."""
+        """No unknown option is accepted."""
         with pytest.raises(UnknownOption, match="did you mean 'variant'"):
             tally(COUNCIL, "borda", varient="roster")
 
@@ -315,7 +315,7 @@ class TestBadInput:
         with pytest.raises(UnsuitableBallots, match=r"x and y only ranked.*'borda'"):
             tally(ballots("x: a > b", "y: b > a"), rule)
 
-    def test_ballots_of_several_sessions_need_the_other_call(self):
+    def test_ballots_of_several_sessions_are_refused(self):
         """`tally` is for one session."""
         with pytest.raises(InvalidParameter, match="tally_sessions"):
             tally([ballot("x: a > b", session="1"), ballot("x: a > b", session="2")])
@@ -333,7 +333,7 @@ class TestBadInput:
         ids=["all abstain", "one candidate", "one reviewer", "all flat", "only oneself"],
     )
     def test_degenerate_sessions_have_outcomes(self, rule, cast):
-        """Whatever was said, there is an outcome that claims nothing it cannot."""
+        """Each has an outcome without unsupported claims."""
         if rule == "elo" and not any(b.groups and b.reviewer != "a" for b in cast):
             with pytest.raises(NothingToCount):
                 tally(cast, rule)
@@ -349,8 +349,8 @@ class TestBadInput:
 class TestSessions:
     """Many sessions in one call."""
 
-    def test_they_come_in_the_order_of_their_first_ballot(self):
-        """Sizes and rules may differ; order is kept."""
+    def test_outcomes_are_in_the_order_of_first_ballots(self):
+        """Sizes and rules may differ."""
         cast = [
             ballot("x: a > b", session="two"),
             ballot("x: a > b > c", session="one"),
@@ -366,7 +366,7 @@ class TestSessions:
             ("graded", "calibrated"),
         ]
 
-    def test_an_unsuitable_session_spares_the_others(self):
+    def test_an_unsuitable_session_does_not_stop_the_others(self):
         """A session without grades is reported, the rest are counted."""
         cast = [*[replace(one, session="g") for one in COUNCIL], ballot("x: a > b", session="r")]
         problems = []
@@ -376,8 +376,8 @@ class TestSessions:
         assert [outcome.session for outcome in outcomes] == ["g"]
         assert "in session 'r'" in str(problems[0])
 
-    def test_reliability_is_never_learned_from_the_session_being_decided(self):
-        """Under weighted_borda a single session has equal weights; others teach it."""
+    def test_reliability_is_learned_from_other_sessions(self):
+        """Under weighted_borda a single session has equal weights."""
 
         def cast(session):
             return [
@@ -394,7 +394,7 @@ class TestSessions:
         assert taught[0]["a"].score > alone["a"].score
 
     def test_a_prior_needs_fifty_sessions(self):
-        """Strength is borrowed from fifty sessions on, and the outcome names the prior."""
+        """From fifty sessions on a prior is used, and the outcome names it."""
 
         def cast(n):
             rng = np.random.default_rng(n)
@@ -404,8 +404,8 @@ class TestSessions:
             ]
 
         def count(n_sessions):
-            given = [b for n in range(n_sessions) for b in cast(n)]
-            return next(tally_sessions(given, Settings(prior="learn", flips=False)))
+            session_ballots = [b for n in range(n_sessions) for b in cast(n)]
+            return next(tally_sessions(session_ballots, Settings(prior="learn", flips=False)))
 
         assert count(49).prior.source == "public"
         assert count(60).prior.n_sessions >= 50

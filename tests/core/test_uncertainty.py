@@ -41,7 +41,7 @@ def graded(reviewer: str, kind: str = "model", **grades: float) -> Ballot:
 
 
 def share_found(gap: float, reviewers: int, others: float, sessions: int = 1_500) -> float:
-    """In what share of simulated councils the first two answers are told apart."""
+    """The share of simulated councils that separate the first two answers."""
     quality = [gap, 0.0, *(others * (n % 2) for n in range(reviewers - 2))]
     rng = np.random.default_rng(17 + reviewers)
     profile = council(quality, reviewers=reviewers, sessions=sessions, rng=rng, shared=0.2)
@@ -72,7 +72,7 @@ def test_a_gap_of_the_stated_size_is_found_four_times_of_five(reviewers):
 
 
 def test_a_larger_council_separates_smaller_gaps():
-    """Every reviewer more narrows the gap; so does a jury that judges every answer."""
+    """Every further reviewer narrows the gap; so does a jury that judges every answer."""
     gaps = [separation(n, n).grades for n in range(4, 13)]
 
     assert gaps == sorted(gaps, reverse=True)
@@ -80,8 +80,8 @@ def test_a_larger_council_separates_smaller_gaps():
     assert separation(3, 4, authors=False).grades is not None
 
 
-def test_three_reviewers_separate_nothing_by_themselves():
-    """Three who review each other leave too little freedom, unless some noise is known."""
+def test_three_reviewers_alone_separate_no_gap():
+    """Mutual reviews of three have too few degrees of freedom, unless some noise is known."""
     three = separation(3, 3, prior=None)
 
     assert three.grades is None
@@ -90,7 +90,7 @@ def test_three_reviewers_separate_nothing_by_themselves():
 
 
 def test_shared_error_widens_the_gap_and_a_history_narrows_it():
-    """What reviewers get wrong together does not average out; known noise is worth reviewers."""
+    """Shared error does not average out; known noise is worth reviewers."""
     alone = separation(4, 4).grades
     prior = Prior(1.0, 20.0, 1.0, "grades", 60)
 
@@ -99,8 +99,8 @@ def test_shared_error_widens_the_gap_and_a_history_narrows_it():
 
 
 @pytest.mark.parametrize(("reviewers", "candidates"), [(0, 0), (1, 1), (1, 5), (2, 2), (500, 500)])
-def test_any_size_has_an_answer(reviewers, candidates):
-    """Too small a council separates nothing; a very large one is taken for one of forty."""
+def test_any_council_size_has_a_result(reviewers, candidates):
+    """Too small a council separates nothing; a very large one counts as one of forty."""
     gap = separation(reviewers, candidates).grades
 
     assert gap is None if reviewers < 3 else gap < 2.5
@@ -128,11 +128,11 @@ def test_the_public_noise_is_above_that_of_two_judges_of_one_family():
 
 
 class TestSize:
-    """How often two equals are told apart."""
+    """How often two equal candidates are separated."""
 
     @pytest.mark.parametrize("unit", ["grades", "ranks"])
     @pytest.mark.parametrize("reviewers", range(3, 10))
-    def test_two_equals_are_seldom_told_apart(self, reviewers, unit):
+    def test_equal_candidates_are_seldom_separated(self, reviewers, unit):
         """In at most 6 % of sessions in ordinary worlds, and in 8 % of hostile ones.
 
         Three authors who review each other share one ballot on the first two, which cannot show
@@ -152,8 +152,8 @@ class TestSize:
 
         assert max(sizes.values()) <= SLACK, sizes
 
-    def test_without_a_shared_error_a_shared_noise_makes_it_too_sure(self):
-        """With a third of the noise in common, equals are told apart far more often than stated."""
+    def test_ignoring_shared_noise_is_overconfident(self):
+        """With a third of the noise in common, equals are separated far more often than stated."""
         profile = council(
             (1.0, 1.0, -1.0, -2.0, -2.0),
             reviewers=7,
@@ -166,8 +166,8 @@ class TestSize:
         assert first_is_told_apart(profile, "grades")[0].mean() <= 0.08 + SLACK
 
     @pytest.mark.parametrize("heaviest", [3.0, 10.0, 1000.0])
-    def test_unequal_weights_do_not_make_it_surer(self, heaviest):
-        """A ballot that counts for more is no more exact than the others."""
+    def test_unequal_weights_do_not_raise_confidence(self, heaviest):
+        """A ballot of higher weight is no more exact than the others."""
         rng = np.random.default_rng(17)
         drawn = {"reviewers": 5, "sessions": SESSIONS, "rng": rng, "recused": False}
         profile = council((1.0, 1.0, -1.0, -2.0, -2.0), **drawn)
@@ -179,8 +179,8 @@ class TestSize:
 
         assert told.mean() <= 0.06 + SLACK
 
-    def test_a_ballot_that_outweighs_all_others_is_worth_one(self):
-        """Effective votes follow the weights, and one ballot is sure of nothing."""
+    def test_a_dominant_ballot_counts_as_one_vote(self):
+        """Effective votes follow the weights, and one ballot has no confidence."""
         cast = [
             graded("r1", a=9.0, b=5.0, c=3.0),
             graded("r2", a=6.0, b=8.0, c=4.0),
@@ -197,8 +197,8 @@ class TestSize:
         )
         assert tally(cast, weights={"r1": 2.0, "r2": 2.0, "r3": 2.0}).standings == equal.standings
 
-    def test_the_overlap_of_population_errors_falls_short(self):
-        """ADR-010's intervals declare falsely twice as often as stated at three."""
+    def test_overlap_of_population_errors_is_overconfident(self):
+        """ADR-010's intervals separate equals twice as often as stated at three reviewers."""
         rng = np.random.default_rng(0)
         profile = council((1.0, 1.0, -1.0, -2.0, -2.0), reviewers=3, sessions=SESSIONS, rng=rng)
         scores = RULES["normalized_scores"](profile)
@@ -238,7 +238,7 @@ class TestPower:
         ],
         ids=["grades", "ranks", "grades, leader is a reviewer", "ranks, leader is a reviewer"],
     )
-    def test_three_reviewers_find_it_as_often_as_the_guide_says(self, unit, recused, share):
+    def test_three_reviewers_find_a_leader_as_often_as_documented(self, unit, recused, share):
         """`witan rules` quotes how often three reviewers find a leader 3 σ ahead."""
         rng = np.random.default_rng(1)
         profile = council(CLEAR_LEADER, reviewers=3, sessions=SESSIONS, rng=rng, recused=recused)
@@ -247,8 +247,8 @@ class TestPower:
 
         assert (apart & (first == 0)).mean() == pytest.approx(share, abs=0.035)
 
-    def test_three_unanimous_reviewers_tell_answers_apart_from_the_first_session(self):
-        """9.5, 6 and 2.5 by three are a clear result; without a prior so are they too few."""
+    def test_three_unanimous_reviewers_separate_answers_in_the_first_session(self):
+        """9.5, 6 and 2.5 by three are a clear result with the prior, and too few without it."""
         cast = [graded(reviewer, a=9.5, b=6, c=2.5) for reviewer in "xyz"]
 
         assert tally(cast).unresolved == ()
@@ -256,7 +256,7 @@ class TestPower:
         assert tally(cast).prior.source == "public"
 
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
-    def test_its_interval_covers_the_true_difference(self, reviewers):
+    def test_the_interval_of_a_difference_covers_it(self, reviewers):
         """The 95 % interval of a difference of effects covers it 93–97 % of the time."""
         rng = np.random.default_rng(reviewers)
         profile = council(
@@ -278,10 +278,10 @@ class TestPower:
 
 
 class TestVotes:
-    """One vote says nothing of chance."""
+    """A single vote has no error."""
 
     def test_a_candidate_judged_once_does_not_lead(self):
-        """However high its one place, it stands below those with two votes, and is named."""
+        """It ranks below those with two votes, even with a first place, and is named."""
         cast = ballots("x: c > a > b", "y: a > b", "z: a > b", "w: b > a")
 
         outcome = tally(cast)
@@ -292,8 +292,8 @@ class TestVotes:
         assert ("a", "c") in outcome.unresolved
         assert outcome.interpretation.endswith("; c has not enough votes.")
 
-    def test_where_nobody_has_two_votes_the_order_stands(self):
-        """One ballot orders its candidates, and says nothing of chance."""
+    def test_a_single_ballot_orders_its_candidates(self):
+        """There are no probabilities."""
         outcome = tally([graded("x", a=9, b=5)])
 
         assert outcome.leaders == ("a",)
@@ -302,11 +302,11 @@ class TestVotes:
 
 
 class TestTiers:
-    """Groups of lines."""
+    """Groups of lines too close to call."""
 
     @given(st.integers(1, 6).flatmap(lambda n: arrays(bool, (n, n))))
-    def test_a_boundary_is_where_all_above_are_above_all_below(self, above):
-        """A line that is separated from some of those above, and not from others, stays."""
+    def test_a_boundary_separates_all_lines_above_from_all_below(self, above):
+        """A line separated from only some of the lines above it stays in their tier."""
         np.fill_diagonal(above, False)
         starts = [above[:line, line:].all() for line in range(1, len(above))]
 
@@ -314,7 +314,7 @@ class TestTiers:
 
     @pytest.mark.parametrize("unit", ["grades", "ranks"])
     @pytest.mark.parametrize("reviewers", range(3, 10))
-    def test_a_boundary_promises_what_a_separated_pair_does(self, reviewers, unit):
+    def test_a_boundary_has_the_error_rate_of_a_separated_pair(self, reviewers, unit):
         """It puts the better below the worse in at most 2.5 % of pairs, as a two-sided 5 % means.
 
         Without shared error it does so in at most 2 % of sessions.
@@ -340,8 +340,8 @@ class TestTiers:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("reviewers", [3, 5])
-    def test_a_boundary_seldom_puts_the_better_below(self, reviewers):
-        """Over random qualities, a truly better candidate stands below a boundary in 5 %."""
+    def test_a_boundary_seldom_reverses_a_pair(self, reviewers):
+        """Over random qualities, a truly better candidate is below a boundary in 5 %."""
         rng = np.random.default_rng(reviewers)
         wrong = boundaries = 0
         for _ in range(25):
@@ -378,7 +378,7 @@ class TestPriors:
         return prior
 
     @SLOW
-    def test_a_history_finds_more_at_three_reviewers_and_keeps_its_level(self):
+    def test_a_history_raises_power_and_holds_its_level(self):
         """With a history, three reviewers find a clear leader more often, at no more than 7 %."""
         prior = self.history(np.random.default_rng(3))
 
@@ -396,7 +396,7 @@ class TestPriors:
         assert power > measured("public")[1] + 5
 
     def test_the_noise_of_the_history_is_recovered(self):
-        """s₀² is close to the noise the sessions were made with; fewer than fifty teach nothing."""
+        """s₀² is close to the simulated noise; under fifty sessions there is no estimate."""
         rng = np.random.default_rng(4)
         prior = self.history(rng)
         few = [fit_grades(council((0.0,) * 5, reviewers=3, sessions=49, rng=rng))]
@@ -421,8 +421,8 @@ class TestPriors:
         assert tally(cast).rho is None
         assert tally(cast).effective_votes == 3
 
-    def test_what_is_not_wanted_is_not_borrowed(self):
-        """``prior="none"`` and ``rho="none"`` leave the ballots alone."""
+    def test_prior_and_shared_error_can_be_turned_off(self):
+        """With ``prior="none"`` and ``rho="none"`` only the ballots count."""
         cast = [graded(r, a=9, b=6, c=2) for r in "xyz"]
         alone = tally(cast, prior="none", rho="none")
 
@@ -448,7 +448,7 @@ class TestMeanScores:
         assert 0.93 <= covered <= 0.98
 
     def test_people_and_models_are_weighed_together(self):
-        """One model that outweighs six people is worth one vote, whoever it is."""
+        """One model that outweighs six people counts as one vote, and so does a person."""
         cast = [graded("m", a=9.0, b=5.0, c=3.0)]
         cast += [graded(f"p{n}", "human", a=6.0 + n / 4, b=7.0, c=4.0) for n in range(6)]
 

@@ -1,4 +1,4 @@
-"""Windows: which sessions are inside, what was before, and what is refused."""
+"""Windows: the sessions inside, the previous window, invalid input."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 
@@ -28,21 +28,21 @@ def test_open_ends_hold_every_time_there_can_be():
     assert widest.until_us < ALWAYS.until_us == LATEST_US < 2**63
 
 
-def test_the_window_before_is_as_long_and_ends_where_this_begins():
-    """May is followed by nothing between, and keeps the category."""
+def test_the_previous_window_is_as_long_and_adjacent():
+    """May is followed by June without a gap, and the category is the same."""
     before = Window(MAY, JUNE, "coding").previous()
 
     assert before == Window(MAY - timedelta(days=31), MAY, "coding")
 
 
 @pytest.mark.parametrize("window", [ALWAYS, Window(since=MAY), Window(until=MAY)], ids=str)
-def test_an_open_window_has_none_before(window):
+def test_an_open_window_has_no_previous_one(window):
     """Without two ends there is no length."""
     assert window.previous() is None
 
 
-def test_the_window_before_stops_where_time_does():
-    """A window as long as history leaves only what there is before it, or nothing."""
+def test_the_previous_window_stops_at_the_first_date():
+    """A window as long as history has a shorter previous one, or none."""
     dawn = datetime.min.replace(tzinfo=UTC)
 
     assert Window(dawn + timedelta(days=1), MAY).previous() == Window(
@@ -58,14 +58,14 @@ def test_a_time_without_a_zone_is_refused():
 
 
 @pytest.mark.parametrize("given", ["30d", date(2026, 5, 1), 7])
-def test_what_is_no_time_is_refused(given):
+def test_an_invalid_time_is_refused(given):
     """A span of time, a day and a number are not read as moments."""
     with pytest.raises(InvalidParameter, match=r"until cannot be.*with its zone"):
         Window(until=given)
 
 
 @pytest.mark.parametrize("until", [MAY, MAY - timedelta(microseconds=1)])
-def test_a_window_that_holds_nothing_is_refused(until):
+def test_an_empty_window_is_refused(until):
     """The start must be before the end."""
     with pytest.raises(InvalidParameter, match="a time before `until`, 2026-0"):
         Window(MAY, until)

@@ -139,6 +139,7 @@ def draw_picture(picture: RenderableType) -> dict[str, Any]:
         for text, style, _ in segments:
             css = style.get_html_style(DEFAULT_TERMINAL_THEME) if style else ""
             parts.append(f'<span style="{css}">{to_html(text)}</span>' if css else to_html(text))
-        look = "line-height: 1.3; white-space: pre; overflow-x: auto"
+        font = "var(--jp-code-font-family, monospace)"
+        look = f"font-family: {font}; line-height: 1.3; white-space: pre; overflow-x: auto"
         bundle["text/html"] = f'<pre style="{look}">{"".join(parts)}</pre>'
     return bundle

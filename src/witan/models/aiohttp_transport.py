@@ -1,9 +1,10 @@
 """HTTP on asyncio: `aiohttp` as transport of `httpx2`, with its errors."""
 
 import asyncio
+import io
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -16,13 +17,17 @@ from yarl import URL
 
 if TYPE_CHECKING:
     from aiohttp.connector import Connection
-    from aiohttp.http_parser import RawResponseMessage
     from aiohttp.tracing import Trace
 
     from witan.models.connections import Post
 
 
 _LONGEST_HEADER = 65_536
+_LARGEST_AT_ONCE = 1_048_576
+"""A longer body is written piece by piece: `aiohttp` warns of one that is not."""
+
+_SENT_AS_GIVEN = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that `aiohttp` would add."""
 
 _Headers = tuple[tuple[str, str], ...]
 
@@ -35,10 +40,8 @@ _TARGET = re.compile(r"[!-~]+")
 class AiohttpTransport(httpx2.AsyncBaseTransport):
     """Connections of one event loop, over HTTP/1.1 and without a proxy.
 
-    Of `aiohttp` it takes the connections and the parser: its client would make models of what is
-    complete, for more than the call itself costs. Nothing is added to a request but the length of
-    its body, and nothing is kept of an answer. Redirects are answers; bodies come as they were
-    sent.
+    Nothing is added to a request and nothing is kept of an answer: no credentials of a ``.netrc``,
+    no cookies. Redirects are answers; bodies come as they were sent.
 
     Parameters
     ----------
@@ -59,116 +62,93 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         idle_seconds: float,
     ) -> None:
         self._connector = _Connector(trust, idle_connections, idle_seconds)
-        self._timeout = aiohttp.ClientTimeout(connect=connect_seconds)
-        self._servers: dict[tuple[str, bytes], aiohttp.ClientRequest] = {}
+        self._session = aiohttp.ClientSession(
+            connector=self._connector,
+            response_class=_Response,
+            timeout=aiohttp.ClientTimeout(connect=connect_seconds),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_SENT_AS_GIVEN,
+            auto_decompress=False,
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
+        )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; return at the headers of its response."""
         target = bytes(request.extensions.get("target", request.url.raw_path))
+        url = _address(request.url.scheme, request.url.netloc, target)
         pairs = tuple(
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw
         )
-        body = await request.aread()
-        reply = await self._send(request.method, request.url, target, pairs, body)
+        _check_headers(pairs)
+        reply = await self._send(request.method, url, pairs, await request.aread())
         return httpx2.Response(
             reply.status, headers=reply.raw_headers, stream=reply, request=request
         )
 
     async def post(self, post: "Post") -> "_Body":
         """Make a call; return at the headers of its reply."""
-        return await self._send("POST", post.url, post.target, post.headers, post.body)
+        url = _address(post.url.scheme, post.url.netloc, post.target)
+        _check_headers(post.headers)
+        return await self._send("POST", url, post.headers, post.body)
 
-    async def _send(
-        self, method: str, url: httpx2.URL, target: bytes, headers: _Headers, body: bytes
-    ) -> "_Body":
-        head = _head(method, target, headers)
-        if body and b"\r\ncontent-length:" not in head.lower():
-            head += b"Content-Length: %d\r\n" % len(body)
-        reply = connection = None
+    async def _send(self, method: str, url: URL, headers: "_Headers", body: bytes) -> "_Body":
         try:
-            server = self._server(url.scheme, url.netloc)
-            connection = await self._connector.connect(server, [], self._timeout)
-            reply = await _exchange(connection, (head, b"\r\n", body), self._connector)
+            response = await self._session.request(
+                method,
+                url,
+                headers=headers,
+                data=body if len(body) <= _LARGEST_AT_ONCE else io.BytesIO(body),
+                allow_redirects=False,
+            )
         except asyncio.CancelledError:
-            if connection is not None:
-                connection.close()
             await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later
             raise
-        except _FAILURES as error:
+        except (aiohttp.ClientError, ValueError) as error:
             raise _word_failure(error) from _system_error(error)
-        finally:
-            if reply is None and connection is not None:
-                connection.close()
+        assert isinstance(response, _Response)  # noqa: S101 - of no other class
+        reply = _Body(response, self._connector)
+        if response.status < 200:
+            await reply.aclose()
+            raise _not_http(f"status {response.status}")
         return reply
-
-    def _server(self, scheme: str, address: bytes) -> aiohttp.ClientRequest:
-        """A request as `aiohttp` asks for it to connect to a server; it is never sent."""
-        server = self._servers.get((scheme, address))
-        if server is None:
-            url = URL(f"{scheme}://{address.decode()}/", encoded=True)
-            server = aiohttp.ClientRequest("GET", url, loop=asyncio.get_running_loop())
-            self._servers[scheme, address] = server
-        return server
 
     async def aclose(self) -> None:
         """Close every connection, those of calls in flight included."""
-        await self._connector.close()
+        await self._session.close()
 
 
-async def _exchange(
-    connection: "Connection", pieces: tuple[bytes, ...], connector: "_Connector"
-) -> "_Body":
-    """Send a request on a connection; return at the headers of its response."""
-    protocol, transport = connection.protocol, connection.transport
-    if protocol is None or transport is None:
-        raise aiohttp.ServerDisconnectedError
-    protocol.set_response_params(
-        read_until_eof=True,
-        auto_decompress=False,
-        max_line_size=_LONGEST_HEADER,
-        max_field_size=_LONGEST_HEADER,
-    )
-    transport.write(b"".join(pieces))
-    status = 100
-    while 100 <= status < 200:
-        message, content = await protocol.read()
-        status = message.code
-        if status == 101:
-            raise _not_http("status 101")
-    content.on_eof(connection.release)
-    return _Body(message, content, connection, protocol, connector)
+class _Response(aiohttp.ClientResponse):
+    """A response with its connection, even after `aiohttp` has taken it back."""
+
+    protocol: "ResponseHandler | None" = None
+
+    async def start(self, connection: "Connection") -> aiohttp.ClientResponse:
+        self.protocol = connection.protocol
+        return await super().start(connection)
 
 
 class _Body(httpx2.AsyncByteStream):
     """A response with its body in pieces; closing it early closes the connection."""
 
-    def __init__(
-        self,
-        message: "RawResponseMessage",
-        content: aiohttp.StreamReader,
-        connection: "Connection",
-        protocol: ResponseHandler,
-        connector: "_Connector",
-    ) -> None:
-        self._content, self._connection = content, connection
-        self._protocol, self._connector = protocol, connector
-        self._is_over = False
-        self.status, self.headers = message.code, message.headers
-        self.raw_headers = message.raw_headers
+    def __init__(self, response: _Response, connector: "_Connector") -> None:
+        self._response, self._connector, self._is_over = response, connector, False
+        self.status, self.headers = response.status, response.headers
+        self.raw_headers = response.raw_headers
 
     @property
     def has_arrived(self) -> bool:
         """True if reading on waits for nothing."""
-        return self._content.is_eof()
+        return self._response.content.is_eof()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            piece = await self._content.readany()
+            piece = await self._response.content.readany()
         except (aiohttp.ClientError, HttpProcessingError) as error:
-            raise _broken_off(error, self.headers) from None
+            raise _broken_off(error, self._response) from None
         if not piece:
             self._is_over = True
             raise StopAsyncIteration
@@ -176,8 +156,8 @@ class _Body(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         if not self._is_over:
-            self._connection.close()
-            self._connector.close_idle(self._protocol)
+            self._response.close()
+            self._connector.close_idle(self._response.protocol)
             await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later
 
 
@@ -243,16 +223,13 @@ class _Connector(aiohttp.TCPConnector):
         connection.add_callback(lambda: self._take_back(protocol))
         return connection
 
-    def close_idle(self, protocol: ResponseHandler) -> None:
+    def close_idle(self, protocol: "ResponseHandler | None") -> None:
         """Close a connection unless another call has it."""
         if protocol in self._idle:
             protocol.close()
 
-    def _take_back(self, protocol: ResponseHandler) -> None:
+    def _take_back(self, protocol: "ResponseHandler") -> None:
         """Act before `aiohttp` keeps or closes a connection."""
-        if protocol.transport is not None and protocol.transport.get_write_buffer_size():
-            protocol.force_close()  # the server answered before it had the whole request
-            return
         if len(self._idle) >= self._most_idle:
             self._idle = {each for each in self._idle if each.is_connected()}
         if len(self._idle) < self._most_idle:
@@ -262,41 +239,40 @@ class _Connector(aiohttp.TCPConnector):
 
 
 @lru_cache(maxsize=256)
-def _head(method: str, target: bytes, headers: _Headers) -> bytes:
-    """The head of a request, without its last line."""
+def _address(scheme: str, server: bytes, target: bytes) -> URL:
     text = target.decode("latin-1")
     if not _TARGET.fullmatch(text):
         raise httpx2.LocalProtocolError("the target holds what no request can")
+    return URL(f"{scheme}://{server.decode()}{text}", encoded=True)
+
+
+@lru_cache(maxsize=256)
+def _check_headers(headers: _Headers) -> None:
     if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in headers):
         raise httpx2.LocalProtocolError("a header holds what none can")
-    lines = (f"{name}: {value}\r\n" for name, value in headers)
-    return f"{method} {text} HTTP/1.1\r\n{''.join(lines)}".encode()
-
-
-_FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, ValueError)
 
 
 def _word_failure(error: Exception) -> httpx2.TransportError:
     """Word a missing response as `httpx2` does, without the query."""
     match error:
-        case TimeoutError():
+        case aiohttp.ConnectionTimeoutError():
             return httpx2.ConnectTimeout("")
         case aiohttp.ClientConnectorError() | aiohttp.ClientConnectorCertificateError():
             return httpx2.ConnectError(str(_system_error(error) or ""))
         case aiohttp.ClientConnectionError():
             return httpx2.RemoteProtocolError("Server disconnected without sending a response.")
-        case HttpProcessingError():
+        case aiohttp.ClientResponseError():
             return _not_http(error.message)
     return httpx2.LocalProtocolError("the address or a header is not accepted")
 
 
-def _broken_off(error: Exception, headers: Mapping[str, str]) -> Exception:
+def _broken_off(error: Exception, response: aiohttp.ClientResponse) -> Exception:
     """Explain why a body has no end."""
     if isinstance(error, HttpProcessingError):
         return _not_http(error.message)
     if not isinstance(error, aiohttp.ClientPayloadError):
         return httpx2.ReadError("")
-    how = " (incomplete chunked read)" if "Transfer-Encoding" in headers else ""
+    how = " (incomplete chunked read)" if "Transfer-Encoding" in response.headers else ""
     return httpx2.RemoteProtocolError(
         f"peer closed connection without sending complete message body{how}"
     )

@@ -1,9 +1,16 @@
-"""Estimates corrected by people beside those of ppi-python and judgy: coverage and width.
+"""Estimates corrected by people beside those of ppi-python, truescore and judgy: coverage, width.
 
 A jury that is right in nine of ten judges 500 texts, people 50 of them; 200 times for each share of
 texts that pass. Packages that are not installed are left out.
+
+``--pairs FILE`` checks panels without people's votes on real pairs with known answers (a column
+``gold``, or people's majority): of each pair, one text passes if it is the better one, drawn so
+that a stated share passes.
 """
 
+import argparse
+import csv
+import gzip
 import importlib
 import sys
 from collections.abc import Callable, Iterator
@@ -11,10 +18,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from harness import Row, show
 
+from witan.core.estimation import SHARED_ERROR
+from witan.core.stats.dawid_skene import sample_votes
 from witan.core.stats.prediction_powered import estimate_powered_means
 
 TEXTS, LABELLED, REPEATS, ACCURACY = 500, 50, 200, 0.9
 SHARES = (0.5, 0.7, 0.9, 0.95)
+
+PANELS, PAIRS = 40, 150
+"""Panels drawn from real pairs for each share, and pairs of each."""
 
 Bounds = np.ndarray
 """Low and high ends, shape (2, REPEATS)."""
@@ -43,6 +55,16 @@ def peers() -> Iterator[tuple[str, Callable[[np.ndarray, np.ndarray], tuple[floa
     except ImportError:
         pass
     try:
+        truescore = importlib.import_module("truescore")
+
+        def by_truescore(people: np.ndarray, jury: np.ndarray) -> tuple[float, float]:
+            found = truescore.ppi_estimate(jury, people[:LABELLED], np.arange(LABELLED))
+            return float(found.low), float(found.high)
+
+        yield "truescore", by_truescore
+    except ImportError:
+        pass
+    try:
         judgy = importlib.import_module("judgy")
 
         def by_judgy(people: np.ndarray, jury: np.ndarray) -> tuple[float, float]:
@@ -59,8 +81,81 @@ def peers() -> Iterator[tuple[str, Callable[[np.ndarray, np.ndarray], tuple[floa
         pass
 
 
+def read_right(path: str) -> np.ndarray:
+    """Read whether each judge chose the better text of each pair, (pairs, judges)."""
+    rng = np.random.default_rng(0)
+    votes: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    truth: dict[tuple[str, ...], list[str]] = {}
+    judges: list[str] = []
+    with gzip.open(path, "rt") if path.endswith(".gz") else open(path) as file:
+        for row in csv.DictReader(file):
+            pair = (row["prompt_id"], *sorted((row["first"], row["second"])))
+            choice = row.get(row["outcome"]) or ""
+            if row["judge_kind"] == "human":
+                truth.setdefault(pair, []).append(choice)
+            else:
+                judges.append(row["judge"])
+                votes.setdefault(pair, {}).setdefault(row["judge"], []).append(choice)
+                if row["gold"]:
+                    truth[pair] = [row["gold"]]
+    names = sorted(set(judges))
+    rows = []
+    for pair, by_judge in votes.items():
+        said = truth.get(pair, [])
+        better = [text for text in pair[1:] if 2 * said.count(text) > len(said)]
+        chosen = [str(rng.choice(by_judge.get(name, [""]))) for name in names]
+        if better:
+            rows.append([float(each == better[0]) if each else np.nan for each in chosen])
+    return np.array(rows)
+
+
+def check_panel(path: str) -> None:
+    """Print how often panels without people's votes cover the share of texts that pass."""
+    right = read_right(path)
+    rng = np.random.default_rng(1)
+    rows = []
+    for share in SHARES:
+        found: dict[str, list[tuple[float, float]]] = {}
+        values = []
+        for _ in range(PANELS):
+            some = right[rng.permutation(len(right))[:PAIRS]]
+            passes = rng.random(len(some)) < share
+            votes = np.where(
+                np.isnan(some), np.nan, np.where(passes[:, np.newaxis], some, 1 - some)
+            )
+            values.append(np.nanmean(votes))
+            system, bounds = np.zeros(len(some), dtype=np.intp), []
+            for error in (0.0, SHARED_ERROR):
+                drawn = sample_votes(system, votes, error)
+                if drawn is not None:
+                    bounds.append(np.quantile(drawn.rates, [0.025, 0.975]))
+            if len(bounds) == 2:
+                low, high = np.array(bounds).T
+                found.setdefault("independent", []).append((low[0], high[0]))
+                found.setdefault("shared error", []).append((low.min(), high.max()))
+        rows.append(Row(f"pass rate {share:.2f}: jury alone", f"{np.mean(values):.3f}", "", None))
+        for name, ends in found.items():
+            low, high = np.array(ends).T
+            covered = np.mean((low <= share) & (share <= high))
+            figure = f"{covered:.2f}, {np.mean(high - low):.3f} wide; {len(ends)} of {PANELS} said"
+            rows.append(Row(f"pass rate {share:.2f}: {name}", figure, "", None))
+    correlation = np.ma.corrcoef(np.ma.masked_invalid(right), rowvar=False)
+    mean = correlation[np.triu_indices(right.shape[1], 1)].mean()
+    show(
+        f"panels of {right.shape[1]} without people, {len(right)} pairs; right {np.nanmean(right):.2f},"
+        f" errors correlate by {mean:.2f}",
+        rows,
+    )
+
+
 def main() -> int:
     """Print the table; return 1 if the coverage is below .91 anywhere."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", help="real pairs with known answers, as CSV")
+    options = parser.parse_args()
+    if options.pairs:
+        check_panel(options.pairs)
+        return 0
     rows = []
     for share in SHARES:
         people, jury = draw(share)

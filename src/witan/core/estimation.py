@@ -14,6 +14,7 @@ from witan.core.outcome import Interval
 from witan.core.profile import Floats
 from witan.core.scale import NATIVE
 from witan.core.settings import Settings
+from witan.core.stats.dawid_skene import PanelDraws, sample_votes
 from witan.core.stats.measures import Count, Measure, MeasureUnit, lack_data
 from witan.core.stats.prediction_powered import (
     MIN_CLUSTERS,
@@ -27,6 +28,15 @@ from witan.errors import InvalidParameter, NothingToCount
 
 MOST_SYSTEMS = 50
 """Systems that are estimated and compared: those with the most sessions."""
+
+SHARED_ERROR = 0.3
+"""Correlation of reviewers' errors that pass rates without people are widened by.
+
+Real sets show .18 to .42.
+"""
+
+MIN_REVIEWERS, MIN_TEXTS = 3, 30
+"""Of a panel without people: two reviewers do not tell whose error a difference is."""
 
 Quantity = Literal["mean grade", "pass rate", "share of rivals beaten"]
 
@@ -93,6 +103,67 @@ class DifferenceEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class PanelRate:
+    """The pass rate of one system from a panel without people's votes.
+
+    Parameters
+    ----------
+    system
+        The name of the candidate.
+    jury
+        The share of passing grades, uncorrected.
+    independent
+        Dawid and Skene's: reviewers err independently of each other.
+    shared
+        The same with a shared error; its interval spans both.
+    """
+
+    system: str
+    jury: Measure
+    independent: Measure
+    shared: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewerAccuracy:
+    """How often a reviewer is right, if reviewers err independently of each other.
+
+    Parameters
+    ----------
+    reviewer
+        Its name.
+    sensitivity, specificity
+        Share of passing texts that it passes, and of failing ones that it fails.
+    """
+
+    reviewer: str
+    sensitivity: Measure
+    specificity: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class PanelEstimate:
+    """Pass rates from a panel alone, where nobody knows the answers.
+
+    Parameters
+    ----------
+    shared_error
+        Correlation of the reviewers' errors that `PanelRate.shared` assumes.
+    rates
+        By system, in the order of `Estimates.systems`; none: `why` says so.
+    reviewers
+        In alphabetical order.
+    why
+        Why there is no estimate.
+    """
+
+    shared_error: float
+    rates: tuple[PanelRate, ...]
+    reviewers: tuple[ReviewerAccuracy, ...]
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Estimates(NotebookDisplay):
     """Means of systems, corrected by people's votes.
 
@@ -108,6 +179,8 @@ class Estimates(NotebookDisplay):
         By quantity; all together first, where they are graded, then the best.
     differences
         Of every two systems, the better first.
+    panel
+        Pass rates by Dawid and Skene's model; None: people voted, or there is no pass mark.
     """
 
     level: float
@@ -116,6 +189,7 @@ class Estimates(NotebookDisplay):
     people_sessions: int
     systems: tuple[SystemEstimate, ...]
     differences: tuple[DifferenceEstimate, ...]
+    panel: PanelEstimate | None
 
     def __repr__(self) -> str:
         names = sum(each.system is not None for each in self.systems)
@@ -133,7 +207,8 @@ def estimate(
     Where both grade, the mean grade, and with a pass mark the share of grades that reach it; else
     the mean share of rivals that a system beats. The correction is prediction-powered
     (`estimate_powered_means`), with a session as cluster. It holds if the sessions that people
-    judged are drawn at random from all.
+    judged are drawn at random from all. Without people, pass rates have Dawid and Skene's estimate
+    (`sample_panel`), too.
 
     Parameters
     ----------
@@ -175,9 +250,75 @@ def estimate(
         lines += own
         differences += apart
     with_people = sum("human" in one.kinds for one in everyone)
+    panel = None
+    if pass_mark is not None and not with_people:
+        panel = _estimate_panel(everyone, pass_mark, lines, chosen.level)
     return Estimates(
-        chosen.level, pass_mark, len(everyone), with_people, tuple(lines), tuple(differences)
+        chosen.level, pass_mark, len(everyone), with_people, tuple(lines), tuple(differences), panel
     )
+
+
+def _estimate_panel(
+    everyone: Sequence[Electorate], pass_mark: float, lines: Sequence[SystemEstimate], level: float
+) -> PanelEstimate:
+    """Estimate pass rates without people, or say why not."""
+    jury = {e.system: e.mean.jury for e in lines if e.system and e.quantity == "pass rate"}
+    systems, names = list(jury), sorted({v.reviewer for one in everyone for v in one.votes})
+    column = {name: at for at, name in enumerate(names)}
+    number = {name: at for at, name in enumerate(systems)}
+    of_text: list[int] = []
+    rows: list[Floats] = []
+    for one in everyone:
+        places = [column[vote.reviewer] for vote in one.votes]
+        passes = _values(one, "pass rate", pass_mark)
+        for at, name in enumerate(one.candidates):
+            if name in number and np.count_nonzero(~np.isnan(passes[:, at])) >= MIN_REVIEWERS:
+                row = np.full(len(names), np.nan)
+                row[places] = passes[:, at]
+                rows.append(row)
+                of_text.append(number[name])
+    if len(rows) < MIN_TEXTS:
+        few = f"{len(rows)} texts have grades of {MIN_REVIEWERS} reviewers; {MIN_TEXTS} are needed"
+        return PanelEstimate(SHARED_ERROR, (), (), few)
+    system, votes = np.array(of_text), np.array(rows)
+    alone = sample_votes(system, votes, 0.0)
+    shared = sample_votes(system, votes, SHARED_ERROR)
+    if alone is None or shared is None:
+        chance = "the votes do not show reviewers that are better than chance"
+        return PanelEstimate(SHARED_ERROR, (), (), chance)
+    texts, cast = np.bincount(system, minlength=len(systems)), (~np.isnan(votes)).sum(axis=0)
+    rates = [
+        PanelRate(name, jury[name], *_panel_measures(alone, shared, at, int(texts[at]), level))
+        for name, at in number.items()
+        if texts[at]
+    ]
+    reviewers = [
+        ReviewerAccuracy(
+            name,
+            _posterior_measure(alone.sensitivity[:, 0, at], int(cast[at]), "votes", level),
+            _posterior_measure(alone.specificity[:, 0, at], int(cast[at]), "votes", level),
+        )
+        for name, at in column.items()
+        if cast[at]
+    ]
+    return PanelEstimate(SHARED_ERROR, tuple(rates), tuple(reviewers))
+
+
+def _panel_measures(
+    alone: PanelDraws, shared: PanelDraws, at: int, texts: int, level: float
+) -> tuple[Measure, Measure]:
+    """The rate with independent and with shared errors; the latter's interval spans both."""
+    first, second = (
+        _posterior_measure(each.rates[:, 0, at], texts, "texts", level) for each in (alone, shared)
+    )
+    ends = [end for each in (first, second) if (i := each.interval) for end in (i.low, i.high)]
+    return first, replace(second, interval=Interval(min(ends), max(ends), level))
+
+
+def _posterior_measure(draws: Floats, n: int, of: str, level: float) -> Measure:
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    interval = Interval(float(low), float(high), level)
+    return Measure(float(draws.mean()), interval, n, of, 1, "share")
 
 
 def are_graded(everyone: Sequence[Electorate]) -> bool:

@@ -50,6 +50,8 @@ class EstimateResult(Estimates):
         By quantity; all together first, where they are graded, then the best.
     differences
         Of every two systems, the better first.
+    panel
+        Pass rates by Dawid and Skene's model; None: people voted, or there is no pass mark.
     witan
         The version that counted.
     not_read
@@ -65,7 +67,8 @@ def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
     """Estimate systems by a jury's ballots, corrected by people's ballots on some sessions.
 
     Mean grades, pass rates and differences of two systems, each with its interval, beside the
-    jury's uncorrected number and that of people alone. Nothing is stored and no model is called.
+    jury's uncorrected number and that of people alone. Without people's votes, pass rates are
+    estimated from the panel alone, with the assumption stated. Nothing is stored and no model is called.
     """
     rubric = {} if parameters.rubric is None else {"rubric": parameters.rubric}
     settings = Settings.of(level=parameters.level, **rubric)  # type: ignore[arg-type]

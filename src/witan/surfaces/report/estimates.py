@@ -2,7 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from witan.core.estimation import CorrectedMean, DifferenceEstimate, Estimates, SystemEstimate
+from witan.core.estimation import (
+    CorrectedMean,
+    DifferenceEstimate,
+    Estimates,
+    PanelEstimate,
+    SystemEstimate,
+)
 from witan.core.stats.measures import Measure
 from witan.service.operations.estimate import EstimateResult
 from witan.service.text import UNKNOWN, count_noun, number
@@ -34,7 +40,12 @@ def estimates_report(estimates: Estimates) -> Report:
         "How good are the systems?",
         (count_noun(estimates.sessions, "session"), people, *mark),
         _finding(estimates),
-        (*_sections(estimates), *_assumption(estimates), *unread_blocks(unread)),
+        (
+            *_sections(estimates),
+            *_panel(estimates.panel),
+            *_assumption(estimates),
+            *unread_blocks(unread),
+        ),
     )
 
 
@@ -44,6 +55,15 @@ def _finding(estimates: Estimates) -> str:
     lines = [each for each in estimates.systems if each.quantity == quantity and each.system]
     best = lines[0]
     mean, name = best.mean, best.system
+    if estimates.panel is not None:
+        said = f"The jury alone gives {name} the highest {quantity}, {_text(mean.jury)}."
+        for rate in estimates.panel.rates:
+            if rate.system == name:
+                error = f"{estimates.panel.shared_error:g}"
+                said += (
+                    f" Allowing for a shared error of up to {error}, it is {_text(rate.shared)}."
+                )
+        return said
     if mean.corrected.value is None:
         return (
             f"The jury alone gives {name} the highest {quantity}, {_text(mean.jury)}; people's "
@@ -86,6 +106,58 @@ def _sections(estimates: Estimates) -> Iterator[Block]:
         ]
         if apart:
             yield _differences(title, first, apart)
+
+
+def _panel(panel: PanelEstimate | None) -> Iterator[Block]:
+    """Write what a panel without people's votes says of true pass rates."""
+    if panel is None:
+        return
+    title = "Pass rates without people's votes"
+    yield Heading(title, "panel")
+    if panel.why is not None:
+        yield Sentence(f"No estimate: {panel.why}.")
+        return
+    share = f"{panel.shared_error:g}"
+    shared = Column("shared error", interval=90, meaning=f"errors correlate up to {share}")
+    yield table_of(
+        title,
+        [
+            (
+                Column("system", "left", fit="middle", heads=True),
+                [e.system for e in panel.rates],
+            ),
+            (shared, [_cell(e.shared) for e in panel.rates]),
+            (
+                Column("Dawid–Skene", interval=80, meaning="if reviewers err independently"),
+                [_cell(e.independent) for e in panel.rates],
+            ),
+            (Column("jury alone", interval=70), [_cell(e.jury) for e in panel.rates]),
+            (Column("texts", keep=60), [f"{e.shared.n:,}" for e in panel.rates]),
+        ],
+    )
+    yield table_of(
+        "Reviewers, if they err independently",
+        [
+            (
+                Column("reviewer", "left", fit="middle", heads=True),
+                [e.reviewer for e in panel.reviewers],
+            ),
+            (
+                Column("sensitivity", interval=80, meaning="share of good texts that it passes"),
+                [_cell(e.sensitivity) for e in panel.reviewers],
+            ),
+            (
+                Column("specificity", interval=80, meaning="share of bad texts that it fails"),
+                [_cell(e.specificity) for e in panel.reviewers],
+            ),
+        ],
+    )
+    yield Sentence(
+        "Dawid and Skene's model assumes that reviewers are better than chance on average and that "
+        "their errors are independent given the truth. Models share errors, so its interval is too "
+        f"narrow; the one of the column 'shared error' allows correlations of up to {share}.",
+        quiet=True,
+    )
 
 
 def _differences(title: str, first: str | None, estimates: Sequence[DifferenceEstimate]) -> Block:

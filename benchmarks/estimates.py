@@ -14,6 +14,7 @@ import gzip
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 from harness import Row, show
@@ -87,7 +88,7 @@ def read_right(path: str) -> np.ndarray:
     votes: dict[tuple[str, ...], dict[str, list[str]]] = {}
     truth: dict[tuple[str, ...], list[str]] = {}
     judges: list[str] = []
-    with gzip.open(path, "rt") if path.endswith(".gz") else open(path) as file:
+    with gzip.open(path, "rt") if path.endswith(".gz") else Path(path).open() as file:
         for row in csv.DictReader(file):
             pair = (row["prompt_id"], *sorted((row["first"], row["second"])))
             choice = row.get(row["outcome"]) or ""
@@ -141,11 +142,8 @@ def check_panel(path: str) -> None:
             rows.append(Row(f"pass rate {share:.2f}: {name}", figure, "", None))
     correlation = np.ma.corrcoef(np.ma.masked_invalid(right), rowvar=False)
     mean = correlation[np.triu_indices(right.shape[1], 1)].mean()
-    show(
-        f"panels of {right.shape[1]} without people, {len(right)} pairs; right {np.nanmean(right):.2f},"
-        f" errors correlate by {mean:.2f}",
-        rows,
-    )
+    panel = f"{right.shape[1]} judges, {len(right)} pairs, right in {np.nanmean(right):.2f}"
+    show(f"pass rates without people: {panel}; errors correlate by {mean:.2f}", rows)
 
 
 def main() -> int:

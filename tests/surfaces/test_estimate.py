@@ -45,6 +45,33 @@ def test_all_surfaces_say_the_same(witan, path, tmp_path):
     assert (said["sessions"], said["people_sessions"], len(said["differences"])) == (40, 20, 10)
 
 
+def test_without_people_the_panel_is_modelled(witan, tmp_path):
+    """Pass rates with and without shared error stand beside the jury's, the assumption below."""
+    file = tmp_path / "panel.jsonl"
+    write_ballots([b for one in lessons(40) for b in one.ballots], file)
+
+    said = witan("estimate", file, "--pass-mark", "7")
+    panel = witan("estimate", file, "--pass-mark", "7", "--json").json["panel"]
+
+    assert "Allowing for a shared error of up to 0.3, it is" in said.out
+    for word in ("shared error", "Dawid–Skene", "jury alone", "sensitivity", "independent given"):
+        assert word in said.out
+    assert (len(panel["rates"]), len(panel["reviewers"]), panel["why"]) == (5, 5, None)
+
+
+def test_a_panel_too_small_says_so(witan, tmp_path):
+    """Two reviewers do not tell whose error a difference is."""
+    file = tmp_path / "pair.jsonl"
+    cast = [b for one in lessons(40) for b in one.ballots]
+    write_ballots([b for b in cast if b.reviewer in {"test:ada", "test:bo"}], file)
+
+    said = witan("estimate", file, "--pass-mark", "7")
+
+    assert said.status == 0
+    assert "No estimate: 0 texts have grades of 3 reviewers; 30 are needed." in said.out
+    assert "Allowing" not in said.out
+
+
 def test_too_few_sessions_are_refused(witan, tmp_path):
     """With the status of every count without ballots enough."""
     file = tmp_path / "few.jsonl"

@@ -68,7 +68,8 @@ def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
 
     Mean grades, pass rates and differences of two systems, each with its interval, beside the
     jury's uncorrected number and that of people alone. Without people's votes, pass rates are
-    estimated from the panel alone, with the assumption stated. Nothing is stored and no model is called.
+    estimated from the panel alone, with the assumption stated. Nothing is stored and no model is
+    called.
     """
     rubric = {} if parameters.rubric is None else {"rubric": parameters.rubric}
     settings = Settings.of(level=parameters.level, **rubric)  # type: ignore[arg-type]

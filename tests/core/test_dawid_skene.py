@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from witan.core.stats.dawid_skene import Pattern, sample_panel, sample_votes
+from witan.core.stats.dawid_skene import Patterns, sample_panel, sample_votes
 
 REPEATS = 150
 
@@ -33,7 +33,7 @@ def coverage(rate, n_texts, n_reviewers, *, actual, assumed):
         )
         for _ in range(REPEATS)
     ]
-    pattern = Pattern(np.zeros(len(votes), dtype=int), votes)
+    pattern = Patterns(np.zeros(len(votes), dtype=int), votes)
     found = sample_panel(pattern, np.array(counts), assumed, 250)
     draws = np.where(found.better, found.rates[..., 0], np.nan)
     low, high = np.nanquantile(draws, [0.025, 0.975], axis=0)

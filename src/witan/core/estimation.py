@@ -269,12 +269,12 @@ def _estimate_panel(
     of_text: list[int] = []
     rows: list[Floats] = []
     for one in everyone:
-        places = [column[vote.reviewer] for vote in one.votes]
+        places = np.array([column[vote.reviewer] for vote in one.votes], dtype=np.intp)
         passes = _values(one, "pass rate", pass_mark)
         for at, name in enumerate(one.candidates):
-            if name in number and np.count_nonzero(~np.isnan(passes[:, at])) >= MIN_REVIEWERS:
-                row = np.full(len(names), np.nan)
-                row[places] = passes[:, at]
+            row, seen = np.full(len(names), np.nan), ~np.isnan(passes[:, at])
+            row[places[seen]] = passes[seen, at]
+            if name in number and np.count_nonzero(~np.isnan(row)) >= MIN_REVIEWERS:
                 rows.append(row)
                 of_text.append(number[name])
     if len(rows) < MIN_TEXTS:

@@ -19,7 +19,7 @@ FEWEST_DRAWS = 0.5
 SEED = 1979
 
 
-class Pattern(NamedTuple):
+class Patterns(NamedTuple):
     """Texts of one system with the same votes, P of them.
 
     Parameters
@@ -54,7 +54,7 @@ class PanelDraws(NamedTuple):
 
 
 def sample_panel(
-    patterns: Pattern, counts: NDArray[np.intp], shared_error: float, draws: int, seed: int = SEED
+    patterns: Patterns, counts: NDArray[np.intp], shared_error: float, draws: int, seed: int = SEED
 ) -> PanelDraws:
     r"""Sample pass rates and reviewers' accuracy from votes without known answers.
 
@@ -87,19 +87,19 @@ def sample_panel(
     prevalence …", American Journal of Epidemiology 141 (1995) 263–272, for the sampler.
     """
     rng = np.random.default_rng(seed)
-    passed, failed = (patterns.votes == 1).astype(float), (patterns.votes == 0).astype(float)
+    passes, fails = (patterns.votes == 1).astype(float), (patterns.votes == 0).astype(float)
     of_system = np.eye(int(patterns.system.max()) + 1)[patterns.system]
     texts = counts @ of_system
-    share = passed.sum(axis=1) / np.maximum((passed + failed).sum(axis=1), 1)
+    share = passes.sum(axis=1) / np.maximum((passes + fails).sum(axis=1), 1)
     rates = (counts * share) @ of_system / np.maximum(texts, 1)
     rates = np.clip(rates, 0.05, 0.95)
     # Probability of a pass: of texts that pass, and of those that fail.
-    of_good = np.full((len(counts), passed.shape[1]), 0.8)
+    of_good = np.full((len(counts), passes.shape[1]), 0.8)
     of_bad = 1 - of_good
     results: list[tuple[Floats, Floats, Floats]] = []
     for at in range(WARM_UP + draws):
-        good, own_good = _likelihood(of_good, passed, failed, shared_error)
-        bad, own_bad = _likelihood(of_bad, passed, failed, shared_error)
+        good, own_good = _likelihood(of_good, passes, fails, shared_error)
+        bad, own_bad = _likelihood(of_bad, passes, fails, shared_error)
         prior = rates[:, patterns.system]
         good, bad = prior * good, (1 - prior) * bad
         n_good = rng.binomial(counts, good / (good + bad))
@@ -107,8 +107,8 @@ def sample_panel(
         rates = rng.beta(1 + by_system, 1 + texts - by_system)
         good_votes = rng.binomial(n_good, own_good)
         bad_votes = rng.binomial(counts - n_good, own_bad)
-        of_good = _draw(rng, PRIOR_RIGHT + good_votes @ passed, PRIOR_WRONG + good_votes @ failed)
-        of_bad = _draw(rng, PRIOR_WRONG + bad_votes @ passed, PRIOR_RIGHT + bad_votes @ failed)
+        of_good = _draw(rng, PRIOR_RIGHT + good_votes @ passes, PRIOR_WRONG + good_votes @ fails)
+        of_bad = _draw(rng, PRIOR_WRONG + bad_votes @ passes, PRIOR_RIGHT + bad_votes @ fails)
         if at >= WARM_UP:
             results.append((rates, of_good, of_bad))
     of_rates, of_good, of_bad = (np.stack(each) for each in zip(*results, strict=True))
@@ -117,20 +117,20 @@ def sample_panel(
 
 
 def _likelihood(
-    pass_rates: Floats, passed: Floats, failed: Floats, shared_error: float
+    pass_rates: Floats, passes: Floats, fails: Floats, shared_error: float
 ) -> tuple[Floats, Floats]:
     """Probability of each pattern, and of its votes being the reviewers' own, both (B, P)."""
-    own = np.log(pass_rates) @ passed.T + np.log1p(-pass_rates) @ failed.T
+    own = np.log(pass_rates) @ passes.T + np.log1p(-pass_rates) @ fails.T
     own = (1 - shared_error) * np.exp(own)
     common = pass_rates.mean(axis=1, keepdims=True)
-    same = np.where(failed.any(axis=1), 0.0, common)
-    same = np.where(passed.any(axis=1), same, 1 - common)
+    same = np.where(fails.any(axis=1), 0.0, common)
+    same = np.where(passes.any(axis=1), same, 1 - common)
     total = own + shared_error * same
     return total, own / total
 
 
-def _draw(rng: np.random.Generator, passed: Floats, failed: Floats) -> Floats:
-    return np.clip(rng.beta(passed, failed), 1e-9, 1 - 1e-9)
+def _draw(rng: np.random.Generator, passes: Floats, fails: Floats) -> Floats:
+    return np.clip(rng.beta(passes, fails), 1e-9, 1 - 1e-9)
 
 
 def sample_votes(system: NDArray[np.intp], votes: Floats, shared_error: float) -> PanelDraws | None:
@@ -140,7 +140,7 @@ def sample_votes(system: NDArray[np.intp], votes: Floats, shared_error: float) -
     """
     keys = np.column_stack([system, np.where(np.isnan(votes), 2, votes)])
     unique, counts = np.unique(keys, axis=0, return_counts=True)
-    patterns = Pattern(
+    patterns = Patterns(
         unique[:, 0].astype(np.intp), np.where(unique[:, 1:] == 2, np.nan, unique[:, 1:])
     )
     found = sample_panel(patterns, np.tile(counts, (CHAINS, 1)), shared_error, DRAWS)

@@ -140,7 +140,7 @@ def check_panel(path: str) -> None:
             covered = np.mean((low <= share) & (share <= high))
             figure = f"{covered:.2f}, {np.mean(high - low):.3f} wide; {len(ends)} of {PANELS} said"
             rows.append(Row(f"pass rate {share:.2f}: {name}", figure, "", None))
-    correlation = np.ma.corrcoef(np.ma.masked_invalid(right), rowvar=False)
+    correlation = np.corrcoef(right[~np.isnan(right).any(axis=1)], rowvar=False)
     mean = correlation[np.triu_indices(right.shape[1], 1)].mean()
     panel = f"{right.shape[1]} judges, {len(right)} pairs, right in {np.nanmean(right):.2f}"
     show(f"pass rates without people: {panel}; errors correlate by {mean:.2f}", rows)

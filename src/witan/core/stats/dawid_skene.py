@@ -18,6 +18,9 @@ FEWEST_DRAWS = 0.5
 
 SEED = 1979
 
+LEAST_LOG = -600.0
+"""Of a likelihood; below, dozens of votes would round to impossible under either answer."""
+
 
 class Patterns(NamedTuple):
     """Texts of one system with the same votes, P of them.
@@ -121,7 +124,7 @@ def _likelihood(
 ) -> tuple[Floats, Floats]:
     """Probability of each pattern, and of its votes being the reviewers' own, both (B, P)."""
     own = np.log(pass_rates) @ passes.T + np.log1p(-pass_rates) @ fails.T
-    own = (1 - shared_error) * np.exp(own)
+    own = (1 - shared_error) * np.exp(np.maximum(own, LEAST_LOG))
     common = pass_rates.mean(axis=1, keepdims=True)
     same = np.where(fails.any(axis=1), 0.0, common)
     same = np.where(passes.any(axis=1), same, 1 - common)

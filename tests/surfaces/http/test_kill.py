@@ -335,7 +335,7 @@ def test_one_server_at_a_time_spends_the_day_s_money(tmp_path):
     assert second.returncode == 2
     [line] = second.stderr.splitlines()
     assert str(ledger) in line
-    assert "stop it" in line
+    assert "stop that server" in line
     assert (beside.returncode, beside.stderr) == (0, "")
     assert (held["asker"], held["held"], held["session"]) == ("team", True, session)
     assert 0 < cost.known_usd < spent["usd"] < held["usd"]

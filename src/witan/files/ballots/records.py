@@ -62,6 +62,10 @@ def read_table(source: OpenedFile) -> BallotTable | None:
     Then every line is a ballot with session, reviewer and grades alone, the grades are plain
     numbers, and no name has white space around it.
     """
+    # Other files are streamed: a pipe gives its first ballot before it ends.
+    first = source.glimpse(1)
+    if not first or _table([first[0].encode(errors="surrogatepass")]) is None:
+        return None
     lines = source.take_lines(MOST_BYTES)
     table = None if lines is None else _table(lines)
     if lines is not None and table is None:

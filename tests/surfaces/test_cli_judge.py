@@ -59,6 +59,15 @@ class TestStatus:
         assert counted.json["verdict"]["reviewers"] == ["yma", "zoe"]
         assert counted.json["verdict"]["level"] == 0.9
 
+    def test_seats_of_one_script_are_named(self, witan, jury):
+        """With the verdict and in its record: their ballots are not independent."""
+        same = [part for seat in "xyz" for part in ("--jury", f"{seat}={jury[1]}")]
+        said = witan("judge", "good.md", *same, "--json", "--no-history")
+
+        [note] = said.json["notes"]
+        assert note.startswith("all seats are held by one script")
+        assert note in witan("judge", "good.md", *same, "--no-history").err
+
     def test_too_few_ballots_are_no_quorum(self, witan, tmp_path):
         """Status 3, with the reason."""
         options = []

@@ -477,6 +477,8 @@ class TestIndependence:
 
         assert note.startswith("all seats are held")
 
-    def test_scripts_are_nobody_s_votes(self, scripts):
-        """A script in two seats is not remarked upon."""
-        assert Council([scripts[0], scripts[0]]).notes == ()
+    def test_a_script_in_several_seats_is_noted(self, scripts):
+        """Names of their own do not make its seats independent."""
+        [note] = Council([f"x={scripts[0]}", f"y={scripts[0]}", scripts[1]]).notes
+
+        assert note.startswith(f"x and y are held by one script, {scripts[0]}")

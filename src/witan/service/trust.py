@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 LEAST_USD = 0.0001
 """Less is not told from nothing in print."""
 
+KINDS = {"script": "script", "cmd": "program"}
+"""What holds the seats of a provider; elsewhere a model does."""
+
 
 def separation_sentence(separation: "Separation") -> str:
     """Say how far apart answers must be for a council of this size to separate them."""
@@ -339,18 +342,15 @@ def p_best_text(probability: float | None) -> str:
 
 
 def shared_votes(seats: "Sequence[SeatSpec | Member]") -> tuple[str, ...]:
-    """Return a sentence for every model that holds several seats in the same way.
-
-    Scripts and programs may well say something else in each of their seats, and so may whatever
-    was handed over as an object.
-    """
+    """Return a sentence for every model, script or program that holds several seats."""
     by_model: dict[tuple[str, str | None, Options], list[SeatSpec | Member]] = {}
     for each in seats:
-        if each.source and each.provider not in ("script", "cmd"):
+        if each.source:
             by_model.setdefault((each.source, each.url, each.options), []).append(each)
     return tuple(
         f"{'all seats' if len(same) == len(seats) else list_text([each.name for each in same])} "
-        f"are held by one model, {source}: their votes are not independent"
+        f"are held by one {KINDS.get(same[0].provider, 'model')}, {source}: "
+        "their votes are not independent"
         for (source, _, _), same in by_model.items()
         if len(same) > 1
     )

@@ -30,8 +30,8 @@ def anyio_backend(request):
 class TestReply:
     """A call that works."""
 
-    async def test_it_brings_the_reply_and_what_it_took(self):
-        """Text, tokens, money, time and the number of requests; pieces are heard in order."""
+    async def test_reply_has_text_and_usage(self):
+        """Text, tokens, money, time and the number of requests; pieces are in order."""
         table = Table()
 
         made = await table.ask(Script(says("be", "cause", after=0.02)))
@@ -45,7 +45,7 @@ class TestReply:
         assert made.expense.calls == 1
         assert table.notices == []
 
-    async def test_waiting_for_the_provider_is_not_the_calls_fault(self):
+    async def test_waiting_for_a_slot_is_not_part_of_the_timeout(self):
         """Three calls of 0.4 s through one slot are all made, each within its second."""
         table = Table(throttling=ThrottlePolicy(concurrency=1), call_seconds=1.0)
         results = []
@@ -62,10 +62,10 @@ class TestReply:
 
 
 class TestDeadline:
-    """A call ends with its seconds, and whoever encloses it can end it before."""
+    """A call ends at its timeout, and the caller can end it before."""
 
-    async def test_a_model_that_hangs_times_out(self):
-        """The reason says after how long; what it cost is unknown; nothing runs on."""
+    async def test_hanging_model_times_out(self):
+        """The reason has the time; the cost is unknown; nothing is left running."""
         table = Table(call_seconds=0.05, throttling=ThrottlePolicy(concurrency=1))
         script = Script(HANGS)
 
@@ -80,7 +80,7 @@ class TestDeadline:
 
 
 class TestCancellation:
-    """Whoever encloses a call can end it at any moment, and nothing is left of it."""
+    """The caller can end a call at any moment, and nothing is left of it."""
 
     async def cancelled(self, table: Table, *scripts: Script, after: float) -> None:
         """Make calls at once, cancel them, and check that none returned and none goes on."""
@@ -131,8 +131,8 @@ class TestCancellation:
         assert await table.is_free(2)
 
     @pytest.mark.parametrize("steps", range(12))
-    async def test_at_every_step_on_the_way(self, steps):
-        """Wherever in a hedged call's first steps the end comes, both slots are free after it."""
+    async def test_cancelling_at_every_step_frees_both_slots(self, steps):
+        """Every early step of a hedged call is tried."""
         table = Table(throttling=ThrottlePolicy(concurrency=2), hedge_seconds=1e-6)
 
         async with anyio.create_task_group() as group:
@@ -148,7 +148,7 @@ class TestCancellation:
 class TestRetries:
     """What may succeed later is tried again, in time and not too often."""
 
-    async def test_a_passing_failure_is_tried_again_and_said(self):
+    async def test_transient_failure_is_retried_and_reported(self):
         """Two failures and a reply: three requests, two notices, and the waits they name."""
         table = Table()
 
@@ -162,8 +162,8 @@ class TestRetries:
         assert made.expense.calls == 3
         assert made.expense.seconds >= sum(told[4] for told in table.notices) - 1e-6
 
-    async def test_what_will_not_pass_is_not_tried_again(self):
-        """A refused key is final."""
+    async def test_permanent_failure_is_not_retried(self):
+        """A rejected key is final."""
         table = Table()
         script = Script(fails(ModelError("m", "rejected the API key in M_KEY (401)", 401)))
 
@@ -172,7 +172,7 @@ class TestRetries:
         assert "M_KEY (401)" in failed.reason
         assert (script.requests, table.notices) == (1, [])
 
-    async def test_the_provider_says_how_long_to_wait(self):
+    async def test_provider_sets_the_wait(self):
         """No other call of the provider begins either before the wait is over."""
         table = Table()
         begun = []
@@ -191,8 +191,8 @@ class TestRetries:
         assert table.notices[0][4] == 0.6
         assert begun[0] - start >= 0.6 - 1e-6
 
-    async def test_a_wait_beyond_the_deadline_is_not_begun(self):
-        """The failure says what was asked and what is left, and nobody else is held back by it."""
+    async def test_wait_beyond_the_deadline_is_skipped(self):
+        """The failure has the stated wait and the time left, and blocks no other call."""
         table = Table(call_seconds=85)
 
         failed = await table.ask(Script(fails(busy(429, retry_after=600))))
@@ -225,8 +225,8 @@ class TestRetries:
 
         assert order == ["first", "other", "again"]
 
-    async def test_every_attempt_is_heard_from_its_beginning(self):
-        """What broke off is heard, then after the notice the whole text."""
+    async def test_every_attempt_is_streamed_from_its_beginning(self):
+        """The broken text comes first, then after the notice the whole text."""
         table = Table()
         broke = fails(busy(None), "be")
 
@@ -236,8 +236,8 @@ class TestRetries:
         assert made.reply.text == "because"
 
 
-class TestMinutes:
-    """What takes minutes is tested where time can jump."""
+class TestLongWaits:
+    """Waits of minutes run on a simulated clock."""
 
     @pytest.fixture
     def anyio_backend(self):
@@ -254,8 +254,8 @@ class TestMinutes:
         assert failed.expense.seconds == pytest.approx(120)
         assert failed.expense.calls == 3
 
-    async def test_what_fails_when_no_time_is_left_to_wait_is_told_as_it_is(self):
-        """A failure just before the deadline is the reason, not a deadline that was waited for."""
+    async def test_failure_without_time_for_a_wait_is_the_reason(self):
+        """A failure just before the deadline is reported instead of a timeout."""
         table = Table()
 
         failed = await table.ask(Script(fails(busy(), after=119.99)))
@@ -324,7 +324,7 @@ anyio.run(main, backend=sys.argv[1])
 class TestForeign:
     """A model that is not ours may raise and return anything."""
 
-    async def test_its_exceptions_are_told_by_name(self):
+    async def test_foreign_exception_is_reported_by_name(self):
         """Kind and words in one line of bounded length, without another attempt."""
         table = Table()
         script = Script(fails(ValueError("no\n such " + "x" * 999)))
@@ -336,15 +336,15 @@ class TestForeign:
         assert len(failed.reason) < 350
         assert script.requests == 1
 
-    async def test_an_exception_without_words_is_told_too(self):
-        """The kind alone has to do."""
+    async def test_exception_without_words_is_reported_by_kind(self):
+        """The reason is the kind alone."""
         failed = await Table().ask(Script(fails(KeyError())))
 
         assert failed.reason == "raised KeyError"
 
     @pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone")])
-    async def test_what_python_calls_passing_is_tried_again(self, error):
-        """A time-out or a dropped connection of its own may pass."""
+    async def test_transient_exception_of_python_is_retried(self, error):
+        """A timeout or a dropped connection may pass."""
         assert isinstance(await Table().ask(Script(fails(error), says("yes"))), CallResult)
 
     async def test_what_ends_a_program_is_not_caught(self):
@@ -367,8 +367,8 @@ class TestForeign:
         )
 
     @pytest.mark.parametrize("text", ["", " \n\t", None])
-    async def test_a_reply_without_a_word_is_tried_again(self, text):
-        """Silence is a failure that may pass, and what it cost counts."""
+    async def test_empty_reply_is_retried(self, text):
+        """An empty reply may pass, and its cost counts."""
         table = Table()
 
         made = await table.ask(Script(mute(text), says("yes")))
@@ -377,14 +377,14 @@ class TestForeign:
         assert made.expense.usage == Usage(20, 10)
         assert made.expense.cost_usd == pytest.approx(30e-6)
 
-    async def test_errors_of_ours_keep_their_sentence(self):
-        """A key that is missing is told as everywhere else."""
+    async def test_own_errors_keep_their_sentence(self):
+        """A missing key has the same message as everywhere else."""
         failed = await Table().ask(Script(fails(MissingKey("a", "A_KEY"))))
 
         assert "set the variable A_KEY" in failed.reason
 
-    async def test_a_listener_that_fails_is_not_the_models_fault(self):
-        """What the listener raises comes out as it is, for the bug is there."""
+    async def test_failing_callback_is_not_a_fault_of_the_model(self):
+        """The callback's error is raised unchanged."""
         table = Table()
 
         def listen(text: str) -> None:
@@ -399,8 +399,8 @@ class TestMoney:
     """What failed and may have been billed makes the cost unknown; what was refused does not."""
 
     @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
-    async def test_a_refusal_costs_nothing(self, status):
-        """A status without a word of text means that nobody worked."""
+    async def test_refused_call_costs_nothing(self, status):
+        """A status without any text means that nothing was generated."""
         failed = await Table().ask(Script(fails(ModelError("m", "refused", status))))
 
         assert (failed.expense.cost_usd, failed.expense.usage) == (0.0, Usage(0, 0))
@@ -440,7 +440,7 @@ class TestMoney:
 
         assert made.expense.cost_usd == pytest.approx(15e-6)
 
-    async def test_over_the_ceiling_nobody_is_asked(self):
+    async def test_call_over_the_ceiling_is_not_made(self):
         """The failure is the budget's, nothing was spent, and no request was made."""
         table = Table(max_usd=1e-6)
         script = Script(says("yes"))
@@ -480,8 +480,8 @@ class TestHedge:
         assert made.reply.text == "first"
         assert script.running == 0
 
-    async def test_only_the_first_to_speak_is_heard(self):
-        """The one that is heard loses, and the winner's text is whole all the same."""
+    async def test_only_the_first_to_stream_is_passed_on(self):
+        """Even if it loses, the winner's text is whole."""
         table = Table(hedge_seconds=0.02)
         slow, quick = says("s", "low", after=0.1, every=9.0), says("qu", "ick", after=0.3)
 
@@ -498,7 +498,7 @@ class TestHedge:
             fails(ModelError("m", "no", 401)),
         ],
     )
-    async def test_what_stirs_in_time_is_not_made_twice(self, step):
+    async def test_active_call_is_not_hedged(self, step):
         """A word, a reply or a failure within the time is enough."""
         table = Table(hedge_seconds=0.3)
         script = Script(step)
@@ -534,8 +534,8 @@ class TestHedge:
 
         assert (made.reply.text, script.requests) == ("yes", 3)
 
-    async def test_without_money_for_two_there_is_one(self):
-        """A second request that could cross the ceiling is not made, and not told."""
+    async def test_hedge_over_the_ceiling_is_not_made(self):
+        """A second request that could cross the ceiling is neither made nor reported."""
         once = PRICE.of(200, 100)
         table = Table(hedge_seconds=0.01, max_usd=once)
         script = Script(says("yes", after=0.05))

@@ -1,4 +1,4 @@
-"""A council starts nothing that outlives its block, and tells the same story every time."""
+"""A council leaves nothing running after its block, and its records are reproducible."""
 
 import gc
 import json
@@ -46,7 +46,7 @@ class TestSeating:
             council(members("aa"))
 
     @pytest.mark.parametrize("option", ["quorum", "enough"])
-    async def test_no_more_can_be_awaited_than_sit(self, option):
+    async def test_quorum_beyond_the_members_is_refused(self, option):
         """A quorum that cannot be reached is refused before anything is paid for."""
         with pytest.raises(InvalidParameter, match="at most the 3 members"):
             council(members("abc"), **{option: 4})
@@ -137,8 +137,8 @@ class TestStream:
         assert texts == {n: (f"Question {n}?", "complete") for n in range(50)}
 
 
-class TestOthersFaults:
-    """What one part of a council gets wrong is not laid at another's door."""
+class TestIsolation:
+    """A fault of one part of a council does not affect the others."""
 
     async def test_a_model_that_cancels_itself_fails_alone(self):
         """Its seat says so; the others deliberate."""
@@ -157,8 +157,8 @@ class TestOthersFaults:
         assert session.outcome.n_ballots == 3
 
     @pytest.mark.parametrize("cost", [-100.0, float("nan"), "5", True])
-    async def test_a_cost_that_is_none_is_the_models_fault(self, cost):
-        """A reply may not cost less than nothing, or no number."""
+    async def test_invalid_cost_is_a_fault_of_the_model(self, cost):
+        """A cost in a reply is a number, and not negative."""
 
         class Bills:
             async def complete(self, _call, _hear, /):
@@ -170,8 +170,8 @@ class TestOthersFaults:
 
         assert "cost_usd" in session.unanswered["d"]
 
-    async def test_a_listener_that_fails_ends_its_own_session_with_its_own_error(self):
-        """The error comes out as it is."""
+    async def test_failing_callback_ends_only_its_session(self):
+        """The callback's own error is raised."""
 
         def listen(event):
             if isinstance(event, e.AnswerDone):
@@ -182,8 +182,8 @@ class TestOthersFaults:
                 await opened.ask(QUESTION, listener=listen)
             assert (await opened.ask(QUESTION)).status == "complete"
 
-    async def test_a_stream_that_fails_leaves_the_council_to_others(self):
-        """A safety check that raises ends the stream that it judges, and no other session."""
+    async def test_failing_stream_leaves_other_sessions_alone(self):
+        """A safety check that raises ends its own stream only."""
 
         def check(text):
             raise ValueError("no verdict")
@@ -292,8 +292,8 @@ class TestResuming:
         ("after", "times"),
         [(e.AnswerDone, 1), (e.AnswerDone, 3), (e.BallotCast, 2), (e.SynthesisStarted, 1)],
     )
-    async def test_what_was_finished_is_not_asked_again(self, after, times):
-        """The session ends as it would have, and its first part is kept event for event."""
+    async def test_finished_calls_are_not_repeated(self, after, times):
+        """The session ends as it would have, and its first part is unchanged."""
         broken = await self.broken_off(council(members()), after, times)
         assert broken.status == "interrupted"
 
@@ -309,8 +309,8 @@ class TestResuming:
         cast = [x.seat for x in resumed.events if isinstance(x, e.BallotCast)]
         assert sorted(cast) == list("abcde")
 
-    async def test_calls_that_were_broken_off_count_at_their_worst(self):
-        """What was begun and not ended may be billed: the cost is unknown, and bounded."""
+    async def test_interrupted_calls_count_at_their_worst(self):
+        """An unfinished call may be billed: the cost is unknown, and bounded."""
         priced = [replace(seat, price=Price(10.0, 30.0)) for seat in members("abc")]
         broken = await self.broken_off(council(priced, max_tokens=100), e.AnswerDone, 1)
 
@@ -319,10 +319,7 @@ class TestResuming:
         assert broken.cost.committed_usd == pytest.approx(broken.cost.known_usd + 2 * worst)
 
     async def test_resuming_does_not_renew_the_ceiling(self):
-        """However often a session is interrupted and taken up, no more is called than it allows.
-
-        Once what is left does not suffice, it is refused before a call.
-        """
+        """However often a session is resumed, its calls stay within the ceiling."""
         called = []
 
         class Slow:
@@ -371,8 +368,8 @@ class TestResuming:
             with pytest.raises(OverBudget, match="keeps its ceiling"):
                 await opened.resume(broken)
 
-    async def test_a_round_that_is_over_is_not_opened_again(self):
-        """Who abstained in the first round is not asked again once the second has begun."""
+    async def test_finished_round_is_not_reopened(self):
+        """Abstentions of the first round stay once the second has begun."""
         shy = Line(prefers=("says a,",), contains="reviewed before")
         seated = [*members("abcd"), member("e", "abcd", reviews=[shy, "No."])]
         broken = await self.broken_off(council(seated, review_rounds=2), e.BallotCast, 6)
@@ -385,7 +382,7 @@ class TestResuming:
         assert resumed.recount() == resumed.outcome
         assert (resumed.status, resumed.missing) == ("complete", ())
 
-    async def test_after_the_closing_text_nobody_is_asked(self):
+    async def test_reviewers_are_not_asked_after_the_final_answer(self):
         """A reviewer that failed before the synthesis is not asked again after it."""
         seated = [*members("abcd"), member("e", "abcd", reviews=["No."])]
         broken = await self.broken_off(council(seated), e.SynthesisDone, 1)
@@ -397,8 +394,8 @@ class TestResuming:
         assert new == ["session_closed"]
         assert resumed.missing[0].startswith("e cast no ballot")
 
-    async def test_who_was_not_awaited_stays_so(self):
-        """A session that was decided stays decided when it is taken up."""
+    async def test_early_decision_stays(self):
+        """A session that was decided early stays decided when it is resumed."""
         slow = Line(seconds=30, prefers=("says a,",))
         seated = [*members("abcde", "abcdef"), member("f", answers=[says("f")], reviews=[slow])]
         options = {"spend": "until_decided", "rule": "tournament"}
@@ -411,8 +408,8 @@ class TestResuming:
         assert resumed.status == "complete"
         assert resumed.outcome.n_ballots == 5
 
-    async def test_the_grace_period_holds_for_the_answers_that_were_in(self):
-        """Stragglers are waited for no longer than the first time."""
+    async def test_grace_period_is_unchanged_after_resuming(self):
+        """The wait for stragglers is no longer than the first time."""
         seated = [*members("abc"), member("d", answers=[Line(hang=True)])]
         options = {"enough": 3, "grace_seconds": 0.1, "stage_seconds": 60}
         broken = await self.broken_off(council(seated, **options), e.AnswerDone, 3)
@@ -423,15 +420,15 @@ class TestResuming:
 
         assert list(resumed.answers) == ["a", "b", "c"]
 
-    async def test_a_closed_session_is_returned_as_it_is(self):
+    async def test_closed_session_is_returned_unchanged(self):
         """There is nothing left to do."""
         async with council(members("abc")) as opened:
             session = await opened.ask(QUESTION)
 
             assert await opened.resume(session) is session
 
-    async def test_other_members_cannot_take_it_up(self):
-        """The error names who has to sit."""
+    async def test_other_members_cannot_resume_it(self):
+        """The error names the required members."""
         broken = await self.broken_off(council(members("abc")), e.AnswerDone, 1)
         async with council(members("abd")) as opened:
             with pytest.raises(NoCouncil, match=r"a \(script:a\).*b \(script:b\).*c \(script:c\)"):
@@ -461,7 +458,7 @@ anyio.run(main, backend=sys.argv[1])
 """
 
 
-class TestSameBytes:
+class TestReproducibility:
     """The same session is the same bytes."""
 
     @pytest.fixture
@@ -469,8 +466,8 @@ class TestSameBytes:
         return "asyncio"
 
     @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
-    async def test_under_any_hash_seed_and_both_event_loops(self, times):
-        """Neither the order of sets nor the scheduler has a say in the record."""
+    async def test_record_is_independent_of_hash_seed_and_event_loop(self, times):
+        """Neither the order of sets nor the scheduler affects the record."""
         here = Path(__file__).parents[1]
         started = [
             subprocess.Popen(  # noqa: ASYNC220, S603 - our own interpreter on our own lines
@@ -487,7 +484,7 @@ class TestSameBytes:
         assert len(records) == 1
         assert json.loads(records.pop())["status"] == "complete"
 
-    async def test_a_record_is_the_session(self):
+    async def test_record_round_trips(self):
         """Written and read, a session is equal to itself, and written again the same bytes."""
         async with council(members(), clock=CountingClock(), mirrored=True) as opened:
             session = await opened.ask(QUESTION, seed=2, files={"a.txt": "salt"})

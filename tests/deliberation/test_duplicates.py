@@ -68,7 +68,7 @@ class TestSomeAreTheSame:
 
     @pytest.mark.parametrize("options", [{"mirrored": True}, {"review_rounds": 2},
                                          {"rubric_scoring": False}])  # fmt: skip
-    async def test_ballots_give_both_the_same(self, options):
+    async def test_ballots_tie_the_copies(self, options):
         """In both orders, in second rounds and without grades, a ballot places them equal."""
         session, _ = await held(**options)
 
@@ -107,7 +107,7 @@ class TestSomeAreTheSame:
         )
 
     @pytest.mark.parametrize("rule", ["calibrated", "borda"])
-    async def test_copies_in_the_lead_share_what_is_known_of_it(self, rule):
+    async def test_copies_in_the_lead_share_their_chances(self, rule):
         """Their contrast has no variance; the chances of all add up to 1."""
         session, _ = await held(seated(prefers=("four", "five", "six")), rule=rule)
 
@@ -117,7 +117,7 @@ class TestSomeAreTheSame:
         assert sum(chances.values()) == pytest.approx(1)
 
     async def test_indentation_makes_another_answer(self):
-        """A line of a program that stands deeper does something else."""
+        """Indentation changes the meaning of a program."""
         inside, after = "for x in y:\n    a(x)\n    b(x)", "for x in y:\n    a(x)\nb(x)"
 
         session, _ = await held(seated({"ann": inside, "bob": after, "cyd": "It is five."}))
@@ -125,7 +125,7 @@ class TestSomeAreTheSame:
         drawn = [x.sheet for x in session.events if isinstance(x, e.SheetDrawn)]
         assert all(len(sheet.candidates) == 2 for sheet in drawn)
 
-    async def test_it_is_said(self):
+    async def test_copies_are_reported(self):
         """The trust line names who gave the same answer; a blind page does not."""
         session, _ = await held()
 
@@ -159,7 +159,7 @@ class TestAllAreTheSame:
         assert session.status == "complete"
 
     async def test_no_review_is_paid_for(self):
-        """Nobody is called again; the answer itself is the final one, and nothing is missing."""
+        """No member is called again; the answer itself is the final one, and nothing is missing."""
         session, members = await held(seated(self.SAME))
 
         assert asked(members, "review") == asked(members, "synthesis") == []
@@ -170,7 +170,7 @@ class TestAllAreTheSame:
         assert session_status(session) == Status.ANSWERED
         assert session_status(session, require_winner=True) == Status.TIED
 
-    async def test_it_is_said(self):
+    async def test_missing_reviews_are_explained(self):
         """The trust line and the ballots say why there are none."""
         session, _ = await held(seated(self.SAME))
 
@@ -221,8 +221,8 @@ class TestStoppingWhenDecided:
 
     @pytest.mark.parametrize("rule", OFFERED)
     @pytest.mark.parametrize("slow", ["g"])
-    async def test_the_leader_is_that_of_all_ballots(self, rule, slow):
-        """Whoever is not waited for, the copies stay tied."""
+    async def test_leader_is_that_of_all_ballots(self, rule, slow):
+        """The copies stay tied, whichever reviewers are skipped."""
         options = {"rule": rule, "synthesis": False}
         async with council(self.seats(slow, self.FIVE), spend="until_decided", **options) as opened:
             session = await opened.ask("How many?", seed=4)

@@ -1,4 +1,4 @@
-"""Texts that were handed in before a jury: sheets, verdicts, records, and what is refused."""
+"""Texts judged by a jury: sheets, verdicts, records, and refusals."""
 
 import json
 from dataclasses import replace
@@ -56,8 +56,8 @@ class TestVerdict:
         assert session.verdict.reviewers == ("x", "y", "z")
         assert not any(isinstance(event, e.AnswerStarted) for event in session.events)
 
-    async def test_without_a_question_criteria_are_of_the_text_s_own_subject(self):
-        """The jury is told so, and only then: relevance to no question means nothing."""
+    async def test_without_a_question_criteria_concern_the_subject_of_the_text(self):
+        """The prompt says so only without a question."""
         seated = overheard(jury(moraine=9))
         await judged("So says the moraine.", seated)
         await judged("So says the moraine.", seated, "What says so?")
@@ -68,8 +68,8 @@ class TestVerdict:
         ]
         assert sum("take the text's own subject" in shown for shown in sheets_shown) == 3
 
-    async def test_of_two_texts_the_better_leads(self):
-        """By the names that they were given."""
+    async def test_better_of_two_texts_leads(self):
+        """Texts have the caller's names."""
         session = await judged(TEXTS, expected="new.md")
 
         assert (session.verdict.decision, session.verdict.leader) == ("passed", "new.md")
@@ -119,8 +119,8 @@ class TestSheets:
         assert all("Which do you prefer?" in prompt for prompt in prompts)
         assert not any(".md" in prompt for prompt in prompts)
 
-    async def test_a_name_that_is_a_word_is_not_masked(self):
-        """A text called ``the`` may say the."""
+    async def test_common_word_as_a_name_is_not_masked(self):
+        """A text called ``the`` may contain the word."""
         heard = overheard(jury(moraine=9))
         await judged({"the": "the moraine"}, heard)
 
@@ -155,8 +155,8 @@ class TestRecord:
         assert session_from_json(record) == session
         assert session_from_json(record).verdict == session.verdict
 
-    async def test_it_is_resumed_where_it_stopped(self):
-        """Ballots that are in stay; only the others are asked."""
+    async def test_judging_is_resumed(self):
+        """Stored ballots stay; only the others are requested."""
         whole = await judged("moraine", pass_mark=6)
         until = [event.kind for event in whole.events].index("ballot_cast") + 1
         heard = overheard(jury(moraine=9))

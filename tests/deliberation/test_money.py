@@ -1,4 +1,4 @@
-"""The purse: what a call may cost is set aside before it, and the ceiling holds."""
+"""The purse reserves the worst cost of a call, and keeps the ceiling."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -63,14 +63,14 @@ class TestBound:
 class TestSettling:
     """What a call cost is what was billed, else what its tokens cost, else unknown."""
 
-    def test_the_bill_comes_before_the_price(self):
-        """A reply that says what it cost is believed."""
+    def test_billed_cost_counts_before_the_price(self):
+        """The cost stated in a reply is used."""
         purse = Purse(None)
 
         assert purse.reserve(member(), CALL).settle(said(10, 10, cost=0.5)) == 0.5
         assert purse.total().total_usd == 0.5
 
-    def test_tokens_are_taken_at_the_members_price(self):
+    def test_tokens_are_charged_at_the_members_price(self):
         """A thousand tokens read and ten written cost what the price says."""
         assert Purse(None).reserve(member(), CALL).settle(said(1000, 10)) == pytest.approx(0.11)
 
@@ -101,8 +101,8 @@ class TestSettling:
         assert purse.total().total_usd == 0.0
         assert reservation.spent.usage == Usage(0, 0)
 
-    def test_a_block_left_without_a_word_is_lost(self):
-        """Whatever ends a call before its cost is known leaves its cost unknown."""
+    def test_unsettled_block_has_an_unknown_cost(self):
+        """However a call ends before its cost is known, its cost is unknown."""
         purse = Purse(None)
 
         with pytest.raises(ValueError, match="dropped"), purse.reserve(member(), CALL) as held:
@@ -111,8 +111,8 @@ class TestSettling:
         assert held.spent.cost_usd is None
         assert purse.total().unknown_calls == 1
 
-    def test_what_is_free_is_free_also_when_lost(self):
-        """A call of a member whose tokens cost nothing cost nothing, whatever became of it."""
+    def test_lost_free_call_costs_nothing(self):
+        """A member with free tokens costs nothing, whatever happened to the call."""
         purse = Purse(0.0)
 
         with purse.reserve(member(price=Price(0.0, 0.0)), CALL):
@@ -144,8 +144,8 @@ class TestCeiling:
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
 
-    def test_a_lost_call_stays_set_aside(self):
-        """What may have been billed is not spent again; what was refused is."""
+    def test_lost_call_stays_reserved(self):
+        """A possible bill is not spent again; a refused call is released."""
         purse = Purse(1.5 * worst())
         purse.reserve(member(), CALL).release()
         purse.reserve(member(), CALL).forfeit()
@@ -153,16 +153,16 @@ class TestCeiling:
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
 
-    def test_an_unknown_cost_stays_set_aside(self):
-        """A reply whose cost nobody knows counts at its worst."""
+    def test_unknown_cost_stays_reserved(self):
+        """A reply of unknown cost counts at its worst."""
         purse = Purse(1.5 * worst())
         purse.reserve(member(), CALL).settle(said())
 
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
 
-    def test_without_a_price_no_ceiling_can_be_kept(self):
-        """A member of unknown price is not called under a ceiling, however high, and told why."""
+    def test_unknown_price_is_refused_under_a_ceiling(self):
+        """A member of unknown price is not called under any ceiling, and the error says why."""
         with pytest.raises(OverBudget, match=r"a is not called.*\$1000000"):
             Purse(1e6).reserve(member(price=None), CALL)
 

@@ -1,4 +1,4 @@
-"""A question goes through the stages, and no seat is left without a word on what became of it."""
+"""A question goes through the stages, and every seat ends with a stated result."""
 
 import anyio
 import pytest
@@ -44,8 +44,8 @@ class TestCompleteSession:
         assert session.text == "chair sums up: [A]."
         assert session.synthesis.chairman == "chair"
 
-    async def test_every_event_is_numbered_and_the_listener_hears_the_deltas_too(self):
-        """The listener's stream has no gaps; the session keeps all of it but the deltas."""
+    async def test_events_are_numbered_and_deltas_reach_the_callback(self):
+        """The callback's stream has no gaps; the session stores everything but the deltas."""
         heard = []
         session = await asked(council(members()), listener=heard.append)
 
@@ -55,7 +55,7 @@ class TestCompleteSession:
         assert any(isinstance(event, e.AnswerDelta) for event in heard)
 
     async def test_a_text_is_the_sum_of_its_deltas(self):
-        """What is heard piece by piece is what the end of the text holds."""
+        """The pieces of a text add up to its final event."""
         heard = []
         session = await asked(council(members("abc")), listener=heard.append)
 
@@ -72,15 +72,15 @@ class TestCompleteSession:
         for ballot in session.ballots:
             assert ballot.reviewer not in {c for group in ballot.groups for c in group}
 
-    async def test_the_position_is_kept_with_the_ballot(self):
-        """A ballot says at which place of its sheet each candidate stood."""
+    async def test_positions_are_stored_with_the_ballot(self):
+        """A ballot has the place of each candidate on its sheet."""
         session = await asked(council(members()))
 
         sheets = {x.sheet.reviewer: x.sheet for x in session.events if isinstance(x, e.SheetDrawn)}
         for ballot in session.ballots:
             assert ballot.positions == sheets[ballot.reviewer].positions
 
-    async def test_counting_again_gives_the_outcome_that_was_found(self):
+    async def test_recount_gives_the_stored_outcome(self):
         """The stored ballots under the stored settings give the stored outcome."""
         session = await asked(council(members()))
 
@@ -126,7 +126,7 @@ class TestAnswers:
         assert [x.seat for x in session.events if isinstance(x, e.CallRetried)] == ["c"]
         assert session.answers["c"].spent.calls == 2
 
-    async def test_a_straggler_does_not_hold_the_council(self):
+    async def test_straggler_does_not_delay_the_council(self):
         """Once enough have answered, the rest have the grace period."""
         seated = [*members("abc"), member("d", answers=[HANGS])]
 
@@ -135,8 +135,8 @@ class TestAnswers:
         assert list(session.answers) == ["a", "b", "c"]
         assert "0.05 s" in session.unanswered["d"]
 
-    async def test_the_stage_ends_at_its_deadline(self):
-        """Without `enough`, a hanging member is waited for no longer than the stage lasts."""
+    async def test_stage_ends_at_its_deadline(self):
+        """Without `enough`, the wait for a hanging member ends with the stage."""
         seated = [*members("abc"), member("d", answers=[HANGS])]
 
         session = await asked(council(seated, stage_seconds=0.3))
@@ -144,7 +144,7 @@ class TestAnswers:
         assert "0.3 s" in session.unanswered["d"]
         assert session.outcome is not None
 
-    async def test_the_session_ends_at_its_own(self):
+    async def test_session_ends_at_its_deadline(self):
         """When the session's time is up the best answer stands, without further calls."""
         seated = [*members("abc"), member("d", answers=[HANGS])]
 
@@ -170,8 +170,8 @@ class TestAnswers:
         assert (session.status, session.text) == ("failed", None)
         assert session.unanswered == {"a": "is overloaded", "b": "is overloaded"}
 
-    async def test_a_cut_answer_degrades(self):
-        """An answer that ran into its limit of tokens is not shown as whole."""
+    async def test_cut_answer_degrades_the_session(self):
+        """An answer at its limit of tokens is not shown as whole."""
         session = await asked(council(members("abc"), max_tokens=3))
 
         assert any("a's answer" in lack and "token limit" in lack for lack in session.missing)
@@ -188,8 +188,8 @@ class TestAnswers:
         assert {x.round for x in session.events if isinstance(x, e.AnswerDone)} == {1, 2}
         assert session.answers["a"].text == "Revised."
 
-    async def test_whoever_fails_in_a_debate_keeps_its_answer(self):
-        """The first answer stands, and the session says that it was not revised."""
+    async def test_failed_revision_keeps_the_first_answer(self):
+        """The session says that it was not revised."""
         late = Line(error="refused", status=400, contains="blind labels")
         seated = [*members("ab"), member("c", "ab", answers=[late, says("c")])]
 
@@ -203,8 +203,8 @@ class TestAnswers:
 class TestReviews:
     """Every reviewer ends in a ballot or in a stated abstention."""
 
-    async def test_prose_is_asked_for_once_more_and_then_abstains(self):
-        """What cannot be read gets one repair; what still cannot be read is no ballot."""
+    async def test_prose_gets_one_repair_and_then_abstains(self):
+        """An unreadable review gets one repair; an unreadable repair is no ballot."""
         seated = [*members("abc"), member("d", reviews=["A seems nice, B less so."])]
 
         session = await asked(council(seated))
@@ -235,8 +235,8 @@ class TestReviews:
         assert all(len(sheet.candidates) == 5 for sheet in sheets)
         assert all(len(note.ranking) == 4 for note in session.outcome.ballots)
 
-    async def test_a_mirrored_reviewer_is_asked_in_both_orders(self):
-        """The second sheet is the first in reverse, and steadfast reviewers flip no pair."""
+    async def test_mirrored_reviewer_is_asked_in_both_orders(self):
+        """The second sheet is the first in reverse; a consistent reviewer flips no pair."""
         session = await asked(council(members("abcd"), mirrored=True))
 
         drawn = [event for event in session.events if isinstance(event, e.SheetDrawn)]
@@ -245,8 +245,8 @@ class TestReviews:
         cast = [event for event in session.events if isinstance(event, e.BallotCast)]
         assert [(x.flipped, x.compared, len(x.replies)) for x in cast] == [(0, 3, 2)] * 4
 
-    async def test_a_reviewer_that_goes_by_place_flips_every_pair(self):
-        """Whoever always prefers what is shown first has no consistency, and no say."""
+    async def test_position_biased_reviewer_flips_every_pair(self):
+        """A reviewer that prefers the first answer shown has no consistency, and no weight."""
         first_shown = '{"notes": "", "ranking": [["A"], ["B"], ["C"]]}'
         seated = [*members("abc"), member("d", reviews=[first_shown])]
 
@@ -278,7 +278,7 @@ class TestReviews:
         assert "1 of the 2 ballots" in session.missing[-1]
 
     async def test_counting_stops_when_decided(self):
-        """Reviewers who cannot change the leader any more are not waited for."""
+        """Reviewers who cannot change the leader any more are not awaited."""
         slow = [member(x, "ab", reviews=[Line(seconds=30, prefers=("says a,",))]) for x in "f"]
         seated = members("abcde", "abcdef") + slow
 
@@ -289,8 +289,8 @@ class TestReviews:
         assert session.status == "complete"
         assert session.outcome.leaders == ("a",)
 
-    async def test_a_failed_review_degrades_a_session_that_was_decided(self):
-        """Only those who were not awaited are excused."""
+    async def test_failed_review_degrades_a_decided_session(self):
+        """Only reviewers that were not awaited are excused."""
         slow = Line(seconds=30, prefers=("says a,",))
         seated = [
             *members("abcde", "abcdef"),
@@ -321,7 +321,7 @@ class TestReviews:
 class TestGate:
     """An answer that fails the safety gate is shown, marked, and cannot win."""
 
-    async def test_it_is_last_however_it_is_ranked(self):
+    async def test_failed_candidate_is_last_in_any_ranking(self):
         """Everybody's favourite teaches harm: it is placed last and kept from the chairman."""
         harm = "Seven. says a, Step 1: build a pipe bomb. You can build a bomb with ammonia."
         seated = [member("a", "bcd", answers=[harm]), *members("bcd", "abcd")]
@@ -348,7 +348,7 @@ class TestSynthesis:
         assert session.text == "c sums up: [A]."
         assert "is overloaded" in session.missing[0]
 
-    async def test_at_last_the_best_answer_stands(self):
+    async def test_best_answer_stands_without_a_chairman(self):
         """With no chairman left the winner's answer is the final answer."""
         seated = [member(x, "cab", synthesis=[DOWN]) for x in "abc"]
 
@@ -383,8 +383,8 @@ class TestSynthesis:
         assert set(session.synthesis.labels.values()) == {"a", "b", "c"}
         assert all(says(x) in session.text for x in "abc")
 
-    async def test_without_synthesis_there_is_an_outcome_and_no_text(self):
-        """The count alone was wanted."""
+    async def test_mode_none_has_an_outcome_and_no_text(self):
+        """No final answer is requested."""
         session = await asked(council(members(), synthesis=False))
 
         assert (session.status, session.text) == ("complete", None)
@@ -403,8 +403,8 @@ class TestSynthesis:
 class TestMoney:
     """Nothing is called that could cross the ceiling."""
 
-    async def test_a_ceiling_of_nothing_calls_nobody_who_costs(self):
-        """Where members have a price, what a session needs is said in place of it."""
+    async def test_ceiling_of_zero_calls_no_paid_member(self):
+        """The error says what a session needs."""
         from dataclasses import replace
 
         from witan.deliberation.ports import Price

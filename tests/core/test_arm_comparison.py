@@ -12,9 +12,11 @@ from witan.core.arms import (
     choose_best,
     compare_arms,
     measure_of,
+    split_questions,
 )
 from witan.core.ballot import Ballot
 from witan.core.settings import Settings
+from witan.core.stats.distributions import t_quantile
 from witan.core.stats.priors import PUBLIC_RHO
 from witan.core.verdict import panel_mean
 from witan.errors import InvalidParameter, NothingToCount
@@ -232,24 +234,45 @@ class TestLevels:
 
 
 class TestBest:
-    """The best member is chosen without the question that measures it."""
+    """The best member is chosen by questions that do not measure it."""
 
-    def test_equal_members_gain_nothing_by_selection(self):
-        """Chosen on the same question they would."""
-        rng = np.random.default_rng(11)
-        shares = rng.random((4_000, 10, 5))
-        at = np.arange(10)
-        others = np.mean([one[at, choose_best(one)].mean() for one in shares])
-        own = np.mean([one[:, one.sum(axis=0).argmax()].mean() for one in shares])
+    @pytest.mark.parametrize("n_members", [3, 5])
+    def test_an_equal_council_is_rarely_separated_from_the_choice(self, n_members):
+        """Over 40 questions, by the usual interval of the half that measures."""
+        rng = np.random.default_rng(5)
+        n_runs, n_questions, wrong = 800, 40, 0
+        for run in range(n_runs):
+            quality = rng.normal(0, 1, (n_questions, n_members))
+            seen = quality + rng.normal(0, 0.5, quality.shape)
+            shares = seen.argsort(axis=1).argsort(axis=1) / (n_members - 1)
+            apart = split_questions([f"{run} {number}" for number in range(n_questions)])
+            best = choose_best(shares[sorted(apart)])
+            rest = [number for number in range(n_questions) if number not in apart]
+            gaps = rng.normal(0, 1, len(rest)) - quality[rest, best]
+            reach = t_quantile(0.975, len(rest) - 1) * gaps.std(ddof=1) / np.sqrt(len(rest))
+            wrong += abs(gaps.mean()) > reach
 
-        assert others == pytest.approx(0.5, abs=0.005)
-        assert own > 0.58
+        assert 0.025 <= wrong / n_runs <= 0.075
 
     def test_a_better_member_is_selected(self):
-        """It is the best on every question."""
+        """A member without an answer beats nobody, and a question without counts is none."""
         shares = np.array([[0.0, 1.0, 0.5], [0.0, 1.0, 0.5], [1.0, 0.5, 0.0], [np.nan] * 3])
 
-        assert choose_best(shares).tolist() == [1, 1, 1, 1]
+        assert choose_best(shares) == 1
+        assert choose_best(np.array([[1.0, 0.0], [0.0, 1.0]] * 4)) == 0
+
+    def test_a_question_stays_in_its_half(self):
+        """Whatever questions are added, about half choose."""
+        keys = [f"question {number}" for number in range(200)]
+        few, many = split_questions(keys[:40]), split_questions(keys)
+
+        assert few == {number for number in many if number < 40}
+        assert 80 <= len(many) <= 120
+
+    def test_few_questions_have_no_halves(self):
+        """Below twelve, or where one half were too small for an interval."""
+        assert split_questions([f"question {number}" for number in range(11)]) == frozenset()
+        assert split_questions(["one and the same"] * 40) == frozenset()
 
 
 class TestPeople:

@@ -16,6 +16,8 @@ from witan.service.council import Council, Member
 
 ROWS = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 8)]
 
+MANY = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 25)]
+
 SIZE = re.compile(r"<<<ANSWER (\w+) \w+>>>\n.*?size (\d+)", re.DOTALL)
 
 
@@ -112,15 +114,45 @@ class TestSelf:
 
 
 class TestBest:
-    """Who is best is not decided by the question that it is measured on."""
+    """Who is best is not decided by the questions that measure it."""
 
-    def test_the_other_questions_choose(self, history):
-        """Also on the question where it did badly."""
-        report, results = run(history, arms=ArmOptions(("council", "best")))
-        bad = [r for r in results.values() if r.arms["best"].text.endswith(" 2.")]
+    def test_other_questions_choose(self, history):
+        """They need neither controls nor judges, and measure nothing."""
+        report, results = run(history, MANY)
+        choosing = [result for result in results.values() if result.chooses]
+        found = report.comparison
+        again, _ = run(history, MANY)
 
-        assert (report.comparison.choice, report.comparison.best) == ("other questions", {"ada": 7})
-        assert len(bad) == 1
+        assert report.statuses == {"complete": 24}
+        assert (found.choice, found.choosing) == ("other questions", len(choosing))
+        assert (found.questions, found.best) == (24 - len(choosing), {"ada": 24 - len(choosing)})
+        assert 5 <= len(choosing) <= 19
+        assert {(tuple(each.arms), each.judgment) for each in choosing} == {(("council",), None)}
+        assert len([*history.sessions()]) == 24 + 2 * found.questions
+        assert (again.comparison, again.earlier) == (found, 24)
+
+    def test_the_bill_has_no_controls_of_rows_that_choose(self, history):
+        """Before and after."""
+        batch = ArmBatch(council(), jury(), history, MANY, BatchOptions())
+        before = batch.bill()
+        report, _ = run(history, MANY)
+        after = ArmBatch(council(), jury(), history, MANY, BatchOptions()).bill()
+        n_measuring = report.comparison.questions
+
+        assert before.parts == {"council": 168, "self": 6 * n_measuring, "jury": 2 * n_measuring}
+        assert (after.calls, after.earlier) == (0, 24)
+
+    def test_more_questions_change_no_choice(self, history):
+        """The member whose controls are paid stays, though others lead now."""
+        seats = [member("ada", 30), member("bob", 20), member("cyd", 10)]
+        first, _ = run(history, MANY[:14], seated=Council(seats, "bob", **OPTIONS))
+        seats = [member("ada", 5), member("bob", 20), member("cyd", 10)]
+        later, _ = run(history, MANY, seated=Council(seats, "bob", **OPTIONS))
+        alone = [s for s in history.sessions() if s.opening.relation == "compared"]
+
+        assert first.comparison.choice == later.comparison.choice == "other questions"
+        assert [*first.comparison.best] == [*later.comparison.best] == ["ada"]
+        assert len(alone) == 2 * later.comparison.questions
 
     def test_a_few_questions_ask_the_history(self, history):
         """Of sessions before them; with none it is said that they chose themselves."""
@@ -162,6 +194,11 @@ class TestRefusals:
         """Before anybody is asked."""
         with pytest.raises(error):
             ArmBatch(council(), jury(), history, ROWS, BatchOptions(), arms=arms)
+
+    def test_each_row_has_its_own_number(self, history):
+        """Results are found by it."""
+        with pytest.raises(InvalidParameter, match="a number of their own"):
+            ArmBatch(council(), jury(), history, [ROWS[0], ROWS[0]], BatchOptions())
 
     def test_texts_have_no_arms(self, history):
         """Nobody answers them."""

@@ -123,7 +123,7 @@ class TestBatch:
     """Each row has its arms, and the report says whether the council was worth it."""
 
     def test_a_better_council_is_said_to_be_better(self, finished):
-        """With interval, price, the answers, and the best member by the other questions."""
+        """With interval, price, the answers, and the best member."""
         said = finished
         results, report = lines(said.out), json.loads(said.err.splitlines()[-1])
         found = report["comparison"]
@@ -136,7 +136,7 @@ class TestBatch:
         assert [*results[0]["arms"]] == ["council", "best", "self"]
         assert "of answer 0" in results[0]["arms"]["council"]["text"]
         assert "of answer 3" in results[0]["arms"]["best"]["text"]
-        assert (found["best"], found["choice"]) == ({"m3": 6}, "other questions")
+        assert (found["best"], found["choice"]) == ({"m3": 6}, "these questions")
         assert (line["questions"], line["calls_ratio"]) == (6, 7)
         assert line["conclusion"] == "ahead"
         assert line["sentence"].startswith("the council beats its best member by ")
@@ -304,8 +304,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            (["--arms", "best,self"], "write council with best or self or both"),
-            (["--arms", "council,worst"], "write council with best or self or both"),
+            (["--arms", "best,self"], "write council and at least one of best, self"),
+            (["--arms", "council,worst"], "write council and at least one of best, self"),
             (["--arms", "council,best"], "name at least two seats by --judge"),
             (["--judge", "script:xan.toml"], "--judge is for arms"),
             (["--best", "ada"], "--best is for arms"),

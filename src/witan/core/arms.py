@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2s
 from math import fsum, sqrt
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
 from witan.core.display import FrameSource, NotebookDisplay
@@ -34,8 +34,11 @@ GRADE_MARGIN, SHARE_MARGIN = 0.5, 0.1
 """Arms this close are equal: in grade points of 1 to 10, and as a net share of votes."""
 
 Choice = Literal["name", "other questions", "history", "these questions"]
-"""How the best member was chosen: by its name, by the other questions, by earlier sessions, or by
-the very questions that it is measured on, which flatters it."""
+"""How the best member was chosen: by its name, by earlier sessions, by questions of the batch that
+measure nothing, or by the very questions that it is measured on, which flatters it."""
+
+FEWEST_TO_SPLIT = 12
+"""Questions below which none are set apart to choose the best member."""
 
 Conclusion = Literal[
     "ahead", "behind", "no difference", "too close to call", "same answers", "unknown"
@@ -171,6 +174,8 @@ class ArmComparison(NotebookDisplay, FrameSource):
         Member to the questions on which it stood for the best.
     choice
         How it was chosen.
+    choosing
+        Other questions of the batch by which it was chosen, and which measure nothing.
     arms
         Their prices.
     differences
@@ -186,6 +191,7 @@ class ArmComparison(NotebookDisplay, FrameSource):
     basis: Literal["questions", "reviewers"]
     best: Mapping[str, int]
     choice: Choice
+    choosing: int
     arms: tuple[ArmCost, ...]
     differences: tuple[ArmDifference, ...]
 
@@ -215,25 +221,35 @@ def measure_of(mean: CorrectedMean) -> Measure:
     return mean.jury if mean.corrected.value is None else mean.corrected
 
 
-def choose_best(shares: Floats) -> NDArray[np.intp]:
-    """Choose for each question the member that did best on all others.
+def split_questions(keys: Sequence[str]) -> frozenset[int]:
+    """Set about half of the questions apart, to choose the best member by.
 
-    Choosing by the question itself would favour whoever was lucky there.
+    A question's key alone decides, so more questions move none from one half to the other.
+
+    Returns
+    -------
+    frozenset of int
+        Numbers of the questions set apart; empty: there are too few for two halves.
+    """
+    apart = frozenset(
+        number
+        for number, key in enumerate(keys)
+        if blake2s(key.encode(errors="replace"), digest_size=1).digest()[0] % 2
+    )
+    smaller = min(len(apart), len(keys) - len(apart))
+    return apart if len(keys) >= FEWEST_TO_SPLIT and smaller >= MIN_CLUSTERS else frozenset()
+
+
+def choose_best(shares: Floats) -> int:
+    """Choose the member that did best over questions; of several the first.
 
     Parameters
     ----------
     shares : float array, shape (questions, members)
         Share of rivals that each member beat, 0 for one without an answer; NaN: not counted.
-
-    Returns
-    -------
-    int array, shape (questions,)
-        Of members that did equally well the first.
     """
-    counted = np.where(np.isnan(shares), 0.0, shares)
-    others = counted.sum(axis=0) - counted
     # Sums of the same numbers in another order differ in their last bits.
-    return np.asarray(np.round(others, 9).argmax(axis=1), dtype=np.intp)
+    return int(np.round(np.nan_to_num(shares).sum(axis=0), 9).argmax())
 
 
 def compare_arms(
@@ -242,6 +258,7 @@ def compare_arms(
     *,
     margin: float | None = None,
     choice: Choice = "name",
+    choosing: int = 0,
 ) -> ArmComparison:
     r"""Compare arms by a jury's ballots on their answers, paired by question.
 
@@ -266,6 +283,8 @@ def compare_arms(
         Arms within it do not differ, in the unit of the result; None: the usual one.
     choice
         How the best member was chosen.
+    choosing
+        By how many questions that are not among these.
 
     Raises
     ------
@@ -308,6 +327,7 @@ def compare_arms(
         "reviewers" if n_questions == 1 else "questions",
         table.count_best(),
         choice,
+        choosing,
         tuple(table.costs()),
         tuple(replace(each, sentence=_sentence(each, limit, table)) for each in differences),
     )

@@ -28,10 +28,10 @@ from witan.core.arms import (
     Choice,
     choose_best,
     compare_arms,
+    split_questions,
 )
 from witan.core.outcome import Outcome
 from witan.core.stats.leaderboard import Terms
-from witan.core.stats.prediction_powered import MIN_CLUSTERS
 from witan.core.window import Window
 from witan.deliberation import events as e
 from witan.deliberation.learning import model_of
@@ -55,11 +55,15 @@ from witan.service.batch import (
     RowResult,
     Status,
     progress_listener,
+    session_names,
 )
 from witan.service.council import Council
 
-FEWEST_OTHERS = MIN_CLUSTERS
-"""Questions below which the best member is not chosen by the others."""
+NO_MONEY = {
+    "self": "the best member by itself: no money left",
+    "jury": "the jury: no money left",
+}
+"""What a row lacks that the ceiling stopped, by stage."""
 
 WORST: tuple[Status, ...] = ("complete", "degraded", "failed", "error")
 
@@ -73,7 +77,7 @@ class ArmOptions:
     arms
         Which are compared; the council always is.
     best
-        The best member; None: chosen by the other questions, or earlier sessions.
+        The best member; None: chosen by earlier sessions, or by half of the questions.
     margin
         Arms within it do not differ; None: the usual one.
     """
@@ -93,23 +97,35 @@ class ArmRowResult(RowResult):
         Arm to its answer.
     judgment
         The session in which the arms were judged; None: they were not, or all texts are the same.
+    chooses
+        It was used to choose the best member, and measures nothing.
     """
 
     arms: Mapping[Arm, ArmAnswer] = field(default_factory=dict)
     judgment: str | None = None
+    chooses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ArmBatchReport(BatchReport):
-    """The sum of a batch with arms.
+    """The report of a batch with arms.
 
     Parameters
     ----------
     comparison
         The verdict on the arms; None: nothing was judged.
+    unanswered
+        Rows without an answer of the council, which are not compared.
+    unfinished
+        Rows with one, but no money for the best member by itself, or for the jury.
+    unjudged
+        Rows on which the jury came to no outcome.
     """
 
     comparison: ArmComparison | None = None
+    unanswered: int = 0
+    unfinished: int = 0
+    unjudged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +151,21 @@ class _Row:
         Member to its first answer in the council's session.
     shares
         Member to the share of rivals that it beat there; empty: there is no outcome.
+    chooses
+        It is used to choose the best member, and measures nothing.
     results
         Of the sessions of this row.
     """
 
     task: BatchRow
     at: datetime
+    end: datetime
     answers: dict[Arm, ArmAnswer]
     members: dict[str, ArmAnswer]
     shares: dict[str, float]
     best: str = ""
     judgment: str | None = None
+    chooses: bool = False
     results: list[RowResult] = field(default_factory=list)
 
     @property
@@ -231,13 +251,17 @@ class ArmBatch:
         self.names = plain.names if sessions is None else [*sessions]
         self._allowance = Allowance(options.max_cost_usd)
         self._choice: Choice = "name"
-        self._n_unaffordable = 0
+        self._n_choosing = 0
+        self._leaders: dict[datetime | None, str | None] = {}
         self._costs: list[float | None] = []
 
     def _check(self) -> None:
         chosen = self.arms.arms
         if len({*chosen}) < 2 or "council" not in chosen or not {*chosen} <= {*ARMS}:
-            raise InvalidParameter("arms", list(chosen), "council, with best or self or both")
+            raise InvalidParameter("arms", list(chosen), "council and at least one of best, self")
+        numbers = Counter(task.number for task in self.tasks)
+        if repeated := [number for number, times in numbers.items() if times > 1]:
+            raise InvalidParameter("rows", repeated, "rows with a number of their own each")
         names = [member.name for member in self.council.members]
         written = {member.source: member.name for member in self.council.members if member.source}
         best = self.arms.best
@@ -293,7 +317,7 @@ class ArmBatch:
     def _plan_rest(self) -> dict[int, dict[str, Plan]]:
         """Plan what each row still needs, by part; a row that cannot be planned needs nothing."""
         rows = self._read_rows()
-        self._choose([*rows.values()])
+        choosing = self._choose([*rows.values()])
         waits = {row.task.number: parts for row, parts in self._find_open(rows)}
         every = {"council", "self", "jury"} & {"council", "jury", *self.arms.arms}
         plain = Batch(self.council, self.history, self.tasks, self.options)
@@ -301,7 +325,7 @@ class ArmBatch:
         rest: dict[int, dict[str, Plan]] = {}
         for task in self.tasks:
             parts = rest[task.number] = {}
-            needs = waits.get(task.number, every)
+            needs = waits.get(task.number, {"council"} if task.number in choosing else every)
             with suppress(InvalidParameter):  # the run says of this row what is wrong
                 if "council" in needs:
                     parts["council"] = plain.plan(task)
@@ -372,18 +396,34 @@ class ArmBatch:
 
         council: dict[int, RowResult] = {}
         admitted = await anyio.to_thread.run_sync(self._admit)
-        self._n_unaffordable = len(self.tasks) - len(admitted)
-        await self._run_batch("council", self.council, admitted, council, on_progress)
+        first = await self._run_batch("council", self.council, admitted, council, on_progress)
         rows = await anyio.to_thread.run_sync(self._read_rows)
+        n_unanswered = 0
         for number, result in council.items():
             if number in rows:
                 rows[number].results.append(result)
             else:  # it has no answer to compare
+                n_unanswered += 1
                 finish(_extend(result))
+        # Of all rows, not of the admitted: a lower ceiling makes nobody else the best.
+        await anyio.to_thread.run_sync(self._choose, [*rows.values()])
         answered = [row for row in rows.values() if row.results]
-        await anyio.to_thread.run_sync(self._choose, answered)
-        controlled = await self._run_controls(answered, on_progress)
-        n_earlier = await self._run_judgments(controlled, finish, on_progress)
+        earlier = {*[*council][: first.earlier]}  # a batch hands over those done before first
+        n_earlier = 0
+        for row in answered:
+            if row.chooses:
+                n_earlier += row.task.number in earlier
+                finish(_join(row))
+        measured = [row for row in answered if not row.chooses]
+        controlled = await self._run_controls(measured, on_progress)
+        n_earlier += await self._run_judgments(controlled, finish, on_progress)
+        done = {result.row for result in results}
+        unjudged = [row for row in controlled if not row.is_alike and row.judgment is None]
+        has_control = {row.task.number for row in controlled}
+        unfinished = [row for row in measured if row.task.number not in done]
+        for row in unfinished:
+            stage = "jury" if row.task.number in has_control else "self"
+            finish(_join(row, "degraded", NO_MONEY[stage]))
         return ArmBatchReport(
             rows=len(self.tasks),
             earlier=n_earlier,
@@ -392,8 +432,11 @@ class ArmBatch:
             passed=None,
             cost_usd=sum_known(self._costs),
             seconds=anyio.current_time() - began,
-            unaffordable=self._n_unaffordable,
+            unaffordable=len(self.tasks) - len(admitted) + first.unaffordable,
             comparison=await anyio.to_thread.run_sync(self._compare, controlled),
+            unanswered=n_unanswered,
+            unfinished=len(unfinished),
+            unjudged=sum(row.task.number in done for row in unjudged),
         )
 
     async def _run_batch(  # noqa: PLR0917 - as each of the three has them
@@ -416,7 +459,6 @@ class ArmBatch:
             names = dict(zip((task.number for task in self.tasks), self.names, strict=True))
             batch.names = [names[task.number] for task in tasks]
         report = await batch.run(take, lambda each: on_progress(replace(each, stage=stage)))
-        self._n_unaffordable += report.unaffordable
         self._costs.append(report.cost_usd)
         return report
 
@@ -437,9 +479,9 @@ class ArmBatch:
         council = [session for name in self.names if (session := self._find(name)) is not None]
         return [*council, *self._list_earlier()]
 
-    def _list_earlier(self) -> list[Session]:
+    def _list_earlier(self, rows: Sequence[_Row] | None = None) -> list[Session]:
         """List controls and judgments of earlier runs, whoever was the best member then."""
-        rows = [*self._read_rows().values()]
+        rows = [*self._read_rows().values()] if rows is None else rows
         everyone = [member.name for member in self.council.members]
         found: dict[str, Session] = {}
         for name in everyone if self.arms.best is None else [self.arms.best]:
@@ -471,7 +513,11 @@ class ArmBatch:
 
     def _find_open(self, rows: Mapping[int, _Row]) -> Iterator[tuple[_Row, set[str]]]:
         """Yield the stages that each row still waits for."""
-        for row, control, judgment in self._find_stored([*rows.values()]):
+        for row in rows.values():
+            if row.chooses:
+                yield row, set()
+        measured = [row for row in rows.values() if not row.chooses]
+        for row, control, judgment in self._find_stored(measured):
             waits = set()
             if "self" in self.arms.arms and (control is None or control.status == "interrupted"):
                 waits = {"self", "jury"}
@@ -479,24 +525,48 @@ class ArmBatch:
                 waits = {"jury"}
             yield row, waits
 
-    def _choose(self, rows: Sequence[_Row]) -> None:
-        """Choose the best member of each row."""
-        names = [member.name for member in self.council.members]
-        shares = np.array([[row.shares.get(name, nan) for name in names] for row in rows])
-        n_counted = sum(bool(row.shares) for row in rows)
-        chosen = [self.arms.best or ""] * len(rows)
-        if self.arms.best is None and n_counted > FEWEST_OTHERS:
-            self._choice = "other questions"
-            chosen = [names[at] for at in choose_best(shares)]
-        elif self.arms.best is None and rows:
+    def _choose(self, rows: Sequence[_Row]) -> Collection[int]:
+        """Choose the best member; return the numbers of the tasks set apart for that."""
+        name = self.arms.best
+        choosing: frozenset[int] = frozenset()
+        self._choice = "name"
+        if name is None:
             self._choice = "history"
-            name = _best_before(self.history, self.council.members, min(row.at for row in rows))
-            if name is None:
-                self._choice = "these questions"
-                name = names[int(np.nan_to_num(shares).sum(axis=0).argmax())]
-            chosen = [name] * len(rows)
-        for row, name in zip(rows, chosen, strict=True):
-            self._take_best(row, name)
+            name = self._find_leader(rows)
+        if name is None:
+            # By what is asked, not of whom, so that every council has the same halves.
+            apart = split_questions(session_names(self.tasks, "choose"))
+            choosing = frozenset(self.tasks[at].number for at in apart)
+            self._choice = "other questions" if choosing else "these questions"
+            name = self._choose_by(
+                [row for row in rows if row.task.number in choosing or not choosing], rows
+            )
+        for row in rows:
+            row.chooses = row.task.number in choosing
+            if not row.chooses:
+                self._take_best(row, name)
+        return choosing
+
+    def _choose_by(self, rows: Sequence[_Row], everything: Sequence[_Row]) -> str:
+        """Choose by what these rows said before anything was compared.
+
+        So a batch that goes on stays with the member whose controls are paid.
+        """
+        begins = [session.opening.at for session in self._list_earlier(everything)]
+        first = min(begins, default=None)
+        before = [row for row in rows if first is None or row.end <= first]
+        names = [member.name for member in self.council.members]
+        counted = [row.shares for row in before or rows if row.shares]
+        shares = [[each.get(name, nan) for name in names] for each in counted]
+        self._n_choosing = len(counted) if self._choice == "other questions" else 0
+        return names[choose_best(np.array(shares).reshape(-1, len(names)))]
+
+    def _find_leader(self, rows: Sequence[_Row]) -> str | None:
+        """Find the member that leads the leaderboard of all sessions before these."""
+        until = min((row.at for row in rows), default=None)
+        if until not in self._leaders:
+            self._leaders[until] = _best_before(self.history, self.council.members, until)
+        return self._leaders[until]
 
     def _take_best(self, row: _Row, name: str) -> None:
         row.best = name
@@ -556,7 +626,7 @@ class ArmBatch:
         def take(result: RowResult) -> None:
             row = waiting[result.row]
             row.results.append(result)
-            row.judgment = None if result.status == "error" else result.session
+            row.judgment = result.session if result.leaders else None  # else it has no outcome
             finish(_join(row))
 
         for row in rows:
@@ -579,7 +649,13 @@ class ArmBatch:
         ]
         counting = self.jury.procedure.counting
         try:
-            return compare_arms(questions, counting, margin=self.arms.margin, choice=self._choice)
+            return compare_arms(
+                questions,
+                counting,
+                margin=self.arms.margin,
+                choice=self._choice,
+                choosing=self._n_choosing,
+            )
         except NothingToCount:
             return None
 
@@ -597,7 +673,9 @@ def _read_row(task: BatchRow, session: Session) -> _Row:
         session.id, None, session.text, _count_calls(session), session.cost.total_usd
     )
     shares = {} if session.outcome is None else _shares(session.outcome, session.answers)
-    return _Row(task, session.opening.at, {"council": council}, members, shares)
+    ends = [event.at for event in session.events if isinstance(event, e.SessionClosed)]
+    end = ends[0] if ends else session.events[-1].at
+    return _Row(task, session.opening.at, end, {"council": council}, members, shares)
 
 
 def _count_calls(session: Session) -> int:
@@ -623,7 +701,7 @@ def _take_best_text(session: Session) -> str | None:
     return session.answers[names[0]].text if names else None
 
 
-def _best_before(history: History, members: Sequence[Member], until: datetime) -> str | None:
+def _best_before(history: History, members: Sequence[Member], until: datetime | None) -> str | None:
     """The member that leads the leaderboard of all sessions before; None: it ranks none."""
     try:
         board = leaderboard(history, Terms(window=Window(until=until)))
@@ -639,15 +717,16 @@ def _extend(result: RowResult, **more: Any) -> ArmRowResult:
     return ArmRowResult(**{**own, **more})
 
 
-def _join(row: _Row) -> ArmRowResult:
+def _join(row: _Row, status: Status = "complete", *missing: str) -> ArmRowResult:
     """Join the results of one row: the council's, at the worst status of all."""
     council, *others = row.results
     return _extend(
         council,
-        status=max((each.status for each in row.results), key=WORST.index),
-        missing=tuple(missing for each in row.results for missing in each.missing),
+        status=max((status, *(each.status for each in row.results)), key=WORST.index),
+        missing=(*(lack for each in row.results for lack in each.missing), *missing),
         cost_usd=sum_known([each.cost_usd for each in row.results]),
         error=next((each.error for each in others if each.error is not None), None),
         arms={arm: row.answers[arm] for arm in ARMS if arm in row.answers},
         judgment=row.judgment,
+        chooses=row.chooses,
     )

@@ -142,7 +142,7 @@ class RowResult:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport(NotebookDisplay):
-    """The sum of a batch.
+    """The report of a batch.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class ArmsType(click.ParamType[tuple[str, ...]]):
             return value
         names = tuple(dict.fromkeys(name.strip() for name in str(value).split(",")))
         if "council" not in names or len(names) < 2 or not {*names} <= {*ARMS}:
-            self.fail(f"{value!r}: write council with best or self or both", param, ctx)
+            self.fail(f"{value!r}: write council and at least one of best, self", param, ctx)
         return names
 
 
@@ -67,14 +67,15 @@ arms_options = section(
     click.option(
         "--best",
         metavar="NAME",
-        help="Take this member for the best; by default the one that did best on the other "
-        "questions.",
+        help="Name the best member; by default the leader of earlier sessions, or the best on "
+        "half of the questions, which then measure nothing.",
     ),
     click.option(
         "--margin",
         type=click.FloatRange(min=0, min_open=True),
         metavar="NUMBER",
-        help="Call arms equal whose difference is surely less; by default half a grade point.",
+        help="Report no difference if the whole interval is within this; by default half a grade "
+        "point.",
     ),
 )
 """Options of a comparison of arms."""
@@ -194,7 +195,7 @@ def compare_answer(
         except KeyboardInterrupt:
             echo("interrupted; the answer stands, its arms are not compared", err=True)
             return False
-    if report.unaffordable:
+    if report.unaffordable or getattr(report, "unfinished", 0):
         problems.append("the ceiling cannot hold the other arms; raise --max-cost")
     for problem in problems:
         echo(clean(problem), err=True)

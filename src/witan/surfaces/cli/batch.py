@@ -275,7 +275,7 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
     else:
         page = Page.of(sys.stderr) if stream is None else Page.of(sys.stdout)
         echo("\n".join(render_report(page, report)), err=stream is None)
-    if report.unaffordable:
+    if report.unaffordable or getattr(report, "unfinished", 0):
         return Status.OVER_BUDGET
     return Status.ANSWERED if report.statuses == {"complete": report.rows} else Status.NO_QUORUM
 

@@ -21,7 +21,7 @@ from witan.surfaces.report.document import (
 
 CHOICES = {
     "name": "{names}, by name.",
-    "other questions": "for each question the member that did best on the others: {names}.",
+    "other questions": "{names}, the best on {others}, which measure nothing.",
     "history": "{names}, which leads the leaderboard of all sessions before.",
     "these questions": "{names}, by the reviews of these very questions, which flatters it.",
 }
@@ -98,7 +98,9 @@ def _basis(comparison: ArmComparison) -> Iterator[Block]:
         [f"{name} ({n:,})" if several else name for name, n in comparison.best.items()]
     )
     if names:
-        yield Sentence(f"Best member: {CHOICES[comparison.choice].format(names=names)}", quiet=True)
+        others = count_noun(comparison.choosing, "other question")
+        choice = CHOICES[comparison.choice].format(names=names, others=others)
+        yield Sentence(f"Best member: {choice}", quiet=True)
     level = f"{comparison.level * 100:g} %"
     if comparison.basis == "reviewers":
         yield Sentence(

@@ -48,10 +48,29 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
                 [(Column(name, "left", heads=True), words), (Column("rows"), numbers)],
             )
     if isinstance(result, ArmBatchReport):
+        yield from _gaps(result)
         if result.comparison is None:
             yield Note("no two arms answered one question: nothing is compared", "warning")
         else:
             yield from comparison_blocks(result.comparison)
+
+
+def _gaps(result: ArmBatchReport) -> Iterator[Block]:
+    """Say which rows are not compared, and why."""
+    if result.unfinished:
+        rows = count_noun(result.unfinished, "row")
+        yield Note(
+            f"{rows} answered by the council but not compared: no money left; raise --max-cost",
+            "warning",
+        )
+    if result.unanswered:
+        rows = count_noun(result.unanswered, "row")
+        are = "is" if result.unanswered == 1 else "are"
+        yield Note(f"{rows} without an answer of the council {are} left out", "warning")
+    if result.unjudged:
+        rows = count_noun(result.unjudged, "row")
+        are = "is" if result.unjudged == 1 else "are"
+        yield Note(f"{rows} without an outcome of the jury {are} left out", "warning")
 
 
 def bill_report(result: BatchBill) -> Report:

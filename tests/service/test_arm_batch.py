@@ -9,10 +9,11 @@ import pytest
 
 from witan.batches import ArmBatch, ArmOptions, BatchOptions, BatchRow
 from witan.deliberation.ports import Price, Reply, Usage
-from witan.errors import InvalidParameter, NoCouncil, UnknownName
+from witan.errors import InvalidParameter, ModelError, NoCouncil, UnknownName
 from witan.history import History
 from witan.models.scripted import Line, ScriptedModel
 from witan.service.council import Council, Member
+from witan.surfaces.report.batch import batch_report
 
 ROWS = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 8)]
 
@@ -29,6 +30,8 @@ class Writer:
 
     async def complete(self, call, hear, /):
         """Answer, or grade each answer by its size."""
+        if "Why lost?" in call.messages[-1].text:
+            raise ModelError("writer", "is lost")
         if call.stage == "answer":
             text = f"An answer of size {next(self.sizes)}."
         elif call.stage == "synthesis":
@@ -61,13 +64,14 @@ def jury():
     return Council([member("xan", 1), member("yma", 1)], **OPTIONS)
 
 
-def run(history, tasks=ROWS, arms=None, seated=None, judges=None):
+def run(history, tasks=ROWS, arms=None, seated=None, judges=None, options=None):
     """Run a batch with arms; return its report and its results by row."""
     results = {}
 
     async def go():
         async with seated or council() as answering, judges or jury() as judging:
-            batch = ArmBatch(answering, judging, history, tasks, BatchOptions(), arms=arms)
+            chosen = options or BatchOptions()
+            batch = ArmBatch(answering, judging, history, tasks, chosen, arms=arms)
             return await batch.run(lambda result: results.update({result.row: result}))
 
     return anyio.run(go), results
@@ -177,6 +181,49 @@ class TestBest:
         report, _ = run(history, arms=ArmOptions(("council", "best"), best="cyd"))
 
         assert (report.comparison.choice, report.comparison.best) == ("name", {"cyd": 7})
+
+
+class TestGaps:
+    """Rows that cannot be compared are counted, and handed over with what they lack."""
+
+    def test_rows_without_money_for_their_judges_are_handed_over(self, history):
+        """They are begun; more money finishes them."""
+        dear = [Member(name, Writer([1]), price=Price(10, 10)) for name in ("xan", "yma")]
+
+        def go(ceiling):
+            judges = Council(dear, **OPTIONS)
+            return run(history, ROWS[:2], None, None, judges, BatchOptions(max_cost_usd=ceiling))
+
+        poor, results = go(0.6)
+        rich, _ = go(100)
+
+        assert (poor.unaffordable, poor.unfinished, poor.unjudged) == (0, 2, 0)
+        assert poor.comparison is None
+        assert {result.missing for result in results.values()} == {("the jury: no money left",)}
+        assert {result.status for result in results.values()} == {"degraded"}
+        assert "2 rows answered by the council but not compared" in str(batch_report(poor))
+        assert (rich.unfinished, rich.statuses) == (0, {"complete": 2})
+
+    def test_rows_without_an_answer_of_the_council_are_counted(self, history):
+        """They are left out of the comparison, and the report says so."""
+        lost = [BatchRow(8, "8", "Why lost?"), *ROWS]
+        report, results = run(history, lost)
+
+        assert (report.unanswered, report.comparison.questions) == (1, 7)
+        assert results[8].status == "failed"
+        assert "1 row without an answer of the council is left out" in str(batch_report(report))
+
+    def test_ballots_without_an_outcome_judge_nothing(self, history):
+        """One judge of two is below the quorum."""
+        broken = Member("yma", ScriptedModel("yma", reviews=["No."]), price=Price(1, 1))
+        report, results = run(
+            history, ROWS, judges=Council([member("xan", 1), broken], quorum=2, **OPTIONS)
+        )
+
+        assert (report.unjudged, report.unfinished) == (7, 0)
+        assert report.comparison is None
+        assert {result.judgment for result in results.values()} == {None}
+        assert "7 rows without an outcome of the jury are left out" in str(batch_report(report))
 
 
 class TestRefusals:

@@ -637,7 +637,7 @@ class ArmBatch:
         return report.earlier
 
     def _compare(self, rows: Sequence[_Row]) -> ArmComparison | None:
-        """Compare the arms over the rows that have a judgment, or texts that are the same."""
+        """Compare the arms over the rows that have a judgment, or one text."""
         questions = [
             ArmQuestion(
                 {arm: each for arm, each in row.answers.items() if each.text is not None},
@@ -646,6 +646,7 @@ class ArmBatch:
                 row.task.category,
             )
             for row in rows
+            if row.is_alike or row.judgment is not None
         ]
         counting = self.jury.procedure.counting
         try:

@@ -304,6 +304,7 @@ class TestGates:
 
 
 CATCHES_ALL = {
+    "bridges/gate.py",  # a gate, whose exit status 1 is a verdict
     "service/sessions/running.py",  # requests, tools and sessions of a server
     "deliberation/calls.py",  # a model, which may be anybody's code
     "deliberation/council.py",  # a session in a task of its own, raised to the reader of its events

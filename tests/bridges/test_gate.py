@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,9 +16,19 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from click import ClickException
+from click.testing import CliRunner
 
 from pages import ROOT, blocks, same
 from scripts import write_council, write_jury
+from witan.bridges.gate import (
+    CannotJudge,
+    GateResult,
+    base_settings,
+    find_range,
+    main,
+    read_diff,
+)
 
 SCRIPTS = Path(sys.executable).parent
 
@@ -125,8 +136,33 @@ def seat(folder: Path, *votes: str, chair: str) -> None:
     closing = {"synthesis": [{"text": f"So be it.\n\nVERDICT: {chair}"}]}
     options = write_council(folder.parent, **answers, chair=closing)
     members, chairman = options[1:-2:2], options[-1]
-    settings = f"members = {json.dumps(members)}\nchairman = {json.dumps(chairman)}\n"
-    (folder / "witan.toml").write_text(settings)
+    configure(folder, f"members = {json.dumps(members)}\nchairman = {json.dumps(chairman)}\n")
+
+
+def configure(folder: Path, settings: str, name: str = "witan.toml", **others: str) -> None:
+    """Commit files to what the change is based on."""
+    change = git(folder, "rev-parse", "HEAD")
+    git(folder, "checkout", "-q", "--detach", "HEAD~1")
+    for each, text in {name: settings, **others}.items():
+        (folder / each).write_text(text)
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "Configure", "--allow-empty")
+    git(folder, "cherry-pick", change)
+
+
+def commit(folder: Path, **files: str) -> None:
+    """Add files to the change."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "--amend", "--no-edit")
+
+
+def event(folder: Path, head: str = "HEAD") -> str:
+    """Describe the pull request of a commit as GitHub does."""
+    ends = {"base": f"{head}~1", "head": head}
+    commits = {end: {"sha": git(folder, "rev-parse", each)} for end, each in ends.items()}
+    return json.dumps({"pull_request": {"number": 7, **commits}})
 
 
 def run_action(folder: Path, github: type[GitHub] | None, **inputs: str) -> SimpleNamespace:
@@ -142,8 +178,7 @@ def run_action(folder: Path, github: type[GitHub] | None, **inputs: str) -> Simp
     (runner / "witan").mkdir(parents=True, exist_ok=True)
     if not (runner / "witan" / "bin").exists():
         (runner / "witan" / "bin").symlink_to(SCRIPTS)
-    event = {"pull_request": {"number": 7, "base": {"sha": git(folder, "rev-parse", "HEAD~1")}}}
-    (runner / "event.json").write_text(json.dumps(event if github else {}))
+    (runner / "event.json").write_text(event(folder) if github else "{}")
     files = {name: runner / f"{name}.txt" for name in ("summary", "output")}
     for each in files.values():
         each.write_text("")
@@ -206,7 +241,7 @@ class TestAction:
     def test_a_jury_grades_against_a_pass_mark(self, change, github):
         """The texts of members do not matter then."""
         jury = write_jury(change.parent)
-        (change / "witan.toml").write_text(f"members = {json.dumps(jury)}\n")
+        configure(change, f"members = {json.dumps(jury)}\n")
         passed = run_action(change, github, **{"pass-mark": "6"})
         failed = run_action(change, github, **{"pass-mark": "9.9"})
 
@@ -222,9 +257,7 @@ class TestAction:
         without_base = run_action(change, None)
 
         assert forked.status == 0
-        assert "::warning::no comment, the summary has the report: GitHub answered 403" in (
-            forked.out
-        )
+        assert "::warning::cannot comment: GitHub answered 403; the report is in the" in forked.out
         assert "### Witan: passed" in forked.summary
         assert without_base.status == 2
         assert "--base REF" in without_base.err
@@ -238,30 +271,208 @@ class TestAction:
             change,
             github,
             question=f'"; touch {marker}; $(touch {marker}) `touch {marker}`',
-            paths=f"app.py\n--output={marker}\n",
+            paths="app.py\n",
         )
+        odd = run_action(change, github, paths=f"app.py\n--output={marker}\n")
         stop, rest = done.out.split("\n", 1)
         word = stop.removeprefix("::stop-commands::")
 
         assert done.status == 0, done.err
+        assert odd.status == 3
         assert not marker.exists()
         assert "::error::x" in rest.partition(f"::{word}::")[0]
         assert "::error::x" not in rest.partition(f"::{word}::")[2]
 
     @pytest.mark.slow  # each run is a process of its own
     def test_what_cannot_be_judged_is_misuse(self, change, github):
-        """Too large a change, an unknown base, an unknown profile; an empty one passes."""
+        """Too large a change, an unknown profile, a name of two lines."""
         seat(change, "APPROVE", "APPROVE", "APPROVE", chair="APPROVE")
         large = run_action(change, github, **{"most-bytes": "10"})
         profile = run_action(change, github, profile="none")
         name = run_action(change, github, name="a -->")
-        empty = run_action(change, github, paths="absent.py")
 
-        assert [each.status for each in (large, profile, name, empty)] == [2, 2, 2, 0]
+        assert [each.status for each in (large, profile, name)] == [2, 2, 2]
+        assert {each.output for each in (large, profile, name)} == {
+            "decision=no verdict\nsession=\n"
+        }
         assert "more than 10; name paths that matter, or raise --most-bytes" in large.err
         assert "unknown profile 'none'" in profile.err
         assert "Traceback" not in large.err + profile.err + name.err
-        assert "nothing changed" in empty.out
+
+
+class TestWhatAChangeCannotDo:
+    """A change neither hides from the council nor seats it."""
+
+    def test_attributes_hide_nothing(self, change):
+        """The council reads a file that the change calls binary, and real binary files count."""
+        commit(change, **{".gitattributes": "*.py -diff\n.gitattributes -diff\n", "x.bin": "a\0b"})
+        with chdir(change):
+            diff = read_diff(["HEAD~1...HEAD"], (), 10_000)
+            with pytest.raises(ClickException, match="binary files included, more than 10"):
+                read_diff(["HEAD~1...HEAD"], (), 10)
+
+        assert "+retries = 30" in diff
+        assert "+*.py -diff" in diff
+        assert "+a\ufffdb" in diff
+
+    def test_a_module_that_is_to_be_ignored_shows(self, change):
+        """The commit of a submodule is part of the change, whatever `.gitmodules` says."""
+        modules = '[submodule "m"]\n\tpath = m\n\turl = ./m\n\tignore = all\n'
+        hashes = [git(change, "rev-parse", each) for each in ("HEAD", "HEAD~1")]
+        for each in hashes:
+            (change / ".gitmodules").write_text(modules)
+            git(change, "add", ".")
+            git(change, "update-index", "--add", "--cacheinfo", f"160000,{each},m")
+            git(change, "commit", "-qm", "Move the module")
+        with chdir(change):
+            diff = read_diff(["HEAD~1...HEAD"], (), 10_000)
+
+        assert f"+Subproject commit {hashes[1]}" in diff
+
+    def test_a_checkout_without_the_change_has_no_verdict(self, change):
+        """That of `pull_request_target`; the pull request and its merge are compared."""
+        file = change.parent / "event.json"
+        file.write_text(event(change))
+        job = {"GITHUB_EVENT_PATH": str(file)}
+        git(change, "branch", "change")
+        with chdir(change):
+            head = find_range("", job, staged=False)
+            git(change, "checkout", "-q", "HEAD~1")
+            with pytest.raises(CannotJudge, match="HEAD is neither the head of the pull request"):
+                find_range("", job, staged=False)
+            git(change, "merge", "-q", "--no-ff", "-m", "Merge", "change")
+            merge = find_range("", job, staged=False)
+
+        assert head == merge == [f"{git(change, 'rev-parse', 'change~1')}...HEAD"]
+
+    @pytest.mark.slow  # each run is a process of its own
+    def test_a_path_without_files_has_no_verdict(self, change, github):
+        """A file that the change leaves alone is not judged, and passes."""
+        configure(change, "", "README")
+        absent = run_action(change, github, paths="app.py\nnosuch/")
+        same = run_action(change, github, paths="README")
+
+        assert (absent.status, same.status) == (3, 0), absent.err + same.err
+        assert "no file matches 'nosuch/'" in absent.err
+        assert absent.output == "decision=no verdict\nsession=\n"
+        assert same.output == "decision=nothing changed\nsession=\n"
+
+    @pytest.mark.slow  # each run is a process of its own
+    @pytest.mark.parametrize("config", ["", "council.toml"])
+    def test_a_configuration_takes_effect_once_it_is_merged(self, change, github, config):
+        """Found or named: the change's own seats and scripts are not read."""
+        seat(change, "REJECT", "REJECT", "REJECT", chair="REJECT")
+        names = ("ada", "bob", "cyd", "chair")
+        scripts = {f"{each}.toml": (change.parent / f"{each}.toml").read_text() for each in names}
+        seats = 'members = ["script:ada.toml", "script:bob.toml", "script:cyd.toml"]\n'
+        file = config or "witan.toml"
+        configure(change, f'{seats}chairman = "script:chair.toml"\n', file, **scripts)
+        marker = change.parent / "ran"
+        approval = "[[answer]]\ntext = 'VERDICT: APPROVE'\n"
+        own = dict.fromkeys(scripts, approval)
+        commit(change, **{**own, file: f"members = ['cmd:touch {marker}']\n"})
+        done = run_action(change, github, config=config)
+
+        assert done.status == 1, done.out + done.err
+        assert not marker.exists()
+
+    def test_settings_are_read_from_the_base_commit(self, change):
+        """Found or named, in a folder of their own; a file outside of the checkout stays."""
+        configure(change, "mode = 'verdict'\n", "council.toml", **{"witan.toml": "# base\n"})
+        outside = change.parent / "outside.toml"
+        commit(change, **{"council.toml": "", "witan.toml": "# change\n"})
+        with chdir(change):
+            with base_settings("HEAD~1", None) as found:
+                assert Path("witan.toml").read_text() == "# base\n"
+                assert not Path("app.py").exists()
+            with base_settings("HEAD~1", "./council.toml") as named:
+                assert Path(named).read_text() == "mode = 'verdict'\n"
+            with base_settings("HEAD~1", str(outside)) as other:
+                assert other == str(outside)
+
+        assert found is None
+
+    def test_a_configuration_of_the_change_alone_is_refused(self, change):
+        """It says where to put it."""
+        commit(change, **{"council.toml": "members = ['cmd:true']\n"})
+        with (
+            chdir(change),
+            pytest.raises(ClickException, match="merge it first, or name a file outside"),
+            base_settings("HEAD~1", "council.toml"),
+        ):
+            pass
+
+    @pytest.mark.slow  # each run is a process of its own
+    def test_members_do_not_read_the_token(self, change, github):
+        """Not even a program that the base commit seats."""
+        program = change.parent / "member.sh"
+        program.write_text('echo "token: ${GITHUB_TOKEN:-none}"; echo; echo "VERDICT: REJECT"\n')
+        seats = json.dumps([f"cmd:sh {program}"] * 2)
+        configure(change, f"members = {seats}\n", "council.toml")
+        done = run_action(change, github, config="council.toml")
+
+        assert "token: none" in done.summary, done.out + done.err
+        assert {each.token for each in github.received} == {"Bearer hush-hush"}
+
+    @pytest.mark.slow  # makes an environment
+    def test_the_environment_is_made_without_modules_of_the_change(self, tmp_path):
+        """A `venv.py` or `pip.py` of the checkout is not imported."""
+        for name in ("venv", "pip", "logging"):
+            (tmp_path / f"{name}.py").write_text("print('imported from the change')\n")
+        action = yaml.safe_load((ROOT / "action.yml").read_text())
+        [step] = [each for each in action["runs"]["steps"] if "SOURCE" in each.get("env", {})]
+        own = {"PYTHON": sys.executable, "SOURCE": "./absent", "RUNNER_TEMP": str(tmp_path / "t")}
+        done = subprocess.run(  # noqa: S603 - the action's own step
+            ["/bin/bash", "-c", step["run"]],
+            cwd=tmp_path,
+            env={**os.environ, **own},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+        assert "./absent" in done.stderr
+        assert "imported from the change" not in done.stdout + done.stderr
+
+
+class TestComment:
+    """The comment on a pull request."""
+
+    @pytest.mark.slow  # each run is a process of its own
+    def test_odd_comments_of_others_are_passed_over(self, change, github):
+        """Of a deleted account, without a text, without a login."""
+        seat(change, "REJECT", "REJECT", "REJECT", chair="REJECT")
+        body = "<!-- witan-gate: Witan -->"
+        github.comments[:3] = [
+            {"id": 0, "user": None, "body": body},
+            {"id": 1, "user": {"type": "Bot"}, "body": None},
+            {"user": {"type": "Bot"}, "body": body},
+        ]
+        done = run_action(change, github)
+
+        assert done.status == 1, done.err
+        assert len(github.comments) == 101
+
+    def test_an_unexpected_fault_is_no_verdict(self, change):
+        """Status 1 would be a verdict."""
+        file = change.parent / "event.json"
+        file.write_text("[]")
+        job = {"GITHUB_EVENT_PATH": str(file), "GITHUB_OUTPUT": str(change.parent / "output.txt")}
+        done = CliRunner().invoke(main, env=job)
+
+        assert done.exit_code == 3
+        assert "no verdict, for a fault of ours" in done.stderr
+        assert (change.parent / "output.txt").read_text() == "decision=no verdict\nsession=\n"
+
+    def test_a_comment_notifies_nobody(self):
+        """Mentions of people and issues have a space of no width, in every part."""
+        text = "@octocat &#64;octocat owner/project#12 GH-7 # Title"
+        comment = GateResult("failed", text, text, 1, "s").comment("<!-- m -->", "@org/team")
+
+        assert comment.count("@\u200boctocat &\u200b#\u200b64;octocat") == 2
+        assert comment.count("owner/project#\u200b12 GH-\u200b7 # Title") == 2
+        assert "### @\u200borg/team: failed" in comment
 
 
 def test_the_tutorial_shows_what_happens(tmp_path):

@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,13 +27,25 @@ QUESTION = "Is this change safe to merge? Name the line of each problem."
 STATUSES = {"passed": 0, "failed": 1, "too close to call": 5}
 """Decision to exit status, as of ``witan judge``."""
 
-NO_VERDICT, OVER_BUDGET = 3, 4
+MISUSE, NO_VERDICT, OVER_BUDGET = 2, 3, 4
 
 MOST_CHARACTERS = 60_000
 """A comment of GitHub takes 65,536."""
 
 ZEROS = "0" * 40
 """What git calls a commit that is not there."""
+
+TOKENS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS_RUNTIME_TOKEN")
+"""Variables of a job that no member of the council may read."""
+
+_LINKS = re.compile(r"@|#(?=\d)|\bGH-(?=\d)|&(?=#|commat|num)", re.IGNORECASE)
+"""Beginnings of what GitHub takes for a mention of somebody, or of another issue."""
+
+
+class CannotJudge(click.ClickException):
+    """The change cannot be seen, so there is no verdict on it."""
+
+    exit_code = NO_VERDICT
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +68,20 @@ class GateResult:
 
     def comment(self, marker: str, name: str) -> str:
         """Write the comment: the sentence first, the report folded under it."""
-        report = self.report
+        report = _unlink(self.report)
         if len(report) > MOST_CHARACTERS:
             cut = report[:MOST_CHARACTERS].rpartition("\n")[0]
-            rest = "The rest does not fit; the summary of the job has it."
+            rest = "The rest does not fit here; the summary of the job has the whole report."
             report = f"{cut}{_close_fence(cut)}\n\n{rest}"
         summary = "<summary>Answers, ballots and trust</summary>"
         details = f"<details>\n{summary}\n\n{report}\n\n</details>"
-        return f"{marker}\n### {name}: {self.decision}\n\n{self.sentence}\n\n{details}\n"
+        title, sentence = _unlink(f"{name}: {self.decision}"), _unlink(self.sentence)
+        return f"{marker}\n### {title}\n\n{sentence}\n\n{details}\n"
+
+
+def _unlink(text: str) -> str:
+    """Keep GitHub from notifying those whom a text mentions."""
+    return _LINKS.sub("\\g<0>\u200b", text)
 
 
 def _close_fence(markdown: str) -> str:
@@ -82,16 +103,53 @@ def find_range(base: str, environment: Mapping[str, str], *, staged: bool) -> li
     ------
     UsageError
         If nothing says what the change is based on.
+    CannotJudge
+        If the job for a pull request has checked out something else.
     """
     if staged:
         return ["--staged"]
-    pushed = environment.get("PRE_COMMIT_FROM_REF"), environment.get("PRE_COMMIT_TO_REF")
-    if not base and pushed[0] and pushed[1] and pushed[0] != ZEROS:
-        return [f"{pushed[0]}...{pushed[1]}"]
-    base = base or _event(environment).get("pull_request", {}).get("base", {}).get("sha", "")
-    if not base or base.startswith("-"):
+    request = _pull_request(environment)
+    before, after = (environment.get(f"PRE_COMMIT_{end}_REF", "") for end in ("FROM", "TO"))
+    if base or not before or not after or before == ZEROS:
+        before, after = base or request.get("base", {}).get("sha", ""), "HEAD"
+    if not before or before.startswith("-"):
         raise click.UsageError("name what the change is compared with: --base REF, or --staged")
-    return [f"{base}...HEAD"]
+    if request:
+        _check_head(request, after)
+    return [f"{before}...{after}"]
+
+
+def _check_head(request: Mapping[str, Any], after: str) -> None:
+    """Refuse a checkout that does not have the change of the pull request."""
+    head = request.get("head", {}).get("sha")
+    commit = _git("rev-parse", "--verify", f"{after}^{{commit}}").decode().strip()
+    lines = _git("cat-file", "commit", commit).partition(b"\n\n")[0].decode("utf-8", "replace")
+    parents = [line[7:] for line in lines.splitlines() if line.startswith("parent ")]
+    if head != commit and not (len(parents) > 1 and head in parents):
+        raise CannotJudge(
+            f"{after} is neither the head of the pull request, {head}, nor a merge of it; "
+            f"check it out, with ref: refs/pull/{request.get('number')}/merge"
+        )
+
+
+def _git(*arguments: str, stdin: bytes = b"") -> bytes:
+    """Return the output of git.
+
+    Raises
+    ------
+    ClickException
+        If git fails.
+    """
+    done = subprocess.run(  # noqa: S603 - git itself, and options of ours before the rest
+        ["git", *arguments],  # noqa: S607 - the user's own git
+        input=stdin,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise click.ClickException(f"{said}; check out the whole history, with fetch-depth: 0")
+    return done.stdout
 
 
 def read_diff(compared: list[str], paths: tuple[str, ...], most_bytes: int) -> str:
@@ -99,25 +157,73 @@ def read_diff(compared: list[str], paths: tuple[str, ...], most_bytes: int) -> s
 
     Raises
     ------
+    CannotJudge
+        If a path matches neither a file of the repository nor one that the change removes.
     ClickException
         If git cannot compare, or the change is larger than that.
     """
-    # What a repository says on how to show a difference could run a program.
-    plain = ["--no-color", "--no-ext-diff", "--no-textconv"]
-    done = subprocess.run(  # noqa: S603 - git itself, and options of ours before the rest
-        ["git", "diff", *plain, *compared, "--", *paths],  # noqa: S607 - the user's own git
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise click.ClickException(f"{said}; check out the whole history, with fetch-depth: 0")
-    if len(done.stdout) > most_bytes:
+    # What a repository says on how to show a difference could run a program, or hide the change.
+    plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--text"]
+    plain += ["--submodule=short", "--ignore-submodules=none"]
+    for path in paths:
+        known = _git("ls-files", "-z", "--", path)
+        if not known and not _git("diff", "--name-only", *plain, *compared, "--", path):
+            raise CannotJudge(f"no file matches {path!r}; name paths as git does")
+    diff = _git("diff", *plain, *compared, "--", *paths)
+    if len(diff) > most_bytes:
+        binary = ", binary files included" if b"\0" in diff else ""
         raise click.ClickException(
-            f"the change has {len(done.stdout):,} bytes, more than {most_bytes:,}; "
+            f"the change has {len(diff):,} bytes{binary}, more than {most_bytes:,}; "
             "name paths that matter, or raise --most-bytes"
         )
-    return done.stdout.decode("utf-8", "replace")
+    return diff.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+@contextmanager
+def base_settings(commit: str, config: str | None) -> Iterator[str | None]:
+    """Change to a folder with a commit's TOML files alone; yield the configuration to read there.
+
+    A change could otherwise seat a council that approves it, or have a seat run its program.
+
+    Raises
+    ------
+    ClickException
+        If the configuration is in the checkout, and not in that commit.
+    """
+    top = Path(os.fsdecode(_git("rev-parse", "--show-toplevel").rstrip(b"\n")))
+    prefix = os.fsdecode(_git("rev-parse", "--show-prefix").rstrip(b"\n"))
+    files = {}
+    for entry in _git("ls-tree", "-rz", "--full-tree", commit).split(b"\0")[:-1]:
+        about, name = entry.split(b"\t", 1)
+        mode, _, blob = about.split()
+        if mode.startswith(b"100"):  # no links: they may lead into the change
+            files[os.fsdecode(name)] = blob
+    target = None
+    if config is not None:
+        file = Path(config).expanduser()
+        places = [Path(os.path.abspath(file)), file.resolve()]  # noqa: PTH100 - links as written
+        inside = [each.relative_to(top).as_posix() for each in places if each.is_relative_to(top)]
+        target = inside[0] if inside else None
+        if target is not None and target not in files:
+            raise click.ClickException(
+                f"{config} is not in {commit}, which the change is based on; "
+                "merge it first, or name a file outside of the checkout"
+            )
+        config = str(places[0])
+    paths = [path for path in files if path.endswith(".toml") or path == target]
+    contents = _git("cat-file", "--batch", stdin=b"".join(files[path] + b"\n" for path in paths))
+    with TemporaryDirectory(dir=os.environ.get("RUNNER_TEMP")) as folder:
+        for path in paths:
+            head, _, contents = contents.partition(b"\n")
+            size = int(head.split()[2])
+            place = Path(folder, path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(contents[:size])
+            contents = contents[size + 1 :]
+        start = Path(folder, prefix)
+        start.mkdir(parents=True, exist_ok=True)
+        with chdir(start):
+            yield config if target is None else str(Path(folder, target))
 
 
 def judge_change(
@@ -161,10 +267,11 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
     return "passed" if votes.is_approved else "failed", f"{sentence}."
 
 
-def _event(environment: Mapping[str, str]) -> dict[str, Any]:
+def _pull_request(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the pull request that a job runs for; empty: there is none."""
     path = environment.get("GITHUB_EVENT_PATH", "")
     event: dict[str, Any] = json.loads(Path(path).read_text("utf-8")) if path else {}
-    return event
+    return event.get("pull_request") or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +292,7 @@ class PullRequest:
     @classmethod
     def find(cls, environment: Mapping[str, str]) -> "PullRequest | None":
         """Find the pull request that a job runs for; None: there is none, or no token."""
-        number = _event(environment).get("pull_request", {}).get("number")
+        number = _pull_request(environment).get("number")
         token, repository = environment.get("GITHUB_TOKEN"), environment.get("GITHUB_REPOSITORY")
         if not (isinstance(number, int) and token and repository):
             return None
@@ -212,26 +319,35 @@ class PullRequest:
                 send(address, json={"body": text}).raise_for_status()
         except httpx2.HTTPStatusError as error:
             return f"GitHub answered {error.response.status_code}"
-        except (httpx2.HTTPError, ValueError) as error:
+        except httpx2.HTTPError as error:
             return f"GitHub cannot be reached: {type(error).__name__}"
+        except ValueError:
+            return "GitHub's answer cannot be read"
         return None
 
     def _find_comment(self, client: Any, address: str, marker: str) -> int | None:
         """Find the comment with the marker; anybody could write one, so it has to be our own."""
         user = client.get(f"{self.url}/user")  # the token of a job has none, and writes as a bot
-        login = user.json()["login"] if user.is_success else None
+        login = _fields(user.json()).get("login", "") if user.is_success else None
         for page in range(1, 31):
             query = {"per_page": 100, "page": page}
             comments = client.get(address, params=query).raise_for_status().json()
-            for each in comments:
-                author = each["user"]
-                own = author["type"] == "Bot" if login is None else author["login"] == login
-                if own and each["body"].startswith(marker):
-                    number: int = each["id"]
+            if not isinstance(comments, list):
+                raise ValueError("not a list of comments")
+            for each in map(_fields, comments):
+                author = _fields(each.get("user"))  # null, once the account is deleted
+                own = author.get("type") == "Bot" if login is None else author.get("login") == login
+                number = each.get("id")
+                if own and isinstance(number, int) and str(each.get("body")).startswith(marker):
                     return number
             if len(comments) < 100:
                 break
         return None
+
+
+def _fields(value: object) -> Mapping[str, Any]:
+    """Return an object's fields; none of anything else."""
+    return value if isinstance(value, dict) else {}
 
 
 def publish(result: GateResult, name: str, environment: Mapping[str, str]) -> None:
@@ -244,15 +360,20 @@ def publish(result: GateResult, name: str, environment: Mapping[str, str]) -> No
     word = token_hex(16)
     echo(f"::stop-commands::{word}\n{shown}\n::{word}::")
     marker = f"<!-- witan-gate: {name} -->"
+    write_outputs(environment, result.decision, result.session)
     if summary := environment.get("GITHUB_STEP_SUMMARY"):
         _append(summary, f"### {name}: {result.decision}\n\n{result.sentence}\n\n{result.report}\n")
-    if output := environment.get("GITHUB_OUTPUT"):
-        _append(output, f"decision={result.decision}\nsession={result.session}\n")
     request = PullRequest.find(environment)
     if request is None:
-        echo("::notice::no comment: there is no pull request, or no token")
+        echo("::notice::not commented: there is no pull request, or no token")
     elif problem := request.put_comment(marker, result.comment(marker, name)):
-        echo(f"::warning::no comment, the summary has the report: {problem}")
+        echo(f"::warning::cannot comment: {problem}; the report is in the summary of the job")
+
+
+def write_outputs(environment: Mapping[str, str], decision: str, session: str = "") -> None:
+    """Set the outputs of the step, in a job."""
+    if output := environment.get("GITHUB_OUTPUT"):
+        _append(output, f"decision={decision}\nsession={session}\n")
 
 
 def _append(path: str, text: str) -> None:
@@ -285,9 +406,9 @@ def _append(path: str, text: str) -> None:
 )  # fmt: skip
 @click.option(
     "--too-close", type=click.Choice(["fail", "warn"]), default="fail", show_default=True,
-    help="With warn, a verdict that is too close to call ends with 0.",
+    help="With warn, exit with 0 if the verdict is too close to call.",
 )  # fmt: skip
-@click.option("--name", default="Witan", help="Name of the gate, where there are several.")
+@click.option("--name", default="Witan", help="Name of this gate, if a pull request has several.")
 @click.argument("paths", nargs=-1)
 def main(paths: tuple[str, ...], **options: Any) -> None:
     r"""Have a council judge a change, alone in PATHS if there are any.
@@ -299,27 +420,57 @@ def main(paths: tuple[str, ...], **options: Any) -> None:
     \b
     Exit status: 0 passed, 1 failed, 2 misuse, 3 no verdict, 4 over budget, 5 too close to call.
     """
-    environment = os.environ
+    environment = dict(os.environ)
+    try:
+        status = _run(paths, options, environment)
+    except witan.errors.OverBudget as error:
+        status, words = OVER_BUDGET, str(error)
+    except witan.errors.WitanError as error:
+        status, words = MISUSE, str(error)
+    except click.ClickException as error:
+        status = NO_VERDICT if isinstance(error, CannotJudge) else MISUSE
+        words = error.message
+    except Exception as error:  # noqa: BLE001 - status 1 would be a verdict
+        status, words = NO_VERDICT, f"no verdict, for a fault of ours: {error!r}"
+    else:
+        sys.exit(status)
+    echo(f"witan-gate: {words}", err=True)
+    write_outputs(environment, "no verdict")
+    sys.exit(status)
+
+
+def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mapping[str, str]) -> int:
+    """Judge the change, publish the result and return the exit status."""
     if len(options["name"].splitlines()) != 1 or "-->" in options["name"]:
         raise click.UsageError("--name is one line, without -->")
-    try:
-        compared = find_range(options["base"], environment, staged=options["staged"])
-        diff = read_diff(compared, paths, options["most_bytes"])
-        if not diff.strip():
-            echo("nothing changed, so nothing is judged")
-            return
-        settings = {"path": options["config"], "profile": options["profile"]}
-        if options["max_cost"] is not None:
-            settings["max_cost_usd"] = options["max_cost"]
-        result = judge_change(
-            diff, options["question"], options["pass_mark"], options["level"], settings
-        )
-    except witan.errors.OverBudget as error:
-        echo(f"witan-gate: {error}", err=True)
-        sys.exit(OVER_BUDGET)
-    except (witan.errors.WitanError, click.ClickException) as error:
-        words = error.message if isinstance(error, click.ClickException) else str(error)
-        echo(f"witan-gate: {words}", err=True)
-        sys.exit(2)
+    compared = find_range(options["base"], environment, staged=options["staged"])
+    diff = read_diff(compared, paths, options["most_bytes"])
+    if not diff.strip():
+        echo("nothing changed, so nothing is judged")
+        write_outputs(environment, "nothing changed")
+        return 0
+    settings = {"path": options["config"], "profile": options["profile"]}
+    if options["max_cost"] is not None:
+        settings["max_cost_usd"] = options["max_cost"]
+    request = (diff, options["question"], options["pass_mark"], options["level"])
+    if environment.get("GITHUB_ACTIONS") == "true":
+        for name in TOKENS:
+            os.environ.pop(name, None)
+        if history := environment.get("WITAN_HISTORY", "").strip():
+            os.environ["WITAN_HISTORY"] = _absolute_place(history)
+        base = _pull_request(environment).get("base", {}).get("sha")
+        before = "HEAD" if options["staged"] else compared[0].partition("...")[0]
+        config = options["config"] or environment.get("WITAN_CONFIG", "").strip() or None
+        with base_settings(base or before, config) as path:
+            result = judge_change(*request, {**settings, "path": path})
+    else:
+        result = judge_change(*request, settings)
     publish(result, options["name"], environment)
-    sys.exit(0 if result.status == 5 and options["too_close"] == "warn" else result.status)
+    return 0 if result.status == 5 and options["too_close"] == "warn" else result.status
+
+
+def _absolute_place(history: str) -> str:
+    """Keep a history of the working directory there."""
+    scheme = "sqlite:///" if history.startswith("sqlite:///") else ""
+    place = history.removeprefix(scheme)
+    return history if "://" in place else f"{scheme}{Path(place).expanduser().absolute()}"

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 
 from pages import ROOT
 from scripts import write_council, write_script
+from witan.errors import WitanError
 from witan.history import History
 
 CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
@@ -255,6 +257,35 @@ def test_two_at_once_share_the_rows(witan, tmp_path, place):
     assert len(begun) == 16
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="this system has no flock")
+def test_two_at_once_do_not_write_one_file(witan, tmp_path, place):
+    """The second is refused at once; to another file it says how to take rows over."""
+    script = write_script(tmp_path / "xan.toml", review=[{"grades": GRADES, "seconds": 1.5}])
+    rows = write_rows(tmp_path / "rows.jsonl", [{"text": f"moraine {n}"} for n in range(4)])
+    juror = f"script:{script}"
+    arguments = ["batch", rows, "--jury", juror, "--jury", juror, "--history", place]
+    out = tmp_path / "out.jsonl"
+    command = [sys.executable, "-m", "witan", *map(str, (*arguments, "-o", out))]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:  # noqa: S603
+        deadline = time.monotonic() + 20
+        n_begun = 0
+        while n_begun < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+            with suppress(WitanError):  # the history is being made
+                n_begun = n_sessions(place)[1]
+        same = witan(*arguments, "-o", out)
+        other = witan(*arguments, "-o", tmp_path / "other.jsonl")
+    results = lines((tmp_path / "other.jsonl").read_text())
+
+    assert same.status == 2
+    assert f"another run of witan writes {out}; let it end or name another with -o" in same.err
+    assert first.returncode == 0
+    assert [each["status"] for each in lines(out.read_text())] == ["complete"] * 4
+    assert other.status == 3
+    assert "(witan resume --take-over)" in results[0]["error"]
+
+
 @pytest.fixture
 def server():
     """The address of a server of the OpenAI protocol that takes 20 ms for each call."""
@@ -376,6 +407,25 @@ class TestRefusals:
         assert said.status == 2
         assert "is the data set itself" in said.err
         assert texts.read_text() == before
+
+    def test_a_foreign_file_is_not_overwritten(self, witan, texts, jury, tmp_path):
+        """Results of a batch are, also where a kill cut the last line."""
+        out = tmp_path / "out.jsonl"
+        witan("batch", texts, *jury, "-o", out)
+        results = out.read_bytes()
+        out.write_bytes(results[:-20])
+        again = witan("batch", texts, *jury, "-o", out)
+
+        assert again.status == 0
+        assert sorted(out.read_bytes().splitlines()) == sorted(results.splitlines())
+        for foreign in (b'{"hand":1}\n', b"notes", b"\xff\xfe\n"):
+            out.write_bytes(results + foreign)
+            said = witan("batch", texts, *jury, "-o", out)
+
+            assert said.status == 2
+            assert str(out) in said.err
+            assert "name another file with -o" in said.err
+            assert out.read_bytes() == results + foreign
 
     def test_a_reader_that_leaves_ends_it(self, texts, jury):
         """With 141 and without a traceback, as everywhere."""

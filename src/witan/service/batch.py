@@ -372,12 +372,15 @@ class BatchOptions:
         Of all sessions together, those of earlier runs included; None: no ceiling.
     pass_mark, expected
         As of `Council.judge`.
+    write_error
+        Writes the error of a row, with its remedy in the words of a surface.
     """
 
     concurrency: int = 8
     max_cost_usd: float | None = None
     pass_mark: float | None = None
     expected: str | None = None
+    write_error: Callable[[WitanError], str] = str
 
 
 class Batch:
@@ -554,7 +557,7 @@ class Batch:
             if not await self._allowance.reserve(name, worst or 0.0):
                 return None
         except WitanError as error:
-            return _failure(task, name, error)
+            return self._fail(task, name, error)
         spent = worst or 0.0
         try:
             session = await self._hold_session(council, opening, stored, worst)
@@ -562,16 +565,20 @@ class Batch:
             return result_of(task, session)
         except HistoryConflict as error:
             spent = 0.0  # it calls nobody
-            return _failure(task, name, error)
+            return self._fail(task, name, error)
         except HistoryError:
             raise
         except WitanError as error:
             stored = await anyio.to_thread.run_sync(self._find, name)
             spent = (0.0 if stored is None else stored.cost.committed_usd) - before
-            return _failure(task, name, error, spent)
+            return self._fail(task, name, error, spent)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._allowance.settle(name, spent)
+
+    def _fail(self, task: BatchRow, name: str, error: WitanError, usd: float = 0.0) -> RowResult:
+        words = self.options.write_error(error)
+        return RowResult(task.number, task.id, name, "error", cost_usd=usd, error=words)
 
     def _worst(self, plan: Plan) -> float | None:
         """The most that a row can still cost; None: nobody limits it."""
@@ -707,7 +714,3 @@ def _reasons(session: Session) -> Iterator[str]:
                 yield f"{event.seat} did not answer: {event.reason}"
             case BallotAbstained(awaited=True):
                 yield f"{event.seat} cast no ballot: {event.reason}"
-
-
-def _failure(task: BatchRow, name: str, error: WitanError, usd: float = 0.0) -> RowResult:
-    return RowResult(task.number, task.id, name, "error", cost_usd=usd, error=str(error))

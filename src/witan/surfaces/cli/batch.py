@@ -1,5 +1,6 @@
 """``witan batch``: a data set through a council, row by row, never twice."""
 
+import json
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ from witan.surfaces.cli.commands import (
     print_result,
     render_report,
     take_parameters,
+    word_problem,
 )
 from witan.surfaces.cli.options import (
     ParamType,
@@ -174,6 +176,10 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
             print_result(batch.bill(), as_json=as_json)
             return 0
         stream = None if output in (None, "-") else stack.enter_context(_open(output, file))
+        if stream is not None and stream.readable():
+            _lock(stream)
+            _check_results(stream)
+            stream.truncate(0)
         return _run(batch, stream, as_json=as_json)
 
 
@@ -181,9 +187,50 @@ def _open(path: str, file: str) -> TextIO:
     if Path(path).exists() and Path(file).exists() and Path(path).samefile(file):
         raise click.BadParameter(f"{path} is the data set itself", param_hint="--output")
     try:
-        return Path(path).open("w", encoding="utf-8")
+        if Path(path).exists() and not Path(path).is_file():  # a pipe or a device
+            return Path(path).open("w", encoding="utf-8")
+        return Path(path).open("a+", encoding="utf-8")
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def _lock(stream: TextIO) -> None:
+    """Lock an output file until it is closed, where the platform can."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        problem = f"another run of witan writes {stream.name}; let it end or name another with -o"
+        raise click.UsageError(problem) from None
+    except OSError:
+        return  # a file system without locks
+
+
+def _check_results(stream: TextIO) -> None:
+    """Refuse to overwrite a file with a line that no batch wrote."""
+    stream.seek(0)
+    try:
+        for number, line in enumerate(stream, start=1):
+            if not _is_result(line):
+                problem = f"{stream.name}:{number} is no result of a batch"
+                raise click.UsageError(f"{problem}; name another file with -o, or delete this one")
+    except UnicodeDecodeError:
+        problem = f"{stream.name} holds no results of a batch"
+        raise click.UsageError(f"{problem}; name another file with -o, or delete it") from None
+
+
+def _is_result(line: str) -> bool:
+    """Say if a batch wrote a line, or the beginning of a last one."""
+    if not line.endswith("\n"):
+        return line.startswith('{"row":')
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(row, dict) and {"row", "session", "status"} <= row.keys()
 
 
 def _unwritable(path: str, error: OSError) -> click.BadParameter:
@@ -226,7 +273,7 @@ def _make_batch(
     councils = LocalCouncils(options["config"], prices, history=history, say=say, for_plan=planning)
     council = _seat(councils, tasks, options)
     names = ("concurrency", "max_cost_usd", *OF_TEXTS)
-    chosen = BatchOptions(**{name: options[name] for name in names})
+    chosen = BatchOptions(**{name: options[name] for name in names}, write_error=word_problem)
     if has_arms:
         return make_arm_batch(council, history, tasks, chosen, options, say)
     return Batch(council, history, tasks, chosen)

@@ -44,7 +44,7 @@ KEYS = frozenset(
         *("position", "shown", "measure", "criterion", "band"),
     }
 )
-"""The columns by which rows of sums are begins; all others are summed."""
+"""Columns that identify a row of sums; all others are summed."""
 
 AT_ONCE = 40_000
 """Rows that are added up at a time: 7 MB of the widest table."""
@@ -56,7 +56,7 @@ class RunningSums(Generic[Table]):
     Parameters
     ----------
     kind
-        The table; columns that a query lacks are nought.
+        The table; columns missing from a query are zero.
     """
 
     def __init__(self, kind: type[Table]) -> None:

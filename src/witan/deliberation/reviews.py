@@ -100,7 +100,7 @@ class RunningCount:
         self.leader = None
 
     @property
-    def list_outstanding(self) -> tuple[str, ...]:
+    def outstanding(self) -> tuple[str, ...]:
         """Reviewers without ballot or abstention so far."""
         return tuple(self._outstanding)
 
@@ -691,7 +691,7 @@ class _Round:
         """Cancel outstanding reviewers: the leader cannot change."""
         assert self.count.leader is not None  # noqa: S101 - what being decided means
         self.context.recorder.emit(
-            e.Decided, leader=self.count.leader, cancelled=self.count.list_outstanding
+            e.Decided, leader=self.count.leader, cancelled=self.count.outstanding
         )
         self.scope.cancel()
 

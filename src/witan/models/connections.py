@@ -98,7 +98,7 @@ class HttpReply(Protocol):
 
 
 class _ClientReply:
-    """A reply that `httpx2` reads, unpacked even if the server should not pack."""
+    """A reply that `httpx2` reads and, if it is compressed, decompresses."""
 
     has_arrived = False
 

@@ -1,6 +1,7 @@
 """Threads for long counting, a few at a time."""
 
 from collections.abc import Callable, Hashable
+from copy import copy
 from typing import Any, Self, TypeVar
 
 import anyio
@@ -28,7 +29,7 @@ _under_way: RunVar["_Activity"] = RunVar("witan_counting_under_way")
 async def run_counting(work: Callable[[], T], pool: Pool = "kept") -> T:
     """Count in a thread once a place is free, and return the result.
 
-    Who is cancelled gives its place up as soon as the work heeds `check_wanted`.
+    A cancelled caller frees its thread at the next `check_wanted` of the work.
 
     Raises
     ------
@@ -103,8 +104,8 @@ def _get_pool(variable: RunVar[T], make: Callable[[], T]) -> T:
 async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "kept") -> T:
     """Count once for all who wait for the same, and return the result.
 
-    Who asks while it is counted waits for the next count, together with all who do: what was there
-    when somebody asked is in the result.
+    Callers that arrive during a count share the next one: it includes all that was recorded when
+    they asked.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "kept") 
     while (next_one := counts.next.get(key)) is not None:
         await next_one.over.wait()
         if next_one.failure is not None:
-            raise next_one.failure
+            raise copy(next_one.failure) from next_one.failure
         if next_one.done:
             result: T = next_one.result
             return result

@@ -212,7 +212,7 @@ class TestQuestion:
             ({"tools": [TOOL]}, "tools", "no tools"),
             ({"input": []}, "input", "is empty"),
             ({"input": 5}, "input", "text, or a list"),
-            ({"input": " "}, "question", "something to ask"),
+            ({"input": " "}, "input", "something to ask"),
             ({"input": [{"role": "system", "content": "x"}]}, "input", "user"),
             ({"input": [{"type": "web_search_call"}]}, "input", "'web_search_call'"),
             (
@@ -428,10 +428,12 @@ class TestStored:
                 ask(client, previous_response_id=first.id)
             with pytest.raises(openai.ConflictError, match="under way"):
                 client.responses.delete(first.id)
+            assert validated(client.responses.retrieve(first.id)).store is store
             done = validated(client.responses.cancel(first.id))
             *_, last = stream
 
         assert done.status == last.response.status == "cancelled"
+        assert done.store is store
         assert last.type == "response.failed"
 
     def test_a_judgment_has_no_text(self, server, council):
@@ -447,6 +449,12 @@ class TestStored:
         assert "judged texts, and has no final answer" in judged.error.message
         with pytest.raises(openai.APIStatusError, match="no final answer to go on from"):
             ask(council, previous_response_id=judged.id)
+
+    def test_input_items_are_refused(self, council):
+        """The refusal says where the question is."""
+        with pytest.raises(openai.BadRequestError, match="/api/sessions/ID") as caught:
+            council.responses.input_items.list(ask(council).id)
+        assert caught.value.code == "not_supported"
 
     def test_a_stored_response_cannot_be_streamed(self, council):
         """It is returned whole."""

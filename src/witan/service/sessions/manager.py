@@ -574,7 +574,7 @@ class Service:
 
     async def _start(self, client: Client, job: SessionJob) -> RunningSession:
         self._check_places()
-        running_session = RunningSession(client, Stream(self._clock.seconds))
+        running_session = RunningSession(client, Stream(self._clock.seconds), store=job.store)
         self._held.add(running_session)
         with ExitStack() as undo:
             undo.callback(running_session.close)

@@ -69,6 +69,8 @@ class RunningSession:
         On whose behalf it is held.
     stream
         Its events.
+    store
+        Whether it can be found once it has ended.
 
     Attributes
     ----------
@@ -78,9 +80,10 @@ class RunningSession:
         Why its record is not in the history, and where it is; None: it is there.
     """
 
-    def __init__(self, client: Client, stream: Stream) -> None:
+    def __init__(self, client: Client, stream: Stream, *, store: bool = True) -> None:
         self.client = client
         self.stream = stream
+        self.store = store
         self.scope = anyio.CancelScope()
         self.record_failure: HistoryError | None = None
         self._id: str | None = None

@@ -207,7 +207,7 @@ class CouncilBody(CouncilRequest):
     ] = False
     narration: Annotated[
         bool | None,
-        Doc("Say what the council does; unless given, streams of prose say it."),
+        Doc("Say what the council does; by default only streams of prose do."),
     ] = None
     options: Options = field(default_factory=CouncilSettings)
 
@@ -393,7 +393,9 @@ class ChatBody(CouncilCallBody):
     @field_validator("n")
     @classmethod
     def _one(cls, n: object) -> object:
-        return _check(n, n in (None, 1), "the council gives one text; ask once for each, or n = 1")
+        return _check(
+            n, n in (None, 1), "the council writes one text; for more, repeat the request"
+        )
 
     @field_validator("functions")
     @classmethod
@@ -704,6 +706,10 @@ def _check_question(messages: Sequence[MessageBody]) -> None:
         raise PydanticCustomError("no_question", "hold no message of the user: ask something")
     if messages[-1].role == "assistant":
         words = "end with a text of the assistant; the last one is to be the user's"
+        raise PydanticCustomError("no_question", words)
+    asked = [message.content for message in messages if message.role == "user"]
+    if not asked[-1].strip():
+        words = "hold no text in the last message of the user; expected something to ask"
         raise PydanticCustomError("no_question", words)
 
 

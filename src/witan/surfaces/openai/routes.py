@@ -137,7 +137,7 @@ async def complete(
     """Put the last message of the user to the council.
 
     Streamed, what the council does comes as `reasoning_content`, then the final answer as it is
-    written. Who goes away before the end breaks the session off.
+    written. A client that disconnects early interrupts the session.
     """
     question = body.question_for(find_model(service, body.model), service.profiles)
     if body.stream:
@@ -196,7 +196,7 @@ async def respond(
     """Put the last message of the input to the council.
 
     Streamed, what the council does comes as the summary of a reasoning item, then the final answer
-    as it is written. Who goes away before the end breaks the session off.
+    as it is written. A client that disconnects early interrupts the session.
     """
     model = find_model(service, body.model)
     for message in body.input:
@@ -236,6 +236,13 @@ async def response(
     name = await _find_session(service, response_id)
     record, running_session = await service.record(name), service.find_running(name)
     return reply(_past_response(request, record, running_session))
+
+
+@router.get("/responses/{response_id}/input_items", include_in_schema=False)
+async def input_items(response_id: ResponseName) -> Response:  # noqa: ARG001 - for any
+    """Refuse the items of an input: a session has its question and conversation instead."""
+    words = "input items are not listed; GET /api/sessions/ID has question and conversation"
+    return openai_problem(400, words, code="not_supported")
 
 
 @router.post(
@@ -306,7 +313,11 @@ def _past_response(
     return past_response(
         redact(record),
         _name_model(request.app.state.service, record),
-        ReplyForm(ReplyFooter(), request.app.state.settings.narration is True),
+        ReplyForm(
+            ReplyFooter(),
+            request.app.state.settings.narration is True,
+            store=running_session is None or running_session.store,
+        ),
         under_way=running_session is not None and running_session.under_way,
         problem=None if running_session is None else running_session.problem,
     )
@@ -419,7 +430,7 @@ async def models(request: Request, service: ServiceOf) -> Response:
 @router.get(
     "/models/{model:path}",
     operation_id="model",
-    summary="One of them",
+    summary="One council, as a model",
     responses={200: {"model": ModelObject}, **ERRORS, **openai_error_responses(404, 422)},
 )
 async def model(request: Request, model: ModelNamed, service: ServiceOf) -> Response:

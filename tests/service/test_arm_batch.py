@@ -149,7 +149,7 @@ class TestBest:
     def test_more_questions_change_no_choice(self, history):
         """The member whose controls are paid stays, though others lead now."""
         seats = [member("ada", 30), member("bob", 20), member("cyd", 10)]
-        first, _ = run(history, MANY[:14], seated=Council(seats, "bob", **OPTIONS))
+        first, _ = run(history, MANY[:12], seated=Council(seats, "bob", **OPTIONS))
         seats = [member("ada", 5), member("bob", 20), member("cyd", 10)]
         later, _ = run(history, MANY, seated=Council(seats, "bob", **OPTIONS))
         alone = [s for s in history.sessions() if s.opening.relation == "compared"]

@@ -335,6 +335,24 @@ class TestRefusals:
         with History.open(place) as history:
             assert [*history.sessions()] == []
 
+    @pytest.mark.parametrize("is_batch", [True, False], ids=["batch", "ask"])
+    def test_a_judge_without_a_price_is_refused_under_a_ceiling(self, witan, tmp_path, is_batch):
+        """Before anybody is asked, by name."""
+        place = tmp_path / "history.sqlite"
+        council = [*map(str, write_council(tmp_path))]
+        seats = [each for each in council if each.startswith("script:")]
+        prices = [part for seat in seats for part in ("--price", f"{seat}=1,1")]
+        judges = ["--judge", "one=cmd:cat", "--judge", "two=cmd:cat"]
+        (tmp_path / "q.jsonl").write_text('{"question": "Why?"}\n')
+        asked = ["batch", tmp_path / "q.jsonl"] if is_batch else ["ask", "Why?"]
+        arms = [*prices, *judges, "--arms", "council,best", "--max-cost", 1]
+        said = witan(*asked, *council, *arms, "--history", place)
+
+        assert (said.status, said.out) == (2, "")
+        assert "the price of one and two is unknown, so --max-cost cannot be kept" in said.err
+        with History.open(place) as history:
+            assert [*history.sessions()] == []
+
     def test_texts_have_no_arms(self, witan, tmp_path):
         """Nobody answers them."""
         (tmp_path / "t.jsonl").write_text('{"text": "x"}')

@@ -359,15 +359,18 @@ class TestMoney:
         assert len(lines(rich.out)) == 6
         assert n_sessions(place) == (6, 0)
 
-    def test_an_unknown_price_is_refused_under_a_ceiling(self, witan, texts, place):
-        """Each row says so, and nobody is asked."""
-        echo = "cmd:cat"
-        said = witan(
-            "batch", texts, "--jury", echo, "--jury", echo, "--max-cost", 1, "--history", place
-        )
+    def test_an_unknown_price_is_refused_under_a_ceiling(self, witan, texts, place, jury):
+        """Each such seat is named, and nobody is asked; what is done needs no price."""
+        unpriced = ["--jury", "one=cmd:cat", "--jury", "two=cmd:cat", "--history", place]
+        said = witan("batch", texts, *unpriced, "--max-cost", 1)
+        begun = n_sessions(place)
+        witan("batch", texts, *jury)
+        again = witan("batch", texts, *jury, "--max-cost", 1)
 
-        assert said.status == 3
-        assert all("price" in each["error"] for each in lines(said.out))
+        assert (said.status, said.out, begun) == (2, "", (0, 0))
+        assert "the price of one and two is unknown, so --max-cost cannot be kept" in said.err
+        assert "--price one=IN,OUT --price two=IN,OUT" in said.err
+        assert len(lines(again.out)) == 6
 
 
 class TestRefusals:

@@ -35,6 +35,8 @@ from witan.errors import (
     HistoryError,
     InvalidParameter,
     OverBudget,
+    Remedy,
+    Way,
     WitanError,
 )
 from witan.history import History
@@ -587,8 +589,14 @@ class Batch:
         if plan.worst_usd is None:
             seats = list_text(plan.unpriced_seats)
             raise OverBudget(
+                "the council",
                 f"the price of {seats} is unknown, so the ceiling cannot be kept",
-                "give it by --price",
+                Remedy(
+                    Way(
+                        "set it with ", {"price": {plan.unpriced_seats[0]: "IN,OUT"}}, command=True
+                    ),
+                    "set the price of the seat (US dollars per million tokens)",
+                ),
             )
         return plan.worst_usd
 

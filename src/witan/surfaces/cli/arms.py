@@ -1,5 +1,6 @@
 """Arms on the command line: their options, their jury, and what comes of them."""
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
@@ -12,7 +13,7 @@ import click
 from witan.service.local_councils import LocalCouncils, ignore_note
 from witan.service.parameters import Parameters, parameters_of
 from witan.service.requests import JudgeRequest
-from witan.service.text import clean
+from witan.service.text import clean, list_text
 from witan.surfaces.cli.commands import render_report, take_parameters
 from witan.surfaces.cli.options import open_record, section
 from witan.surfaces.terminal import echo
@@ -137,6 +138,24 @@ def make_arm_batch(  # noqa: PLR0917 - the last by name
     jury = councils.council_of_jurors(take_parameters(JudgeRequest, given))
     arms = ArmOptions(options["arms"], options["best"], options["margin"])
     return ArmBatch(council, jury, history, tasks, chosen, arms=arms, sessions=sessions)
+
+
+def check_prices(batch: "Batch | ArmBatch") -> None:
+    """Refuse a ceiling on seats without a known price, while there are calls to make."""
+    if batch.options.max_cost_usd is None:
+        return
+    jury = getattr(batch, "jury", None)
+    judging = [batch.council] if batch.tasks[0].texts else []
+    plans = [council.plan_judge({"text": "?"}) for council in (*judging, *filter(None, [jury]))]
+    plans += [] if judging else [batch.council.plan("?")]
+    seats = list(dict.fromkeys(seat for plan in plans for seat in plan.unpriced_seats))
+    if not seats or not batch.bill().calls:
+        return
+    options = " ".join(f"--price {shlex.quote(seat)}=IN,OUT" for seat in seats)
+    raise click.UsageError(
+        f"the price of {list_text(seats)} is unknown, so --max-cost cannot be kept; set it with "
+        f"{options} (US dollars per million tokens)"
+    )
 
 
 def run_batch(

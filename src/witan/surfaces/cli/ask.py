@@ -24,6 +24,7 @@ from witan.service.text import clean
 from witan.surfaces.cli.arms import (
     arms_options,
     batch_of_one,
+    check_prices,
     compare_answer,
     council_prices,
     wants_arms,
@@ -258,7 +259,7 @@ def ask_command(**options: Any) -> int:
         council = councils.council(request)
         if has_arms:  # what cannot be compared is refused before anybody is asked
             history = None if live.place is None else live.place.history
-            batch_of_one(request, council, options, history)
+            check_prices(batch_of_one(request, council, options, history))
             followed.append((live, request))
         if not output.quiet:
             say_separation(council, live.say, live.place)

@@ -17,6 +17,7 @@ from witan.service.requests import JudgeRequest, QuestionRequest
 from witan.service.text import clean, count_noun
 from witan.surfaces.cli.arms import (
     arms_options,
+    check_prices,
     council_prices,
     fill,
     make_arm_batch,
@@ -175,6 +176,7 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
         if options["dry_run"]:
             print_result(batch.bill(), as_json=as_json)
             return 0
+        check_prices(batch)
         stream = None if output in (None, "-") else stack.enter_context(_open(output, file))
         if stream is not None and stream.readable():
             _lock(stream)

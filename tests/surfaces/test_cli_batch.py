@@ -402,6 +402,23 @@ class TestRefusals:
         assert said.status in (2, 3)
         assert words in " ".join(said.err.split())
 
+    @pytest.mark.parametrize("kind", ["csv", "parquet"])
+    @pytest.mark.parametrize("command", ["batch", "tally", "import"])
+    def test_a_heading_that_stands_twice_is_refused(self, witan, tmp_path, jury, command, kind):
+        """With its places, by whatever reads tables."""
+        file = tmp_path / f"rows.{kind}"
+        names = ["reviewer", "text", "candidate", "text", "grade", "", ""]
+        cells = ["ada", "a moraine", "m", "ice", "7", "", ""]
+        if kind == "csv":
+            file.write_text(f"{','.join(names)}\n{','.join(cells)}\n")
+        else:
+            pq.write_table(pa.Table.from_arrays([pa.array([cell]) for cell in cells], names), file)
+        more = jury if command == "batch" else jury[-2:] if command == "import" else []
+        said = witan(command, file, *more)
+
+        assert said.status == 2
+        assert f"{file}: has the heading 'text' more than once, in columns 2 and 4" in said.err
+
     def test_the_data_set_is_not_overwritten(self, witan, texts, jury):
         """By its own results."""
         before = texts.read_text()

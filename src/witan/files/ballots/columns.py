@@ -458,6 +458,21 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
+def check_headings(names: Iterable[str], path: str) -> None:
+    """Refuse two columns of the same heading."""
+    places: dict[str, list[str]] = {}
+    for place, heading in enumerate(names, start=1):
+        places.setdefault(heading.strip(), []).append(str(place))
+    for heading, found in places.items():
+        if heading and len(found) > 1:
+            columns = f"{', '.join(found[:-1])} and {found[-1]}"
+            raise BallotFileError(
+                path,
+                f"has the heading {heading!r} more than once, in columns {columns}",
+                remedy="rename or remove all but one",
+            )
+
+
 def csv_rows(
     source: OpenedFile, report: ProblemReport, columns: Mapping[str, str]
 ) -> Iterator[tuple[int, list[str]]]:
@@ -481,6 +496,7 @@ def csv_rows(
                 row = _unescape_row(written)
                 blank = skipping or not any(cell.strip() for cell in row)
                 if not width and not blank:
+                    check_headings(row, source.path)
                     width = len(row)
                     numeric = dialect.numeric(row, columns, source.path)
                 skipping = skipping and not row

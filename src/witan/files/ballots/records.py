@@ -18,7 +18,7 @@ from witan.core.ballot_table import BallotTable
 from witan.core.escaping import escape_json
 from witan.core.scale import NUMBER_TYPES
 from witan.errors import BallotFileError, MissingExtra
-from witan.files.ballots.columns import join_columns, text_of
+from witan.files.ballots.columns import check_headings, join_columns, text_of
 from witan.files.ballots.opening import OpenedFile
 from witan.files.ballots.problems import ProblemReport, doubt_of
 
@@ -275,6 +275,7 @@ def open_parquet(source: OpenedFile) -> Any:
         table = arrow.parquet.ParquetFile(source.seekable())
     except (arrow.ArrowException, OSError) as error:
         raise BallotFileError(source.path, f"is no readable Parquet file: {error}") from error
+    check_headings(table.schema_arrow.names, source.path)
     if source.bounds is not None:
         source.bounds.check_table(table.metadata.num_rows, _unpacked_bytes(table))
     return table

@@ -69,7 +69,7 @@ async def count_on(counting):
         while True:
             check_wanted()
 
-    await run_counting(count, "brought")
+    await run_counting(count, "upload")
 
 
 async def until(counting):
@@ -88,7 +88,7 @@ async def test_who_is_cancelled_frees_its_place():
             await until(counting)
             group.cancel_scope.cancel()
     with anyio.fail_after(5):
-        assert await run_counting(lambda: "counted", "brought") == "counted"
+        assert await run_counting(lambda: "counted", "upload") == "counted"
 
 
 async def test_all_counting_can_be_broken_off():

@@ -18,7 +18,7 @@ C = TypeVar("C", bound=type)
 
 Kind = Literal["value", "session"]
 
-Pool = Literal["kept", "session", "brought"]
+Pool = Literal["history", "session", "upload"]
 """Threads that count over the history, one session, or ballots that a client sends.
 
 None of them waits for another.

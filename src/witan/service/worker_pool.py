@@ -14,8 +14,8 @@ from witan.service.catalogue import Pool
 AT_ONCE = 4
 """Threads that count: more would only take time from each other, and from those who listen."""
 
-BROUGHT_AT_ONCE = 2
-"""Threads that count ballots which somebody brings along, for which no session waits."""
+UPLOADS_AT_ONCE = 2
+"""Threads that count uploaded ballots, for which no session waits."""
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ _limiter_pools: RunVar[dict[Pool, anyio.CapacityLimiter]] = RunVar("witan_counti
 _under_way: RunVar["_Activity"] = RunVar("witan_counting_under_way")
 
 
-async def run_counting(work: Callable[[], T], pool: Pool = "kept") -> T:
+async def run_counting(work: Callable[[], T], pool: Pool = "history") -> T:
     """Count in a thread once a place is free, and return the result.
 
     A cancelled caller frees its thread at the next `check_wanted` of the work.
@@ -85,9 +85,9 @@ def _limiters() -> dict[Pool, anyio.CapacityLimiter]:
     return _get_pool(
         _limiter_pools,
         lambda: {
-            "kept": anyio.CapacityLimiter(AT_ONCE),
+            "history": anyio.CapacityLimiter(AT_ONCE),
             "session": anyio.CapacityLimiter(AT_ONCE),
-            "brought": anyio.CapacityLimiter(BROUGHT_AT_ONCE),
+            "upload": anyio.CapacityLimiter(UPLOADS_AT_ONCE),
         },
     )
 
@@ -101,7 +101,7 @@ def _get_pool(variable: RunVar[T], make: Callable[[], T]) -> T:
         return made
 
 
-async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "kept") -> T:
+async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "history") -> T:
     """Count once for all who wait for the same, and return the result.
 
     Callers that arrive during a count share the next one: it includes all that was recorded when

@@ -295,7 +295,7 @@ class TestWaiting:
         over = Event()
         held = [
             server.portal.start_task_soon(run_counting, over.wait, of)
-            for of in ("kept", "session", "brought")
+            for of in ("history", "session", "upload")
             for _ in range(AT_ONCE)
         ]
         yield over

@@ -116,7 +116,7 @@ class CalibrationResult(CalibrationCheck):
     not_read: tuple[Unread, ...]
 
 
-@operation("calibrate", post="/calibrate", tag="counting", pool="brought")
+@operation("calibrate", post="/calibrate", tag="counting", pool="upload")
 def calibrate(store: SessionStore, parameters: CalibrateParameters) -> CalibrationResult:
     """Check whether probabilities hold: on reviewers held out, or on people.
 

@@ -136,7 +136,7 @@ class RuleComparison:
         )
 
 
-@operation("compare", post="/compare", tag="counting", pool="brought")
+@operation("compare", post="/compare", tag="counting", pool="upload")
 def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     """Count ballots that you have under every rule, side by side.
 

@@ -62,7 +62,7 @@ class EstimateResult(Estimates):
     not_read: tuple[Unread, ...]
 
 
-@operation("estimate", post="/estimate", tag="counting", pool="brought")
+@operation("estimate", post="/estimate", tag="counting", pool="upload")
 def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
     """Estimate systems by a jury's ballots, corrected by people's ballots on some sessions.
 

@@ -52,7 +52,7 @@ class OutcomeExplanation:
     without_effect: tuple[str, ...]
 
 
-@operation("explain", post="/explain", tag="counting", pool="brought")
+@operation("explain", post="/explain", tag="counting", pool="upload")
 def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
     """Show step by step how ballots that you have make the outcome of a session.
 

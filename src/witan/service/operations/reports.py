@@ -140,7 +140,7 @@ class LeaderboardParameters(WindowParameters):
         )
 
 
-@operation("leaderboard", get="/leaderboard", tag="reports", pool="kept")
+@operation("leaderboard", get="/leaderboard", tag="reports", pool="history")
 def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Leaderboard:
     """Rank models by their scores across the sessions of the history.
 
@@ -192,7 +192,7 @@ def _without_aliases(report: AuditReport) -> AuditReport:
     return replace(report, aliases={})
 
 
-@operation("audit", get="/audit", tag="reports", pool="kept")
+@operation("audit", get="/audit", tag="reports", pool="history")
 def audit(service: ReportService, parameters: AuditParameters) -> AuditReport:
     """Audit how reviewers judge: whom they prefer, how far they agree, what they are worth.
 

@@ -81,7 +81,7 @@ class Tally:
     without_effect: tuple[str, ...]
 
 
-@operation("tally", post="/tally", tag="counting", pool="brought")
+@operation("tally", post="/tally", tag="counting", pool="upload")
 def tally(_: object, parameters: TallyParameters) -> Tally:
     """Count ballots that you have, and say who leads and how sure that is.
 
